@@ -1,0 +1,233 @@
+package converge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// ErrChanged is a resource that another changed between plan and act.
+var ErrChanged = errors.New("changed meanwhile by somebody else; run again to plan anew")
+
+// commit makes the staged state visible: originals and ledger first, then the
+// names, then what runs.
+func (a *applying) commit(ctx context.Context) error {
+	if err := a.unchanged(); err != nil {
+		return err
+	}
+	if err := a.record(); err != nil {
+		return err
+	}
+	if err := a.before(ctx); err != nil {
+		return err
+	}
+	if err := a.place(false); err != nil {
+		return err
+	}
+	return a.liveGraph().run(ctx)
+}
+
+// record keeps originals and writes the ledger, before the first byte of a
+// target changes.
+func (a *applying) record() error {
+	g := errgroup.Group{}
+	g.SetLimit(a.opt.Workers)
+	var mu sync.Mutex
+	for _, t := range a.tasks {
+		for _, q := range t.puts {
+			if q.forget {
+				continue
+			}
+			g.Go(func() error { return a.recordPut(&mu, t, q) })
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return a.led.save(a.h)
+}
+
+func (a *applying) recordPut(mu *sync.Mutex, t *task, q *put) error {
+	var original string
+	if q.foreign {
+		var err error
+		if original, err = keepOriginal(a.h, q.path, q.seen); err != nil {
+			return &ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	f, isFile := a.st.Lookup(t.id).(*desired.File)
+	if q.kind == putDir && q.seen != nil && !a.led.ours(q.path) {
+		return nil
+	}
+	a.led.claim(q, a.st.Owner, original, isFile && f.Life == desired.Seed)
+	return nil
+}
+
+// before runs what must happen while the old definitions still stand.
+func (a *applying) before(ctx context.Context) error {
+	for _, t := range a.tasks {
+		if t.before == nil {
+			continue
+		}
+		if err := t.before(ctx); err != nil {
+			return &ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}
+		}
+	}
+	return nil
+}
+
+// place gives everything its name and makes the names durable, each directory
+// once.
+func (a *applying) place(late bool) error {
+	dirs := map[string]bool{}
+	for _, t := range a.sorted() {
+		span := Span{ID: t.id, Verb: t.verb(), Phase: "commit", Start: a.h.Now()}
+		n := 0
+		for _, q := range t.puts {
+			if q.late != late || (q.kind == putDir && q.seen == nil) {
+				continue
+			}
+			if err := placeOne(a.h, q); err != nil {
+				return &ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}
+			}
+			dirs[path.Dir(q.path)] = true
+			switch q.kind {
+			case putDelete:
+				delete(dirs, q.path)
+			case putDir:
+				dirs[q.path] = true
+			}
+			n++
+		}
+		if span.End = a.h.Now(); n > 0 {
+			a.observer(span)
+		}
+	}
+	return a.syncDirs(dirs)
+}
+
+func (a *applying) syncDirs(dirs map[string]bool) error {
+	names := make([]string, 0, len(dirs))
+	for d := range dirs {
+		names = append(names, d)
+	}
+	slices.Sort(names)
+	g := errgroup.Group{}
+	g.SetLimit(a.opt.Workers)
+	for _, d := range names {
+		g.Go(func() error { return a.h.SyncDir(d) })
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("make names durable: %w", err)
+	}
+	return nil
+}
+
+func placeOne(h host.FS, q *put) error {
+	switch q.kind {
+	case putDelete:
+		return removeIfThere(h, q.path)
+	case putDir:
+		return errors.Join(h.Chown(q.path, q.attrs.UID, q.attrs.GID), h.Chmod(q.path, q.mode()))
+	}
+	return host.Commit(h, q.path)
+}
+
+// unchanged looks at every target once more, just before the first is replaced.
+func (a *applying) unchanged() error {
+	for _, t := range a.tasks {
+		for _, q := range t.puts {
+			if q.kind == putDir && q.seen == nil {
+				continue
+			}
+			now, err := lstat(a.h, q.path)
+			if err == nil && !same(now, q.seen) {
+				err = ErrChanged
+			}
+			if err != nil {
+				return errors.Join(&ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}, a.abort())
+			}
+		}
+	}
+	return nil
+}
+
+// lateID is the node that makes units start at boot.
+const lateID desired.ID = "enablement"
+
+// liveGraph holds what changes the running machine. Order passes through tasks
+// that have nothing to do themselves.
+func (a *applying) liveGraph() *graph {
+	g := a.newGraph("commit")
+	for _, t := range a.sorted() {
+		if t.live != nil {
+			g.nodes = append(g.nodes, &node{id: t.id, verb: t.verb(), field: t.base.Field, after: a.liveBefore(t), do: t.live})
+		}
+	}
+	if a.hasLate() {
+		g.nodes = append(g.nodes, &node{id: lateID, verb: VerbEnable,
+			do: func(context.Context) error { return a.place(true) }})
+	}
+	return g
+}
+
+func (a *applying) hasLate() bool {
+	return slices.ContainsFunc(a.tasks, func(t *task) bool {
+		return slices.ContainsFunc(t.puts, func(q *put) bool { return q.late })
+	})
+}
+
+// liveBefore finds the live tasks that a task comes after, directly or through
+// others.
+func (a *applying) liveBefore(t *task) []desired.ID {
+	var out []desired.ID
+	seen := map[desired.ID]bool{t.id: true}
+	var visit func(ids []desired.ID)
+	visit = func(ids []desired.ID) {
+		for _, id := range ids {
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			dep := a.byID[id]
+			if dep == nil {
+				continue
+			}
+			if dep.live != nil {
+				out = append(out, id)
+			}
+			visit(dep.base.After)
+		}
+	}
+	visit(t.base.After)
+	return out
+}
+
+// forget drops what is no longer on the machine from the ledger.
+func (a *applying) forget() error {
+	names := a.vanished
+	for _, t := range a.tasks {
+		for _, q := range t.puts {
+			if q.forget && a.led.ours(q.path) {
+				names = append(names, q.path)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	for _, name := range names {
+		delete(a.led.Entries, name)
+	}
+	return a.led.save(a.h)
+}

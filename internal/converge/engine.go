@@ -1,0 +1,76 @@
+// Package converge makes a machine what a desired.State says: Plan reads, Apply
+// is the only writer.
+//
+// Apply runs in two phases. Stage does everything that can fail on input or
+// surroundings and shows nothing: checks, downloads, the certificate request,
+// the durable temporary files. Commit gives the files their names and brings
+// kernel, trust store and units to their state. A failure in stage leaves the
+// machine as it was.
+package converge
+
+import (
+	"context"
+	"time"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Options are what an engine needs. Host is required; a nil provider makes the
+// resources that need it fail.
+type Options struct {
+	Host    host.Host
+	Fetcher Fetcher
+	Issuer  Issuer
+	Prober  Prober
+	// SelfSigned makes a serving key pair; ServingValid judges one.
+	SelfSigned   func(names []string, now time.Time) (certPEM, keyPEM []byte, err error)
+	ServingValid func(certPEM, keyPEM []byte, names []string, now time.Time) (ok bool, reason string)
+	// Command names the berth command for the lock's holder line.
+	Command string
+	// LockTimeout bounds the wait for another apply; zero means one minute.
+	LockTimeout time.Duration
+	// Workers bounds parallel actions; zero means 16, one makes the order
+	// deterministic.
+	Workers int
+	// Pick chooses among ready actions (property tests); nil takes the first.
+	Pick func(n int) int
+	// Offline: the host is a root directory, not a running machine. Live changes
+	// are deferred.
+	Offline bool
+	// NoFetch: artifacts that are missing are deferred (offline without --fetch).
+	NoFetch  bool
+	Observer Observer
+}
+
+// Engine plans and applies.
+type Engine struct {
+	opt Options
+}
+
+// New returns an engine.
+func New(o Options) *Engine {
+	if o.Workers == 0 {
+		o.Workers = 16
+	}
+	if o.LockTimeout == 0 {
+		o.LockTimeout = time.Minute
+	}
+	return &Engine{opt: o}
+}
+
+// Plan compares a sealed state with the machine. It writes nothing.
+func (e *Engine) Plan(ctx context.Context, st *desired.State) (*Plan, error) {
+	p, err := e.plan(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	return p.public(), nil
+}
+
+// Apply brings the machine to a sealed state. The result is never nil: after an
+// error it says how far it came. Errors are *ActionError, joined where several
+// actions failed, or errors of the lock.
+func (e *Engine) Apply(ctx context.Context, st *desired.State) (*Result, error) {
+	return e.apply(ctx, st)
+}

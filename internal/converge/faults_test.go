@@ -1,0 +1,219 @@
+package converge_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/effect"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// scenario is a machine before an apply, and the state to apply.
+type scenario struct {
+	name    string
+	machine func(t *testing.T) *machine
+	state   func(t *testing.T) *desired.State
+	// units are those that the state speaks of, or spoke of.
+	units []string
+}
+
+func scenarios() []scenario {
+	changed := func(t *testing.T) *desired.State {
+		return sampleState(t, func(s *desired.State) {
+			for _, r := range s.Resources {
+				if f, ok := r.(*desired.File); ok && (f.Path == "/etc/default/kubelet" || f.Path == "/etc/containerd/config.toml") {
+					f.Content = desired.Text("changed\n")
+				}
+			}
+		})
+	}
+	both := []string{"containerd.service", "kubelet.service"}
+	return []scenario{
+		{"new node", func(*testing.T) *machine { return newMachine() }, func(t *testing.T) *desired.State { return sampleState(t) }, both},
+		{"changed contract", settled, changed, both},
+		{"all removed", settled, func(*testing.T) *desired.State { return &desired.State{Owner: desired.OwnerAKS} }, both[1:]},
+	}
+}
+
+func settled(t *testing.T) *machine {
+	_, h := applied(t)
+	h.Settle()
+	return h
+}
+
+// seeded is an engine with one worker whose choice among ready actions follows
+// from the seed.
+func seeded(h host.Host, seed uint64) *converge.Engine {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	return engine(h, &providers{}, func(o *converge.Options) { o.Pick = rng.IntN })
+}
+
+// outcome is what must not depend on faults.
+type outcome struct {
+	Tree  map[string]string
+	Units map[string]string
+	Jobs  []string
+}
+
+// look describes the tree without the stamps' invocation ids, which count
+// starts, and the state of each unit with what it runs with.
+func look(h *machine, s scenario, jobs bool) outcome {
+	o := outcome{Tree: h.Tree(), Units: map[string]string{}}
+	for path := range o.Tree {
+		if len(path) > len("/run/berth/units/") && path[:len("/run/berth/units/")] == "/run/berth/units/" {
+			o.Tree[path] = "a stamp"
+		}
+	}
+	last := map[string]memory.Job{}
+	for _, j := range h.Jobs() {
+		last[j.Unit] = j
+		if jobs {
+			o.Jobs = append(o.Jobs, j.String())
+		}
+	}
+	for _, unit := range s.units {
+		st, err := h.Unit(tctx, unit)
+		must(err)
+		o.Units[unit] = fmt.Sprint(st.ActiveState, " ", st.UnitFileState, " ", last[unit].Definition, last[unit].Reads)
+	}
+	return o
+}
+
+func undisturbed(t *testing.T, s scenario, seed uint64) (outcome, int) {
+	t.Helper()
+	h := s.machine(t)
+	counting := effect.Inject(h, nil)
+	if _, err := seeded(counting, seed).Apply(t.Context(), s.state(t)); err != nil {
+		t.Fatal(err)
+	}
+	return look(h, s, true), counting.Count()
+}
+
+// Stopped dead at any effect and run again, the machine is the same, with the
+// same unit states and the same restarts.
+func TestKilledAnywhere(t *testing.T) {
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			want, effects := undisturbed(t, s, 7)
+			for _, kind := range []effect.Kind{effect.StopBefore, effect.StopAfter} {
+				for n := 1; n <= effects; n++ {
+					h := s.machine(t)
+					disturb(t, h, s, effect.Plan{{At: n, Kind: kind}})
+					h.Kill()
+					again(t, h, s)
+					if diff := cmp.Diff(want, look(h, s, true)); diff != "" {
+						t.Fatalf("%v at effect %d: %s", kind, n, diff)
+					}
+				}
+			}
+			t.Logf("%d effects, each with a kill before and after it", effects)
+		})
+	}
+}
+
+// disturb runs an apply that a fault hits.
+func disturb(t *testing.T, h *machine, s scenario, plan effect.Plan) {
+	t.Helper()
+	in := effect.Inject(h, plan)
+	_, err := seeded(in, 7).Apply(t.Context(), s.state(t))
+	if in.Hit() == nil {
+		t.Fatalf("no fault took place: %v", err)
+	}
+}
+
+// again runs the apply to its end, and once more to see that nothing is left.
+func again(t *testing.T, h *machine, s scenario) {
+	t.Helper()
+	if _, err := seeded(h, 7).Apply(t.Context(), s.state(t)); err != nil {
+		t.Fatalf("the run after the fault: %v", err)
+	}
+	plan, err := seeded(h, 7).Plan(t.Context(), s.state(t))
+	if err != nil || !plan.Empty() {
+		t.Fatalf("the run after the fault left %v, %v", verbs(plan), err)
+	}
+}
+
+// After a power cut at any effect, whatever of the un-synced survives, a run on
+// the machine that boots makes it what an undisturbed run makes of it.
+func TestPowerCutAnywhere(t *testing.T) {
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			want, effects := undisturbed(t, s, 7)
+			cuts := 0
+			for n := 1; n <= effects; n++ {
+				for _, seed := range []uint64{memory.LoseAll, memory.NamesOnly, uint64(n) + 100, uint64(n) + 10100} {
+					h := s.machine(t)
+					disturb(t, h, s, effect.Plan{{At: n, Kind: effect.StopAfter}})
+					h.PowerCut(seed)
+					h.Boot()
+					again(t, h, s)
+					if diff := cmp.Diff(afterBoot(want), afterBoot(look(h, s, false))); diff != "" {
+						t.Fatalf("cut at effect %d, seed %d: %s", n, seed, diff)
+					}
+					cuts++
+				}
+			}
+			t.Logf("%d effects, %d power cuts", effects, cuts)
+		})
+	}
+}
+
+// afterBoot leaves out what a boot resets: /run, and how often units started.
+func afterBoot(o outcome) outcome {
+	o.Jobs = nil
+	for path := range o.Tree {
+		if path == "/run" || len(path) > 5 && path[:5] == "/run/" {
+			delete(o.Tree, path)
+		}
+	}
+	return o
+}
+
+// An error at any effect fails the run, and the next one ends as if nothing had
+// happened.
+func TestErrorAnywhere(t *testing.T) {
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			want, effects := undisturbed(t, s, 7)
+			for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EIO, syscall.EPERM} {
+				for n := 1; n <= effects; n++ {
+					h := s.machine(t)
+					in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.Fail, Err: errno}})
+					if _, err := seeded(in, 7).Apply(t.Context(), s.state(t)); !errors.Is(err, errno) {
+						t.Fatalf("%v at effect %d (%v): the run returned %v", errno, n, in.Hit(), err)
+					}
+					again(t, h, s)
+					if diff := cmp.Diff(want, look(h, s, true)); diff != "" {
+						t.Fatalf("%v at effect %d: %s", errno, n, diff)
+					}
+				}
+			}
+			t.Logf("%d effects, three errors at each", effects)
+		})
+	}
+}
+
+// Whatever the schedule, the outcome is the same.
+func TestParallelSchedules(t *testing.T) {
+	s := scenarios()[0]
+	want, _ := undisturbed(t, s, 7)
+	for seed := range uint64(20) {
+		h := s.machine(t)
+		rng := rand.New(rand.NewPCG(seed, 2))
+		e := engine(h, &providers{}, func(o *converge.Options) { o.Workers, o.Pick = 8, rng.IntN })
+		if _, err := e.Apply(t.Context(), s.state(t)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, look(h, s, true)); diff != "" {
+			t.Fatalf("seed %d: %s", seed, diff)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package converge
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// node is one piece of work of a phase.
+type node struct {
+	id    desired.ID
+	verb  Verb
+	field string
+	after []desired.ID
+	do    func(ctx context.Context) error
+}
+
+// graph runs nodes, each as soon as what it comes after has succeeded. Edges to
+// ids that are no nodes of the graph are already satisfied.
+type graph struct {
+	nodes   []*node
+	workers int
+	// pick chooses among n ready nodes; nil takes the first.
+	pick  func(n int) int
+	phase string
+	now   func() time.Time
+	tell  func(Span)
+}
+
+type done struct {
+	n    *node
+	span Span
+	err  error
+}
+
+// run returns the errors of the nodes that failed, joined. After a failure
+// nothing new starts and what runs is cancelled.
+func (g *graph) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	waits, followers := g.edges()
+	ready := g.initially(waits)
+	results := make(chan done)
+	last := map[*node]desired.ID{}
+	var errs []error
+	for running := 0; running > 0 || (len(ready) > 0 && len(errs) == 0); {
+		for len(ready) > 0 && running < g.workers && len(errs) == 0 {
+			var n *node
+			n, ready = g.take(ready)
+			running++
+			go func() { results <- g.one(ctx, n, last[n]) }()
+		}
+		d := <-results
+		running--
+		if d.err != nil {
+			errs = append(errs, d.err)
+			cancel()
+			continue
+		}
+		for _, f := range followers[d.n.id] {
+			if waits[f]--; waits[f] == 0 {
+				last[f] = d.n.id
+				ready = append(ready, f)
+			}
+		}
+	}
+	return causes(errs)
+}
+
+// causes drops cancellations that only follow from another error.
+func causes(errs []error) error {
+	var real []error
+	for _, err := range errs {
+		if !errors.Is(err, context.Canceled) {
+			real = append(real, err)
+		}
+	}
+	if len(real) == 0 {
+		real = errs
+	}
+	return errors.Join(real...)
+}
+
+func (g *graph) edges() (waits map[*node]int, followers map[desired.ID][]*node) {
+	known := map[desired.ID]bool{}
+	for _, n := range g.nodes {
+		known[n.id] = true
+	}
+	waits, followers = map[*node]int{}, map[desired.ID][]*node{}
+	for _, n := range g.nodes {
+		for _, id := range n.after {
+			if known[id] && id != n.id {
+				waits[n]++
+				followers[id] = append(followers[id], n)
+			}
+		}
+	}
+	return waits, followers
+}
+
+func (g *graph) initially(waits map[*node]int) []*node {
+	var ready []*node
+	for _, n := range g.nodes {
+		if waits[n] == 0 {
+			ready = append(ready, n)
+		}
+	}
+	return ready
+}
+
+func (g *graph) take(ready []*node) (*node, []*node) {
+	i := 0
+	if g.pick != nil {
+		i = g.pick(len(ready))
+	}
+	n := ready[i]
+	return n, append(ready[:i:i], ready[i+1:]...)
+}
+
+func (g *graph) one(ctx context.Context, n *node, waited desired.ID) done {
+	span := Span{ID: n.id, Verb: n.verb, Phase: g.phase, Start: g.now(), Waited: waited}
+	g.tell(span)
+	err := n.do(ctx)
+	span.End = g.now()
+	if err != nil {
+		span.Error = err.Error()
+		var already *ActionError
+		if !errors.As(err, &already) {
+			err = &ActionError{ID: n.id, Verb: n.verb, Field: n.field, Err: err}
+		}
+	}
+	g.tell(span)
+	return done{n, span, err}
+}

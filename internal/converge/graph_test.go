@@ -1,0 +1,77 @@
+package converge
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// runGraph runs nodes a…e with given edges and returns the order in which they
+// ran; the node named fail fails.
+func runGraph(t *testing.T, workers int, pick func(int) int, edges map[desired.ID][]desired.ID, fail desired.ID) ([]desired.ID, error) {
+	t.Helper()
+	var mu sync.Mutex
+	var order []desired.ID
+	g := &graph{workers: workers, pick: pick, now: time.Now, tell: func(Span) {}}
+	for _, id := range []desired.ID{"a", "b", "c", "d", "e"} {
+		g.nodes = append(g.nodes, &node{id: id, after: edges[id], do: func(context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, id)
+			if id == fail {
+				return errors.New("broken")
+			}
+			return nil
+		}})
+	}
+	err := g.run(t.Context())
+	return order, err
+}
+
+func TestGraphOrder(t *testing.T) {
+	edges := map[desired.ID][]desired.ID{"a": {"e"}, "b": {"a", "c"}, "d": {"b", "not in the graph"}}
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		order, err := runGraph(t, int(seed%5)+1, rng.IntN, edges, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := map[desired.ID]int{}
+		for i, id := range order {
+			at[id] = i
+		}
+		if len(order) != 5 || at["e"] > at["a"] || at["a"] > at["b"] || at["c"] > at["b"] || at["b"] > at["d"] {
+			t.Fatalf("seed %d: order %v", seed, order)
+		}
+	}
+}
+
+func TestGraphStopsAfterFailure(t *testing.T) {
+	order, err := runGraph(t, 1, nil, map[desired.ID][]desired.ID{"b": {"a"}, "c": {"b"}, "d": {"c"}, "e": {"d"}}, "b")
+	var act *ActionError
+	if !errors.As(err, &act) || act.ID != "b" {
+		t.Fatalf("error %v, want b's", err)
+	}
+	if diff := cmp.Diff([]desired.ID{"a", "b"}, order); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func TestGraphReportsCauseNotCancellation(t *testing.T) {
+	g := &graph{workers: 2, now: time.Now, tell: func(Span) {}}
+	g.nodes = []*node{
+		{id: "slow", do: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+		{id: "bad", do: func(context.Context) error { return errors.New("broken") }},
+	}
+	err := g.run(t.Context())
+	if errors.Is(err, context.Canceled) || err == nil {
+		t.Fatalf("error %v, want only the cause", err)
+	}
+}

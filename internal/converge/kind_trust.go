@@ -1,0 +1,118 @@
+package converge
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// trustStore is how a distribution builds its bundle of CA certificates from a
+// directory of anchors.
+type trustStore struct {
+	anchors, suffix, bundle, command string
+}
+
+// The layouts of Debian and of the Fedora family; the first whose anchors
+// directory or command exists is the machine's.
+var trustStores = []trustStore{
+	{"/usr/local/share/ca-certificates", ".crt", "/etc/ssl/certs/ca-certificates.crt", "/usr/sbin/update-ca-certificates"},
+	{"/etc/pki/ca-trust/source/anchors", ".pem", "/etc/pki/tls/certs/ca-bundle.crt", "/usr/bin/update-ca-trust"},
+}
+
+var errNoTrustStore = errors.New("neither update-ca-certificates nor update-ca-trust is installed")
+
+func (p *planning) trustStore() (trustStore, error) {
+	for _, s := range trustStores {
+		info, err := lstat(p.h, s.command)
+		if err != nil {
+			return s, err
+		}
+		if info != nil {
+			return s, nil
+		}
+	}
+	return trustStore{}, errNoTrustStore
+}
+
+func (p *planning) trust(t *task, a *desired.TrustAnchor) error {
+	store, err := p.trustStore()
+	if err != nil {
+		return err
+	}
+	q := &put{kind: putFile, path: store.anchors + "/" + a.Name + store.suffix,
+		content: desired.Text(a.PEM), attrs: host.Attributes{Mode: 0o644}}
+	info, err := lstat(p.h, q.path)
+	if err != nil {
+		return err
+	}
+	if err := p.want(t, q, info); err != nil {
+		return err
+	}
+	bundle, _, err := readFile(p.h, store.bundle)
+	if err != nil || containsCertificate(bundle, a.PEM) {
+		return err
+	}
+	return p.rebundle(t, store, a)
+}
+
+func (p *planning) rebundle(t *task, store trustStore, a *desired.TrustAnchor) error {
+	if p.opt.Offline {
+		t.postpone(VerbUpdate, "the bundle is rebuilt on first boot", DisruptNone)
+		return nil
+	}
+	t.act(VerbUpdate, "not in "+store.bundle, DisruptNone)
+	t.live = func(ctx context.Context) error { return p.bundle(ctx, store, a) }
+	return nil
+}
+
+// bundle rebuilds the bundle, once for all anchors of a plan.
+func (p *planning) bundle(ctx context.Context, store trustStore, a *desired.TrustAnchor) error {
+	p.bundling.Lock()
+	defer p.bundling.Unlock()
+	if data, _, err := readFile(p.h, store.bundle); err != nil || containsCertificate(data, a.PEM) {
+		return err
+	}
+	if _, err := p.h.Run(ctx, host.Command{Path: store.command}); err != nil {
+		return &TrustError{Name: a.Name, Err: err}
+	}
+	data, _, err := readFile(p.h, store.bundle)
+	if err == nil && !containsCertificate(data, a.PEM) {
+		err = fmt.Errorf("%s ran, but the certificate is not in %s", store.command, store.bundle)
+	}
+	if err != nil {
+		return &TrustError{Name: a.Name, Err: err}
+	}
+	return nil
+}
+
+// TrustError is a CA certificate that did not get into the machine's bundle.
+type TrustError struct {
+	Name string
+	Err  error
+}
+
+// Error names the certificate.
+func (e *TrustError) Error() string { return fmt.Sprintf("trust CA certificate %s: %v", e.Name, e.Err) }
+
+// Unwrap returns the cause.
+func (e *TrustError) Unwrap() error { return e.Err }
+
+// containsCertificate compares by the certificate's bytes, so that line lengths
+// and comments do not matter.
+func containsCertificate(bundle []byte, one string) bool {
+	want, _ := pem.Decode([]byte(one))
+	if want == nil {
+		return false
+	}
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		if bytes.Equal(block.Bytes, want.Bytes) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,123 @@
+package converge
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// entry is what berth remembers of one name that it put on the machine.
+type entry struct {
+	// Owners wanted it; the last to go takes it along.
+	Owners []desired.Owner `json:"owners"`
+	// Sum is the sha256 of the content, "link:" and the target, or "" where the
+	// content is not berth's to judge (a download, a generated key).
+	Sum string `json:"sum,omitempty"`
+	// Dir is a directory.
+	Dir bool `json:"dir,omitempty"`
+	// Original is the key of the sidecar of what was there before, if anything.
+	Original string `json:"original,omitempty"`
+	// Seed content is its owner's once it is there.
+	Seed bool `json:"seed,omitempty"`
+}
+
+// ledger is what berth has put on this machine, by path.
+type ledger struct {
+	Version int              `json:"version"`
+	Entries map[string]entry `json:"entries"`
+}
+
+// loadLedger reads the ledger. A lost or torn one is rebuilt from the sidecars
+// of the originals: what they name was berth's; nothing else is claimed.
+func loadLedger(h host.FS) (*ledger, error) {
+	led := &ledger{Version: 1, Entries: map[string]entry{}}
+	data, ok, err := readFile(h, ledgerPath)
+	if err != nil {
+		return nil, fmt.Errorf("read ledger: %w", err)
+	}
+	if ok && json.Unmarshal(data, led) == nil && led.Version == 1 && led.Entries != nil {
+		return led, nil
+	}
+	led.Entries = map[string]entry{}
+	return led, rebuild(h, led)
+}
+
+func rebuild(h host.FS, led *ledger) error {
+	names, err := h.ReadDir(originalsDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("rebuild ledger: %w", err)
+	}
+	for _, name := range names {
+		side, err := readSidecar(h, name)
+		if err != nil || side.Path == "" {
+			continue
+		}
+		led.Entries[side.Path] = entry{Original: name}
+	}
+	return nil
+}
+
+func (l *ledger) save(h host.FS) error {
+	data, err := json.MarshalIndent(l, "", " ")
+	if err != nil {
+		return fmt.Errorf("print ledger: %w", err)
+	}
+	if err := host.WriteFile(h, ledgerPath, append(data, '\n'), host.Attributes{Mode: 0o600}); err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	return nil
+}
+
+// claim enters a put for an owner.
+func (l *ledger) claim(p *put, owner desired.Owner, original string, seed bool) {
+	e := l.Entries[p.path]
+	if !slices.Contains(e.Owners, owner) {
+		e.Owners = append(e.Owners, owner)
+		slices.Sort(e.Owners)
+	}
+	e.Sum, e.Dir, e.Seed = p.sum(), p.kind == putDir, seed
+	if p.generated {
+		e.Sum = ""
+	}
+	if e.Original == "" {
+		e.Original = original
+	}
+	l.Entries[p.path] = e
+}
+
+// foreignOwner returns an owner other than o that holds the path, or "".
+func (l *ledger) foreignOwner(path string, o desired.Owner) desired.Owner {
+	for _, other := range l.Entries[path].Owners {
+		if other != o {
+			return other
+		}
+	}
+	return ""
+}
+
+// ours says whether the path is in the ledger at all.
+func (l *ledger) ours(path string) bool {
+	_, ok := l.Entries[path]
+	return ok
+}
+
+// OwnedElsewhereError is a path that another contract put on the machine with
+// other content.
+type OwnedElsewhereError struct {
+	Path  string
+	Owner desired.Owner
+	Other desired.Owner
+}
+
+// Error names both owners.
+func (e *OwnedElsewhereError) Error() string {
+	return fmt.Sprintf("%s belongs to the %s contract, and the %s contract wants it otherwise", e.Path, e.Other, e.Owner)
+}

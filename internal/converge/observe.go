@@ -1,0 +1,89 @@
+package converge
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// lstat is Lstat with nil for an absent path. A parent that is no directory
+// means absent too.
+func lstat(h host.FS, path string) (*host.Info, error) {
+	info, err := h.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &info, nil
+}
+
+// readFile is ReadFile with ok false for an absent path.
+func readFile(h host.FS, path string) (data []byte, ok bool, err error) {
+	data, err = h.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	return data, err == nil, err
+}
+
+// difference says in words how a path differs from a file with content and
+// attributes; "" if it does not.
+func difference(h host.FS, path string, info *host.Info, want []byte, a host.Attributes) (reason string, have []byte, err error) {
+	switch {
+	case info == nil:
+		return "absent", nil, nil
+	case !info.IsRegular():
+		return "is " + describeType(h, path, info) + ", want a file", nil, nil
+	}
+	have, err = h.ReadFile(path)
+	if err != nil {
+		return "", nil, err
+	}
+	if !slices.Equal(have, want) {
+		return "content differs", have, nil
+	}
+	return attributeDifference(info, a), have, nil
+}
+
+func attributeDifference(info *host.Info, a host.Attributes) string {
+	if got := desired.Mode(permBits(info.Mode)); got != desired.Mode(permBits(a.Mode)) {
+		return fmt.Sprintf("mode %s, want %s", got, desired.Mode(permBits(a.Mode)))
+	}
+	if info.UID != a.UID || info.GID != a.GID {
+		return fmt.Sprintf("owner %d:%d, want %d:%d", info.UID, info.GID, a.UID, a.GID)
+	}
+	return ""
+}
+
+func permBits(m fs.FileMode) fs.FileMode {
+	return m & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
+}
+
+func describeType(h host.FS, path string, info *host.Info) string {
+	switch {
+	case info.Mode.IsDir():
+		return "a directory"
+	case info.Mode&fs.ModeSymlink != 0:
+		if target, err := h.Readlink(path); err == nil {
+			return "a link to " + target
+		}
+		return "a link"
+	case info.IsRegular():
+		return "a file"
+	}
+	return "a special file"
+}
+
+// same says whether a path is still what was seen.
+func same(a, b *host.Info) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Inode == b.Inode && a.Mode == b.Mode && a.Size == b.Size && a.UID == b.UID && a.GID == b.GID && a.ChangeTime.Equal(b.ChangeTime)
+}

@@ -1,0 +1,170 @@
+package converge
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// sidecar describes what stood at a path before berth: enough to restore it.
+// Its file name is the hash of the path; content, if any, is stored beside it
+// under "content-" and its own hash.
+type sidecar struct {
+	Path   string      `json:"path"`
+	Type   string      `json:"type"` // file or link
+	Target string      `json:"target,omitempty"`
+	Sum    string      `json:"sum,omitempty"`
+	Mode   fs.FileMode `json:"mode"`
+	UID    int         `json:"uid"`
+	GID    int         `json:"gid"`
+}
+
+func sidecarName(p string) string {
+	sum := sha256.Sum256([]byte(p))
+	return hex.EncodeToString(sum[:8]) + ".json"
+}
+
+func readSidecar(h host.FS, name string) (sidecar, error) {
+	var s sidecar
+	if path.Ext(name) != ".json" {
+		return s, nil
+	}
+	data, err := h.ReadFile(originalsDir + "/" + name)
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(data, &s)
+}
+
+func contentName(sum string) string { return originalsDir + "/content-" + sum }
+
+// keepOriginal stores what stands at a path that is not in the ledger and
+// returns the sidecar's name. Only the first foreign version is kept: once the
+// path is in the ledger, nobody calls this for it.
+func keepOriginal(h host.FS, p string, info *host.Info) (string, error) {
+	name := sidecarName(p)
+	s := sidecar{Path: p, Mode: permBits(info.Mode), UID: info.UID, GID: info.GID}
+	if err := s.describe(h, p, info); err != nil {
+		return "", fmt.Errorf("keep original of %s: %w", p, err)
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return "", err
+	}
+	return name, host.WriteFile(h, originalsDir+"/"+name, data, host.Attributes{Mode: 0o600})
+}
+
+func (s *sidecar) describe(h host.FS, p string, info *host.Info) (err error) {
+	if info.Mode&fs.ModeSymlink != 0 {
+		s.Type = "link"
+		s.Target, err = h.Readlink(p)
+		return err
+	}
+	if !info.IsRegular() {
+		return fmt.Errorf("is %s and can't be replaced", describeType(h, p, info))
+	}
+	data, err := h.ReadFile(p)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(data)
+	s.Type, s.Sum = "file", hex.EncodeToString(sum[:])
+	return host.WriteFile(h, contentName(s.Sum), data, host.Attributes{Mode: 0o600})
+}
+
+// restore is the put that brings an original back.
+func restore(h host.FS, name string) (*put, error) {
+	s, err := readSidecar(h, name)
+	if err != nil {
+		return nil, fmt.Errorf("read original: %w", err)
+	}
+	p := &put{path: s.Path, target: s.Target, attrs: host.Attributes{Mode: s.Mode, UID: s.UID, GID: s.GID}, forget: true}
+	if s.Type == "link" {
+		p.kind = putLink
+		return p, nil
+	}
+	data, err := h.ReadFile(contentName(s.Sum))
+	if err != nil {
+		return nil, fmt.Errorf("read original of %s: %w", s.Path, err)
+	}
+	p.content = secretIfNarrow(data, s.Mode)
+	return p, nil
+}
+
+// restored says whether a path is again what it was before berth.
+func restored(h host.FS, name string, info *host.Info) (bool, error) {
+	s, err := readSidecar(h, name)
+	if err != nil {
+		return false, fmt.Errorf("read original: %w", err)
+	}
+	if s.Type == "link" {
+		target, err := h.Readlink(s.Path)
+		return err == nil && target == s.Target, nil
+	}
+	tok, err := token(h, s.Path)
+	if err != nil {
+		return false, err
+	}
+	return tok == s.Sum && attributeDifference(info, host.Attributes{Mode: s.Mode, UID: s.UID, GID: s.GID}) == "", nil
+}
+
+// sweepOriginals removes what the ledger does not name: originals that came
+// back, and those of a run that was cut off before the ledger named them.
+func sweepOriginals(h host.FS, led *ledger) error {
+	names, err := h.ReadDir(originalsDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("sweep originals: %w", err)
+	}
+	named, err := namedOriginals(h, led)
+	if err != nil {
+		return err
+	}
+	swept := false
+	for _, name := range names {
+		if named[name] {
+			continue
+		}
+		if err := removeIfThere(h, originalsDir+"/"+name); err != nil {
+			return fmt.Errorf("sweep originals: %w", err)
+		}
+		swept = true
+	}
+	if !swept {
+		return nil
+	}
+	return h.SyncDir(originalsDir)
+}
+
+func namedOriginals(h host.FS, led *ledger) (map[string]bool, error) {
+	named := map[string]bool{}
+	for _, e := range led.Entries {
+		if e.Original == "" {
+			continue
+		}
+		s, err := readSidecar(h, e.Original)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read original: %w", err)
+		}
+		named[e.Original], named[path.Base(contentName(s.Sum))] = true, true
+	}
+	return named, nil
+}
+
+// secretIfNarrow treats content that others may not read as secret, so that no
+// plan shows it.
+func secretIfNarrow(data []byte, mode fs.FileMode) desired.Content {
+	if mode&0o077 == 0 {
+		return desired.SecretBytes(data)
+	}
+	return desired.Bytes(data)
+}

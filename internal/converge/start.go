@@ -1,0 +1,97 @@
+package converge
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// UnitError is a unit that did not come to the state that was asked for.
+type UnitError struct {
+	Unit string
+	Err  error
+}
+
+// Error names the unit.
+func (e *UnitError) Error() string { return e.Unit + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UnitError) Unwrap() error { return e.Err }
+
+// start brings the unit up with what is on the disk now. The state is looked at
+// again: a unit that meanwhile runs with the present inputs is left alone.
+func (up *unitPlan) start(ctx context.Context) error {
+	if err := up.startUnit(ctx); err != nil {
+		return &UnitError{Unit: up.u.Name, Err: err}
+	}
+	return nil
+}
+
+func (up *unitPlan) startUnit(ctx context.Context) error {
+	if err := up.reload(ctx); err != nil {
+		return err
+	}
+	hash, err := up.present()
+	if err != nil {
+		return err
+	}
+	if up.status.ActiveState == "failed" {
+		if err := up.h.ResetFailed(ctx, up.u.Name); err != nil {
+			return err
+		}
+	}
+	job := up.h.StartUnit
+	if up.running() {
+		job = up.h.RestartUnit
+	}
+	if err := job(ctx, up.u.Name); err != nil {
+		return err
+	}
+	return up.stamp(ctx, hash)
+}
+
+// reload makes systemd reread definitions where it holds old ones for the unit.
+func (up *unitPlan) reload(ctx context.Context) error {
+	up.reloading.Lock()
+	defer up.reloading.Unlock()
+	st, err := up.h.Unit(ctx, up.u.Name)
+	if err != nil {
+		return err
+	}
+	if up.stale(st) {
+		if err := up.h.DaemonReload(ctx); err != nil {
+			return err
+		}
+		if st, err = up.h.Unit(ctx, up.u.Name); err != nil {
+			return err
+		}
+	}
+	up.status = st
+	return nil
+}
+
+// stale says that systemd holds an old definition. Its own flag does not see a
+// new definition of higher precedence than the loaded one.
+func (up *unitPlan) stale(st host.UnitStatus) bool {
+	overridden := strings.HasPrefix(up.fragment, adminUnits+"/") && st.LoadState == "loaded" && st.FragmentPath != up.fragment
+	return st.NeedDaemonReload || st.LoadState == "masked" || overridden
+}
+
+// stamp notes with what the unit was started. Without the stamp a later run
+// decides by time, so a failure to write it costs nothing but is told.
+func (up *unitPlan) stamp(ctx context.Context, hash string) error {
+	st, err := up.h.Unit(ctx, up.u.Name)
+	if err != nil {
+		return err
+	}
+	up.status = st
+	if st.ActiveState == "failed" {
+		return &host.JobError{Unit: up.u.Name, Job: "start", Result: "failed", Status: st}
+	}
+	if st.InvocationID == "" {
+		return errors.New("systemd gave it no invocation id")
+	}
+	return writeStamp(up.h, up.u.Name, stamp{InvocationID: st.InvocationID, Hash: hash})
+}

@@ -1,0 +1,105 @@
+package converge
+
+import (
+	"context"
+	"io/fs"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// task is what one resource needs. A converged resource's task has no actions
+// and none of the functions.
+type task struct {
+	id      desired.ID
+	base    *desired.Base
+	actions []Action
+	// deferred can't be done here (Options.Offline).
+	deferred []Action
+	remarks  []string
+	// stage does what may fail and shows nothing; it may add puts.
+	stage func(ctx context.Context, t *task) error
+	// staged orders stage functions: ids whose stage must have succeeded.
+	staged []desired.ID
+	// staging is what a download was.
+	staging *Staged
+	// puts are the names that commit changes, in order.
+	puts []*put
+	// before runs between stage and commit: stopping what is about to lose its
+	// definition.
+	before func(ctx context.Context) error
+	// live changes what runs, after all puts are durable.
+	live func(ctx context.Context) error
+	// settle is bookkeeping of a converged resource, at the end of an apply.
+	settle func() error
+}
+
+func (t *task) act(v Verb, reason string, d Disruption) {
+	t.actions = append(t.actions, t.action(v, reason, d))
+}
+
+func (t *task) postpone(v Verb, reason string, d Disruption) {
+	t.deferred = append(t.deferred, t.action(v, reason, d))
+}
+
+func (t *task) action(v Verb, reason string, d Disruption) Action {
+	return Action{ID: t.id, Verb: v, Reason: reason, Disruption: d, Field: t.base.Field}
+}
+
+// verb is the word for the task in the timeline.
+func (t *task) verb() Verb {
+	if len(t.actions) == 0 {
+		return VerbCheck
+	}
+	return t.actions[len(t.actions)-1].Verb
+}
+
+// putKind is what becomes of a name.
+type putKind int
+
+const (
+	putFile putKind = iota
+	putLink
+	putDir
+	putDelete
+)
+
+// put is one name in the tree that commit changes.
+type put struct {
+	kind    putKind
+	path    string
+	content desired.Content
+	target  string
+	attrs   host.Attributes
+	// prepared: another has written the temporary file.
+	prepared bool
+	// late puts make something start at boot: they follow when all others are
+	// durable.
+	late bool
+	// foreign: what is there now was not berth's and is kept as the original.
+	foreign bool
+	// forget drops the ledger entry: the name is not berth's any more.
+	forget bool
+	// generated content is not compared with the ledger.
+	generated bool
+	seen      *host.Info
+}
+
+// temporary says whether commit renames a temporary file to the path.
+func (p *put) temporary() bool { return p.kind == putFile || p.kind == putLink }
+
+// sum is what the ledger remembers of the put.
+func (p *put) sum() string {
+	switch p.kind {
+	case putFile:
+		if p.prepared {
+			return ""
+		}
+		return p.content.Sum()
+	case putLink:
+		return "link:" + p.target
+	}
+	return ""
+}
+
+func (p *put) mode() fs.FileMode { return p.attrs.Mode }

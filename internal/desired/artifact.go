@@ -1,0 +1,55 @@
+package desired
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ArtifactFile is one file out of an artifact.
+type ArtifactFile struct {
+	// Member is the path inside the archive; empty when the artifact is the
+	// file itself.
+	Member string `json:"member,omitempty"`
+	Path   string `json:"path"`
+	Mode   Mode   `json:"mode"`
+}
+
+// Artifact is a set of files that come out of one download. It is in place when
+// every file exists and, where Version is set, the first file (the Probe) is of
+// that version; then nothing is fetched.
+type Artifact struct {
+	Base
+	Name string `json:"name"`
+	// URLs are tried in order; a fragment "#sha256=…" carries the digest. None:
+	// the files must be in the image, and their absence is an error.
+	URLs []string `json:"urls,omitempty"`
+	// SHA256 is the digest in hex where the contract gives it another way.
+	SHA256 string `json:"sha256,omitempty"`
+	// Version is what the first file must say of itself: "1.36.3", without v.
+	Version string         `json:"version,omitempty"`
+	Files   []ArtifactFile `json:"files"`
+	// ExitCode is the published number for a failure to get it.
+	ExitCode int `json:"exitCode,omitempty"`
+}
+
+// ArtifactID names an artifact.
+func ArtifactID(name string) ID { return ID("artifact:" + name) }
+
+// ID implements Resource.
+func (a *Artifact) ID() ID { return ArtifactID(a.Name) }
+
+// Kind implements Resource.
+func (a *Artifact) Kind() string { return "artifact" }
+
+// Validate implements Resource.
+func (a *Artifact) Validate() error {
+	if a.Name == "" || len(a.Files) == 0 {
+		return errors.New("an artifact needs a name and files")
+	}
+	for _, f := range a.Files {
+		if err := cleanAbs(f.Path); err != nil {
+			return fmt.Errorf("file: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package desired
+
+import (
+	"errors"
+	"time"
+)
+
+// TrustAnchor is a CA certificate that the machine's own bundle must contain.
+type TrustAnchor struct {
+	Base
+	// Name becomes the file name of the certificate in the anchors directory.
+	Name string `json:"name"`
+	// PEM is one certificate.
+	PEM string `json:"pem"`
+}
+
+// TrustAnchorID names a trust anchor.
+func TrustAnchorID(name string) ID { return ID("trust:" + name) }
+
+// ID implements Resource.
+func (t *TrustAnchor) ID() ID { return TrustAnchorID(t.Name) }
+
+// Kind implements Resource.
+func (t *TrustAnchor) Kind() string { return "trust" }
+
+// Validate implements Resource.
+func (t *TrustAnchor) Validate() error {
+	if !moduleName.MatchString(t.Name) || t.PEM == "" {
+		return errors.New("a trust anchor needs a name in lower case and a certificate")
+	}
+	return nil
+}
+
+// ClientCertificate is kubelet's credential for the API server: a certificate
+// and key in CertDir, and the kubeconfig that points to them. It is in place
+// while the certificate is valid for NodeName and the kubeconfig names Server
+// and CA. It is obtained with Token by a certificate signing request; without
+// Token it must be in place already.
+type ClientCertificate struct {
+	Base
+	NodeName   string `json:"nodeName"`
+	Server     string `json:"server"`
+	CA         string `json:"ca"`
+	CAFile     string `json:"caFile"`
+	Token      Secret `json:"token,omitempty"`
+	Kubeconfig string `json:"kubeconfig"`
+	CertDir    string `json:"certDir"`
+	// Timeout bounds the request, approval and signing.
+	Timeout time.Duration `json:"timeout"`
+}
+
+// ClientCertificateID names the credential behind a kubeconfig.
+func ClientCertificateID(kubeconfig string) ID { return ID("credential:" + kubeconfig) }
+
+// ID implements Resource.
+func (c *ClientCertificate) ID() ID { return ClientCertificateID(c.Kubeconfig) }
+
+// Kind implements Resource.
+func (c *ClientCertificate) Kind() string { return "credential" }
+
+// Validate implements Resource.
+func (c *ClientCertificate) Validate() error {
+	if c.NodeName == "" || c.Server == "" || c.CA == "" || c.CertDir == "" || c.CAFile == "" {
+		return errors.New("a client certificate needs node name, server, CA, CA file and directory")
+	}
+	return cleanAbs(c.Kubeconfig)
+}
+
+// ServingCertificate is a self-signed ECDSA key pair, made once and kept while
+// it is valid for the names and not about to expire.
+type ServingCertificate struct {
+	Base
+	CertFile string `json:"certFile"`
+	KeyFile  string `json:"keyFile"`
+	// Names are DNS names and IP addresses.
+	Names []string `json:"names"`
+}
+
+// ServingCertificateID names the key pair by its certificate file.
+func ServingCertificateID(certFile string) ID { return ID("serving:" + certFile) }
+
+// ID implements Resource.
+func (s *ServingCertificate) ID() ID { return ServingCertificateID(s.CertFile) }
+
+// Kind implements Resource.
+func (s *ServingCertificate) Kind() string { return "serving" }
+
+// Validate implements Resource.
+func (s *ServingCertificate) Validate() error {
+	if len(s.Names) == 0 {
+		return errors.New("a serving certificate needs a name")
+	}
+	return errors.Join(cleanAbs(s.CertFile), cleanAbs(s.KeyFile))
+}

@@ -1,0 +1,121 @@
+package desired
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func sample() *State {
+	s := &State{Owner: OwnerAKS}
+	s.Add(
+		&Unit{Base: Base{After: []ID{FileID("/etc/b")}}, Name: "kubelet.service", Activation: Started, Triggers: []string{"/etc/b"}},
+		&File{Path: "/etc/b", Content: Text("b\n"), Mode: 0o644, Life: Managed},
+		&File{Path: "/etc/a", Content: SecretBytes([]byte("hunter2")), Mode: 0o600, Life: Managed},
+	)
+	return s
+}
+
+func TestSealSortsAndPrintsTheSame(t *testing.T) {
+	a, b := sample(), sample()
+	b.Resources[0], b.Resources[2] = b.Resources[2], b.Resources[0]
+	for _, s := range []*State{a, b} {
+		if err := s.Seal(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ha, err := a.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hb, err := b.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ha != hb {
+		t.Fatalf("hashes %s and %s of the same state", ha, hb)
+	}
+	if got := a.Resources[0].ID(); got != "file:/etc/a" {
+		t.Fatalf("first is %s", got)
+	}
+	if a.Lookup(UnitID("kubelet.service")) == nil || a.Lookup("file:/nowhere") != nil {
+		t.Fatal("lookup is wrong")
+	}
+}
+
+func TestSealRefuses(t *testing.T) {
+	ca := "-----BEGIN CERTIFICATE-----"
+	for name, c := range map[string]struct {
+		r    Resource
+		want string
+	}{
+		"relative path":       {&File{Path: "etc/x", Mode: 0o644, Life: Managed}, "not absolute"},
+		"unclean path":        {&File{Path: "/etc/../x", Mode: 0o644, Life: Managed}, "clean"},
+		"wide secret":         {&File{Path: "/x", Content: SecretBytes(nil), Mode: 0o640, Life: Managed}, "secret"},
+		"transient, no end":   {&File{Path: "/x", Mode: 0o600, Life: Transient}, "transient"},
+		"no life":             {&File{Path: "/x", Mode: 0o600}, "life"},
+		"unknown reference":   {&File{Base: Base{After: []ID{"file:/y"}}, Path: "/x", Life: Managed}, "not in the state"},
+		"link to nothing":     {&Link{Path: "/x"}, "target"},
+		"unit in any state":   {&Unit{Name: "x.service"}, "says nothing"},
+		"unit with a path":    {&Unit{Name: "a/b.service", Activation: Started}, "unit name"},
+		"module name":         {&Module{Name: "x; y", Evidence: []string{"/x"}}, "module name"},
+		"module no evidence":  {&Module{Name: "overlay"}, "evidence"},
+		"sysctl key":          {&Sysctl{Key: "../x", Value: "1"}, "kernel parameter"},
+		"sysctl value":        {&Sysctl{Key: "a.b"}, "value"},
+		"anchor name":         {&TrustAnchor{Name: "../x", PEM: ca}, "name"},
+		"check without time":  {&Check{Name: CheckAPIServer}, "budget"},
+		"artifact no files":   {&Artifact{Name: "kubelet"}, "files"},
+		"credential, no node": {&ClientCertificate{Kubeconfig: "/x", Timeout: time.Second}, "node name"},
+		"serving, no names":   {&ServingCertificate{CertFile: "/x", KeyFile: "/y"}, "name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &State{}
+			s.Add(c.r)
+			if err := s.Seal(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("error %v, want one with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestSealRefusesTwins(t *testing.T) {
+	s := sample()
+	s.Add(&File{Path: "/etc/a", Mode: 0o600, Life: Managed})
+	if err := s.Seal(); err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Fatalf("error %v", err)
+	}
+}
+
+// A secret must not show whichever way it is printed.
+func TestSecretsNeverPrint(t *testing.T) {
+	s := Secret("hunter2")
+	c := SecretBytes([]byte("hunter2"))
+	j, err := json.Marshal(map[string]any{"s": s, "c": c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := sample().MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		fmt.Sprint(s, c), fmt.Sprintf("%v %+v %#v %s %q", s, s, s, s, s), fmt.Sprintf("%v %+v %#v", c, c, c),
+		fmt.Sprintf("%+v", struct{ S Secret }{s}), string(j), string(st),
+	} {
+		if strings.Contains(text, "hunter2") || !strings.Contains(text, "REDACTED#f52f") {
+			t.Errorf("printed %q", text)
+		}
+	}
+	if s.Reveal() != "hunter2" {
+		t.Error("the secret is lost")
+	}
+}
+
+func TestModePrintsOctal(t *testing.T) {
+	b, err := json.Marshal(Mode(0o600))
+	if err != nil || string(b) != `"0600"` {
+		t.Fatalf("%s, %v", b, err)
+	}
+}

@@ -1,0 +1,104 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+)
+
+// TempName is where the next content of a path is prepared: in the same
+// directory, under a name that a later run finds again.
+func TempName(p string) string {
+	dir, base := path.Split(p)
+	return dir + ".berth." + base + ".new"
+}
+
+// Attributes are mode and owner of a file.
+type Attributes struct {
+	Mode     fs.FileMode
+	UID, GID int
+}
+
+// Prepare writes content durably under the temporary name of p. A leftover of
+// an earlier run under that name is replaced.
+func Prepare(h FS, p string, content []byte, a Attributes) error {
+	return PrepareFunc(h, p, a, func(f File) error {
+		_, err := f.Write(content)
+		return err
+	})
+}
+
+// PrepareFunc is Prepare with content from a function.
+func PrepareFunc(h FS, p string, a Attributes, write func(File) error) error {
+	tmp := TempName(p)
+	f, err := createNew(h, tmp)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(fill(f, a, write), f.Close())
+	if err != nil {
+		return errors.Join(err, h.Remove(tmp))
+	}
+	return nil
+}
+
+func createNew(h FS, tmp string) (File, error) {
+	f, err := h.Create(tmp)
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	if err := h.Remove(tmp); err != nil {
+		return nil, fmt.Errorf("remove leftover: %w", err)
+	}
+	return h.Create(tmp)
+}
+
+func fill(f File, a Attributes, write func(File) error) error {
+	if err := write(f); err != nil {
+		return err
+	}
+	if err := f.Chown(a.UID, a.GID); err != nil {
+		return err
+	}
+	if err := f.Chmod(a.Mode); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// Commit gives what Prepare wrote its name. The name is durable after SyncDir
+// of the directory.
+func Commit(h FS, p string) error { return h.Rename(TempName(p), p) }
+
+// WriteFile is Prepare, Commit and SyncDir: the file is whole or absent, and
+// durable when it returns.
+func WriteFile(h FS, p string, content []byte, a Attributes) error {
+	if err := Prepare(h, p, content, a); err != nil {
+		return err
+	}
+	if err := Commit(h, p); err != nil {
+		return errors.Join(err, h.Remove(TempName(p)))
+	}
+	return h.SyncDir(path.Dir(p))
+}
+
+// MkdirAll makes a directory and its missing parents, mode 0755, and makes each
+// new name durable. It returns the directories it made, outermost first.
+func MkdirAll(h FS, dir string) ([]string, error) {
+	info, err := h.Lstat(dir)
+	if err == nil && !info.Mode.IsDir() && info.Mode.Type() != fs.ModeSymlink {
+		return nil, &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("exists and is not a directory")}
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	made, err := MkdirAll(h, path.Dir(dir))
+	if err != nil {
+		return made, err
+	}
+	if err := h.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return made, err
+	}
+	return append(made, dir), h.SyncDir(path.Dir(dir))
+}

@@ -1,0 +1,138 @@
+package effect
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// decorated sends every effect of a host through around and every reading
+// through before.
+type decorated struct {
+	inner  host.Host
+	around around
+	before before
+}
+
+func (d *decorated) do(op, target, detail string, do func() error) error {
+	return d.around(Effect{Op: op, Target: target, Detail: detail}, do)
+}
+
+// read is a reading of the inner host.
+func read[T any](d *decorated, get func() (T, error)) (T, error) {
+	if err := d.before(); err != nil {
+		var none T
+		return none, err
+	}
+	return get()
+}
+
+// Lstat implements host.FS.
+func (d *decorated) Lstat(p string) (host.Info, error) {
+	return read(d, func() (host.Info, error) { return d.inner.Lstat(p) })
+}
+
+// ReadFile implements host.FS.
+func (d *decorated) ReadFile(p string) ([]byte, error) {
+	return read(d, func() ([]byte, error) { return d.inner.ReadFile(p) })
+}
+
+// ReadDir implements host.FS.
+func (d *decorated) ReadDir(p string) ([]string, error) {
+	return read(d, func() ([]string, error) { return d.inner.ReadDir(p) })
+}
+
+// Readlink implements host.FS.
+func (d *decorated) Readlink(p string) (string, error) {
+	return read(d, func() (string, error) { return d.inner.Readlink(p) })
+}
+
+// Open implements host.FS.
+func (d *decorated) Open(p string) (host.ReadFile, error) {
+	return read(d, func() (host.ReadFile, error) { return d.inner.Open(p) })
+}
+
+// Create implements host.FS.
+func (d *decorated) Create(p string) (host.File, error) {
+	var f host.File
+	err := d.do("create", p, "", func() (err error) {
+		f, err = d.inner.Create(p)
+		return err
+	})
+	if err != nil {
+		return nil, closed(f, err)
+	}
+	return &file{d, p, f}, nil
+}
+
+// closed gives back a file whose creation happened but must look as if not.
+func closed(f host.File, err error) error {
+	if f != nil {
+		_ = f.Close()
+	}
+	return err
+}
+
+// Mkdir implements host.FS.
+func (d *decorated) Mkdir(p string, mode fs.FileMode) error {
+	return d.do("mkdir", p, mode.String(), func() error { return d.inner.Mkdir(p, mode) })
+}
+
+// Symlink implements host.FS.
+func (d *decorated) Symlink(target, p string) error {
+	return d.do("symlink", p, target, func() error { return d.inner.Symlink(target, p) })
+}
+
+// Rename implements host.FS.
+func (d *decorated) Rename(oldpath, newpath string) error {
+	return d.do("rename", newpath, oldpath, func() error { return d.inner.Rename(oldpath, newpath) })
+}
+
+// Remove implements host.FS.
+func (d *decorated) Remove(p string) error {
+	return d.do("remove", p, "", func() error { return d.inner.Remove(p) })
+}
+
+// Chmod implements host.FS.
+func (d *decorated) Chmod(p string, mode fs.FileMode) error {
+	return d.do("chmod", p, mode.String(), func() error { return d.inner.Chmod(p, mode) })
+}
+
+// Chown implements host.FS.
+func (d *decorated) Chown(p string, uid, gid int) error {
+	return d.do("chown", p, owner(uid, gid), func() error { return d.inner.Chown(p, uid, gid) })
+}
+
+// SyncDir implements host.FS.
+func (d *decorated) SyncDir(p string) error {
+	return d.do("sync", p, "", func() error { return d.inner.SyncDir(p) })
+}
+
+// WriteValue implements host.FS.
+func (d *decorated) WriteValue(p string, value []byte) error {
+	return d.do("value", p, strings.TrimSpace(string(value)), func() error { return d.inner.WriteValue(p, value) })
+}
+
+func owner(uid, gid int) string { return fmt.Sprintf("%d:%d", uid, gid) }
+
+// Run implements host.Runner.
+func (d *decorated) Run(ctx context.Context, c host.Command) (host.Output, error) {
+	var out host.Output
+	err := d.do("run", c.Path, strings.Join(c.Args, " "), func() (err error) {
+		out, err = d.inner.Run(ctx, c)
+		return err
+	})
+	return out, err
+}
+
+// Lock implements host.Locker.
+func (d *decorated) Lock(ctx context.Context, p, holder string) (func() error, error) {
+	return read(d, func() (func() error, error) { return d.inner.Lock(ctx, p, holder) })
+}
+
+// Now implements host.Clock.
+func (d *decorated) Now() time.Time { return d.inner.Now() }

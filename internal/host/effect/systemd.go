@@ -1,0 +1,52 @@
+package effect
+
+import (
+	"context"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Unit implements host.Systemd.
+func (d *decorated) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
+	return read(d, func() (host.UnitStatus, error) { return d.inner.Unit(ctx, name) })
+}
+
+// DaemonReload implements host.Systemd.
+func (d *decorated) DaemonReload(ctx context.Context) error {
+	return d.do("daemon-reload", "", "", func() error { return d.inner.DaemonReload(ctx) })
+}
+
+// StartUnit implements host.Systemd.
+func (d *decorated) StartUnit(ctx context.Context, name string) error {
+	return d.do("start", name, "", func() error { return d.inner.StartUnit(ctx, name) })
+}
+
+// StopUnit implements host.Systemd.
+func (d *decorated) StopUnit(ctx context.Context, name string) error {
+	return d.do("stop", name, "", func() error { return d.inner.StopUnit(ctx, name) })
+}
+
+// RestartUnit implements host.Systemd.
+func (d *decorated) RestartUnit(ctx context.Context, name string) error {
+	return d.do("restart", name, "", func() error { return d.inner.RestartUnit(ctx, name) })
+}
+
+// ReloadUnit implements host.Systemd.
+func (d *decorated) ReloadUnit(ctx context.Context, name string) error {
+	return d.do("reload", name, "", func() error { return d.inner.ReloadUnit(ctx, name) })
+}
+
+// EnqueueStart implements host.Systemd.
+func (d *decorated) EnqueueStart(ctx context.Context, name string) error {
+	return d.do("start", name, "no wait", func() error { return d.inner.EnqueueStart(ctx, name) })
+}
+
+// EnqueueRestart implements host.Systemd.
+func (d *decorated) EnqueueRestart(ctx context.Context, name string) error {
+	return d.do("restart", name, "no wait", func() error { return d.inner.EnqueueRestart(ctx, name) })
+}
+
+// ResetFailed implements host.Systemd.
+func (d *decorated) ResetFailed(ctx context.Context, name string) error {
+	return d.do("reset-failed", name, "", func() error { return d.inner.ResetFailed(ctx, name) })
+}

@@ -1,0 +1,211 @@
+// Package host is the only package that touches the machine. Host is the whole
+// of what the engine may do to it; each method that changes something is one
+// effect, small enough that a fault can be placed before and after it.
+//
+// Implementations: the real machine (New), a model in memory (NewMemory), and
+// decorators that record (Record) and inject faults (Inject). One conformance
+// suite, hosttest.Run, holds for all of them.
+package host
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+)
+
+// Host is a machine.
+type Host interface {
+	FS
+	Systemd
+	Runner
+	Clock
+	Locker
+}
+
+// Locker keeps writers apart.
+type Locker interface {
+	// Lock takes an OFD write lock on a file (made 0600 if absent, parents must
+	// exist), writes holder into it and returns what gives it back. While another
+	// holds it, Lock waits until ctx ends; then the error is a *LockedError.
+	Lock(ctx context.Context, path, holder string) (unlock func() error, err error)
+}
+
+// LockedError is a lock that another still holds.
+type LockedError struct {
+	Path   string
+	Holder string
+}
+
+// Error names the holder.
+func (e *LockedError) Error() string { return e.Path + " is held by " + e.Holder }
+
+// Clock tells the time of the machine.
+type Clock interface {
+	Now() time.Time
+}
+
+// FS is the file tree. Paths are absolute and clean; with a root directory they
+// resolve inside it, links included. Errors are *fs.PathError and match
+// fs.ErrNotExist, fs.ErrExist and syscall errors by errors.Is.
+//
+// The last element of a path is never followed. Parents that are links are
+// followed where root owns the link and it does not lead to /proc, /sys or /dev;
+// else the error is ErrUnsafeParent.
+type FS interface {
+	// Lstat describes a path.
+	Lstat(path string) (Info, error)
+	// ReadFile reads a whole regular file (or pseudo-file).
+	ReadFile(path string) ([]byte, error)
+	// ReadDir lists names in order.
+	ReadDir(path string) ([]string, error)
+	// Readlink returns a link's target.
+	Readlink(path string) (string, error)
+	// Open opens a regular file for reading.
+	Open(path string) (ReadFile, error)
+
+	// Create makes a new regular file, mode 0600 and owned by the caller; it
+	// fails with fs.ErrExist if the name is taken.
+	Create(path string) (File, error)
+	// Mkdir makes one directory; the mode is not masked.
+	Mkdir(path string, mode fs.FileMode) error
+	// Symlink makes a link.
+	Symlink(target, path string) error
+	// Rename replaces newpath atomically.
+	Rename(oldpath, newpath string) error
+	// Remove removes a file, a link or an empty directory.
+	Remove(path string) error
+	// Chmod and Chown change a path in place, without following a link.
+	Chmod(path string, mode fs.FileMode) error
+	Chown(path string, uid, gid int) error
+	// SyncDir makes a directory's names durable.
+	SyncDir(path string) error
+	// WriteValue writes a pseudo-file under /proc or /sys in one write.
+	WriteValue(path string, value []byte) error
+}
+
+// File is a file being written. Nothing is durable before Sync.
+type File interface {
+	Write(p []byte) (int, error)
+	Chmod(mode fs.FileMode) error
+	Chown(uid, gid int) error
+	Sync() error
+	Close() error
+}
+
+// ReadFile is a file being read.
+type ReadFile interface {
+	Read(p []byte) (int, error)
+	ReadAt(p []byte, off int64) (int, error)
+	Close() error
+}
+
+// Info describes a path.
+type Info struct {
+	// Mode holds type and permission bits as in package fs.
+	Mode     fs.FileMode
+	UID, GID int
+	Size     int64
+	// Inode and ChangeTime change whenever the path's file, its content or its
+	// attributes do.
+	Inode      uint64
+	ModTime    time.Time
+	ChangeTime time.Time
+}
+
+// IsRegular says whether the path is a regular file.
+func (i Info) IsRegular() bool { return i.Mode.IsRegular() }
+
+// ErrUnsafeParent is the error for a path through a link that root does not own
+// or that leads into /proc, /sys or /dev.
+var ErrUnsafeParent = errors.New("a parent is a link that berth does not follow")
+
+// Systemd is the service manager. Without one (under a root directory) every
+// method returns ErrNoSystemd.
+type Systemd interface {
+	// Unit describes a unit; one that does not exist has LoadState "not-found".
+	Unit(ctx context.Context, name string) (UnitStatus, error)
+	// DaemonReload rereads all definitions.
+	DaemonReload(ctx context.Context) error
+	// StartUnit, StopUnit, RestartUnit and ReloadUnit enqueue a job and wait for
+	// its real result; a result other than "done" is a *JobError.
+	StartUnit(ctx context.Context, name string) error
+	StopUnit(ctx context.Context, name string) error
+	RestartUnit(ctx context.Context, name string) error
+	ReloadUnit(ctx context.Context, name string) error
+	// EnqueueStart and EnqueueRestart return as soon as the job is accepted.
+	EnqueueStart(ctx context.Context, name string) error
+	EnqueueRestart(ctx context.Context, name string) error
+	// ResetFailed clears a unit's failed state and its start limit.
+	ResetFailed(ctx context.Context, name string) error
+}
+
+// ErrNoSystemd is the answer where there is no service manager.
+var ErrNoSystemd = errors.New("no service manager here")
+
+// UnitStatus is what systemd knows of a unit. Field names are those of
+// org.freedesktop.systemd1.
+type UnitStatus struct {
+	Name             string
+	LoadState        string // loaded, not-found, masked, bad-setting, error
+	ActiveState      string // active, reloading, inactive, failed, activating, deactivating
+	SubState         string
+	UnitFileState    string // enabled, disabled, static, masked, …
+	FragmentPath     string
+	DropInPaths      []string
+	NeedDaemonReload bool
+	// InvocationID is 32 hex digits of the present (or last) run; empty if never
+	// started.
+	InvocationID string
+	// ActiveEnter is when the unit became active; zero if never.
+	ActiveEnter time.Time
+	Result      string // success, exit-code, signal, timeout, …
+	NRestarts   uint32
+	MainPID     uint32
+	// ExecMainStart is when the main process started; zero if never.
+	ExecMainStart  time.Time
+	ExecMainStatus int32
+}
+
+// JobError is a job that ended otherwise than done.
+type JobError struct {
+	Unit string
+	// Job is start, stop, restart or reload.
+	Job string
+	// Result is systemd's word: failed, timeout, canceled, dependency, skipped …
+	Result string
+	// Status is the unit as it was found afterwards.
+	Status UnitStatus
+}
+
+// Error implements error.
+func (e *JobError) Error() string {
+	return e.Job + " " + e.Unit + ": job result " + e.Result + " (unit " + e.Status.ActiveState + ", result " + e.Status.Result + ")"
+}
+
+// Runner runs programs of the machine.
+type Runner interface {
+	// Run runs a command to its end. An exit code other than 0 is a *ExitError.
+	Run(ctx context.Context, c Command) (Output, error)
+}
+
+// Command is a program with its arguments; no shell is involved. The
+// environment is exactly Env plus a fixed PATH.
+type Command struct {
+	Path  string
+	Args  []string
+	Env   []string
+	Stdin []byte
+}
+
+// Output is what a command printed, each stream cut to its last 64 KiB.
+type Output struct {
+	Stdout, Stderr []byte
+	ExitCode       int
+}
+
+// ExitError is a command that ended with a code other than 0.
+type ExitError struct {
+	Command Command
+	Output  Output
+}

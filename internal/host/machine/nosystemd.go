@@ -1,0 +1,39 @@
+package machine
+
+import (
+	"context"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// absent is the service manager of another root.
+type absent struct{}
+
+// Unit implements host.Systemd.
+func (absent) Unit(context.Context, string) (host.UnitStatus, error) {
+	return host.UnitStatus{}, host.ErrNoSystemd
+}
+
+// DaemonReload implements host.Systemd.
+func (absent) DaemonReload(context.Context) error { return host.ErrNoSystemd }
+
+// StartUnit implements host.Systemd.
+func (absent) StartUnit(context.Context, string) error { return host.ErrNoSystemd }
+
+// StopUnit implements host.Systemd.
+func (absent) StopUnit(context.Context, string) error { return host.ErrNoSystemd }
+
+// RestartUnit implements host.Systemd.
+func (absent) RestartUnit(context.Context, string) error { return host.ErrNoSystemd }
+
+// ReloadUnit implements host.Systemd.
+func (absent) ReloadUnit(context.Context, string) error { return host.ErrNoSystemd }
+
+// EnqueueStart implements host.Systemd.
+func (absent) EnqueueStart(context.Context, string) error { return host.ErrNoSystemd }
+
+// EnqueueRestart implements host.Systemd.
+func (absent) EnqueueRestart(context.Context, string) error { return host.ErrNoSystemd }
+
+// ResetFailed implements host.Systemd.
+func (absent) ResetFailed(context.Context, string) error { return host.ErrNoSystemd }

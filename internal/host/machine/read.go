@@ -1,0 +1,151 @@
+package machine
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Lstat implements host.FS.
+func (t tree) Lstat(p string) (info host.Info, err error) {
+	err = t.at("lstat", p, func(dir int, name string) error {
+		var st unix.Stat_t
+		if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return err
+		}
+		info = describe(&st)
+		return nil
+	})
+	return info, err
+}
+
+func describe(st *unix.Stat_t) host.Info {
+	return host.Info{
+		Mode:       mode(st.Mode),
+		UID:        int(st.Uid),
+		GID:        int(st.Gid),
+		Size:       st.Size,
+		Inode:      st.Ino,
+		ModTime:    time.Unix(st.Mtim.Unix()),
+		ChangeTime: time.Unix(st.Ctim.Unix()),
+	}
+}
+
+// modeBits are the kernel's bits and those of package fs.
+var modeBits = []struct {
+	mask, value uint32
+	bit         fs.FileMode
+}{
+	{unix.S_IFMT, unix.S_IFDIR, fs.ModeDir},
+	{unix.S_IFMT, unix.S_IFLNK, fs.ModeSymlink},
+	{unix.S_IFMT, unix.S_IFIFO, fs.ModeNamedPipe},
+	{unix.S_IFMT, unix.S_IFSOCK, fs.ModeSocket},
+	{unix.S_IFMT, unix.S_IFBLK, fs.ModeDevice},
+	{unix.S_IFMT, unix.S_IFCHR, fs.ModeDevice | fs.ModeCharDevice},
+	{unix.S_ISUID, unix.S_ISUID, fs.ModeSetuid},
+	{unix.S_ISGID, unix.S_ISGID, fs.ModeSetgid},
+	{unix.S_ISVTX, unix.S_ISVTX, fs.ModeSticky},
+}
+
+func mode(m uint32) fs.FileMode {
+	out := fs.FileMode(m & 0o777)
+	for _, b := range modeBits {
+		if m&b.mask == b.value {
+			out |= b.bit
+		}
+	}
+	return out
+}
+
+// kernelMode is the permission part of a mode as the kernel wants it.
+func kernelMode(m fs.FileMode) uint32 {
+	out := uint32(m.Perm())
+	for _, b := range modeBits {
+		if b.mask != unix.S_IFMT && m&b.bit != 0 {
+			out |= b.value
+		}
+	}
+	return out
+}
+
+// openRegular opens a regular file for reading. O_NONBLOCK: what turns out to be
+// a pipe must not keep us.
+func (t tree) openRegular(p string) (f *os.File, err error) {
+	err = t.at("open", p, func(dir int, name string) error {
+		fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		if err := regular(fd); err != nil {
+			_ = unix.Close(fd)
+			return err
+		}
+		f = os.NewFile(uintptr(fd), p)
+		return nil
+	})
+	return f, err
+}
+
+func regular(fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return nil
+	case unix.S_IFDIR:
+		return unix.EISDIR
+	}
+	return unix.EINVAL
+}
+
+// ReadFile implements host.FS.
+func (t tree) ReadFile(p string) ([]byte, error) {
+	f, err := t.openRegular(p)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// Open implements host.FS.
+func (t tree) Open(p string) (host.ReadFile, error) {
+	f, err := t.openRegular(p)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// ReadDir implements host.FS.
+func (t tree) ReadDir(p string) (names []string, err error) {
+	err = t.at("open", p, func(dir int, name string) error {
+		fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		f := os.NewFile(uintptr(fd), p)
+		defer f.Close()
+		names, err = f.Readdirnames(-1)
+		return err
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// Readlink implements host.FS.
+func (t tree) Readlink(p string) (target string, err error) {
+	err = t.at("readlink", p, func(dir int, name string) error {
+		target, err = readlinkat(dir, name)
+		return err
+	})
+	return target, err
+}

@@ -1,0 +1,160 @@
+package memory
+
+import (
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// exitExec is the status of a service whose program can't be executed
+// (systemd.exec(5), EXIT_EXEC).
+const exitExec = 203
+
+// execute begins a run of a unit and returns the result of its start job.
+func (h *Host) execute(u *unit, verb string) string {
+	u.invocation = h.invocation(u.name)
+	u.recent = append(u.recent, h.now)
+	at := h.record(u, verb)
+	if path.Ext(u.name) != ".service" {
+		h.enter(u, activeSub(u.name))
+		return "done"
+	}
+	h.systemd.runs++
+	u.started, u.status, u.result = h.tick(), 0, "success"
+	out := h.outcome(u, verb)
+	switch {
+	case out.Hang:
+		u.active, u.sub, u.pid = "activating", "start", h.pid()
+		return hanging
+	case out.Status != 0 || out.Result != "":
+		return h.failed(u, out, at)
+	}
+	h.succeed(u)
+	return "done"
+}
+
+// outcome asks the programs of a unit, then its behaviour, how the start goes.
+func (h *Host) outcome(u *unit, verb string) Outcome {
+	s := u.def.settings
+	for _, e := range append(s.exec("ExecStartPre"), s.exec("ExecStart")...) {
+		if _, err := h.lookPath(e.path); err != nil && !e.ignore {
+			return Outcome{Status: exitExec}
+		}
+	}
+	if b := h.systemd.behaviours[u.name]; b != nil {
+		h.mu.Unlock()
+		defer h.mu.Lock()
+		return b(Start{Unit: u.name, Verb: verb})
+	}
+	if s.last("Service.Type") == "oneshot" {
+		return h.runOneshot(s)
+	}
+	return Outcome{}
+}
+
+// runOneshot runs those programs of a oneshot service that have a model.
+func (h *Host) runOneshot(s settings) Outcome {
+	for _, e := range append(s.exec("ExecStartPre"), s.exec("ExecStart")...) {
+		p, err := h.lookPath(e.path)
+		f := h.programs[p]
+		if err != nil || f == nil {
+			continue
+		}
+		h.mu.Unlock()
+		out := f(host.Command{Path: e.path, Args: e.args})
+		h.mu.Lock()
+		if out.ExitCode != 0 && !e.ignore {
+			return Outcome{Status: int32(out.ExitCode)}
+		}
+	}
+	return Outcome{}
+}
+
+func (h *Host) pid() uint32 { return uint32(1000 + h.systemd.runs) }
+
+func (h *Host) enter(u *unit, sub string) {
+	u.active, u.sub, u.result, u.entered = "active", sub, "success", h.tick()
+}
+
+func (h *Host) succeed(u *unit) {
+	oneshot := u.def.settings.last("Service.Type") == "oneshot"
+	switch {
+	case oneshot && u.def.settings.bool("Service.RemainAfterExit"):
+		h.enter(u, "exited")
+	case oneshot:
+		u.active, u.sub = "inactive", "dead"
+	default:
+		h.enter(u, "running")
+		u.pid = h.pid()
+	}
+}
+
+// failed is a start that went wrong. The job of a simple service is done as soon
+// as its process is forked, whatever becomes of it.
+func (h *Host) failed(u *unit, out Outcome, at int) string {
+	if out.Result == "" {
+		out.Result = "exit-code"
+	}
+	h.systemd.log[at].Result = out.Result
+	h.fail(u, out.Result, out.Status)
+	if restarts(u.def.settings) && !h.limited(u) {
+		u.active, u.sub = "activating", "auto-restart"
+	}
+	if t := u.def.settings.last("Service.Type"); t == "" || t == "simple" || t == "idle" {
+		u.entered = h.now
+		return "done"
+	}
+	if out.Result == "timeout" {
+		return "timeout"
+	}
+	return "failed"
+}
+
+func (h *Host) fail(u *unit, result string, status int32) {
+	h.tick()
+	u.active, u.sub, u.result, u.status, u.pid = "failed", "failed", result, status, 0
+}
+
+func restarts(s settings) bool {
+	switch s.last("Service.Restart") {
+	case "always", "on-failure", "on-abnormal":
+		return true
+	}
+	return false
+}
+
+// limited says whether a further start exceeds the start limit (systemd.unit(5):
+// five in ten seconds unless the unit says otherwise).
+func (h *Host) limited(u *unit) bool {
+	s := u.def.settings
+	burst, err := strconv.Atoi(s.last("Unit.StartLimitBurst"))
+	if err != nil {
+		burst = 5
+	}
+	window := 10 * time.Second
+	if v := s.last("Unit.StartLimitIntervalSec"); v != "" {
+		window = span(v)
+	}
+	n := 0
+	for _, t := range u.recent {
+		if h.now.Sub(t) < window {
+			n++
+		}
+	}
+	return window > 0 && burst > 0 && n >= burst
+}
+
+// span reads a time span of one term: "10", "10s", "5min"; others are zero.
+func span(v string) time.Duration {
+	if sec, err := strconv.Atoi(v); err == nil {
+		return time.Duration(sec) * time.Second
+	}
+	d, err := time.ParseDuration(strings.Replace(v, "min", "m", 1))
+	if err != nil {
+		return 0
+	}
+	return d
+}

@@ -1,0 +1,168 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// submit runs a job under the job lock; a unit that hangs keeps the caller, not
+// the lock.
+func (h *Host) submit(ctx context.Context, job, name string, run func() (string, error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	result, err := h.exclusive(run)
+	switch {
+	case err != nil:
+		return err
+	case result == hanging:
+		return wait(ctx)
+	case result != "done":
+		return &host.JobError{Unit: name, Job: job, Result: result, Status: h.statusOf(name)}
+	}
+	return nil
+}
+
+// hanging stands for a job that has no result.
+const hanging = ""
+
+func (h *Host) exclusive(run func() (string, error)) (string, error) {
+	h.jobMu.Lock()
+	defer h.jobMu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.off {
+		return "", errOff
+	}
+	h.tick()
+	return run()
+}
+
+func (h *Host) statusOf(name string) host.UnitStatus {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.status(h.unit(name))
+}
+
+// start is the start job of a unit that may run already.
+func (h *Host) start(name, verb string) (string, error) {
+	u := h.unit(name)
+	if err := loadError(u); err != nil {
+		return "", err
+	}
+	if u.isActive() {
+		return "done", nil
+	}
+	return h.startSet(name, map[string]string{name: verb}, verb)
+}
+
+// startSet starts a unit with all it pulls in; verbs says how units are logged
+// that are more than pulled in.
+func (h *Host) startSet(name string, verbs map[string]string, pulled string) (string, error) {
+	set := map[string]*unit{}
+	for _, n := range sortedKeys(verbs) {
+		if err := h.closure(n, set); err != nil && n == name {
+			return "", err
+		}
+	}
+	if pulled == "restart" {
+		pulled = "start"
+	}
+	results := map[string]string{}
+	for _, u := range ordered(set) {
+		verb := verbs[u.name]
+		if verb == "" {
+			verb = pulled
+		}
+		results[u.name] = h.startOne(u, verb, results)
+	}
+	return results[name], nil
+}
+
+// startOne starts one unit after those it needs; results hold what became of
+// them.
+func (h *Host) startOne(u *unit, verb string, results map[string]string) string {
+	for _, need := range u.needs() {
+		switch r, tried := results[need]; {
+		case tried && r == hanging:
+			return hanging
+		case tried && r != "done":
+			return "dependency"
+		}
+	}
+	switch {
+	case u.isActive():
+		return "done"
+	case !h.met(u.def.settings, "Condition"):
+		return "done"
+	case !h.met(u.def.settings, "Assert"):
+		return "assert"
+	case h.limited(u):
+		h.fail(u, "start-limit-hit", u.status)
+		return "failed"
+	}
+	return h.execute(u, verb)
+}
+
+func (h *Host) stop(name string) (string, error) {
+	u := h.unit(name)
+	if u.def == nil && !u.isActive() {
+		return "", &host.UnitError{Unit: name, Err: host.ErrNoSuchUnit}
+	}
+	for _, f := range h.stopOrder(u) {
+		h.halt(f, "stop")
+	}
+	return "done", nil
+}
+
+// stopOrder is a unit with its followers, last started first.
+func (h *Host) stopOrder(u *unit) []*unit {
+	set := map[string]*unit{u.name: u}
+	h.followers(u.name, set)
+	out := ordered(set)
+	slices.Reverse(out)
+	return out
+}
+
+// halt ends a unit; with an empty verb it is part of a restart and no job.
+func (h *Host) halt(u *unit, verb string) {
+	if u.active == "inactive" || u.active == "failed" {
+		return
+	}
+	if verb != "" {
+		h.record(u, verb)
+	}
+	h.tick()
+	u.active, u.sub, u.result, u.pid = "inactive", "dead", "success", 0
+}
+
+func (h *Host) restart(name string) (string, error) {
+	u := h.unit(name)
+	if err := loadError(u); err != nil {
+		return "", err
+	}
+	verbs := map[string]string{}
+	for _, f := range h.stopOrder(u) {
+		verbs[f.name] = "restart"
+		h.halt(f, "")
+	}
+	return h.startSet(name, verbs, "restart")
+}
+
+func (h *Host) reload(name string) (string, error) {
+	u := h.unit(name)
+	if err := loadError(u); err != nil {
+		return "", err
+	}
+	switch {
+	case len(u.def.settings["Service.ExecReload"]) == 0:
+		return "", &host.UnitError{Unit: name, Err: host.ErrNotApplicable}
+	case !u.isActive():
+		return "invalid", nil
+	}
+	h.record(u, "reload")
+	h.tick()
+	return "done", nil
+}

@@ -1,0 +1,101 @@
+// Package memory is a machine in memory: a file tree that knows what a power
+// cut may do to it, a model of systemd that starts units from the definitions in
+// that tree, programs as functions, and a clock that moves only with effects.
+//
+// Everything is deterministic: two hosts that are arranged alike and see the
+// same calls in the same order have equal trees, unit states and logs.
+package memory
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Step is how far the clock moves at each effect.
+const Step = time.Millisecond
+
+// epoch is when a new machine's clock starts.
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// Host is a machine in memory. It implements host.Host; the other methods are
+// for tests: they arrange the machine, look at it and do to it what real
+// machines suffer. Safe for concurrent use.
+type Host struct {
+	// jobMu lets one systemd job run at a time. It is taken before mu and held
+	// while a Behaviour runs, so that a Behaviour may use files, not jobs.
+	jobMu sync.Mutex
+
+	mu       sync.Mutex
+	now      time.Time
+	nextIno  uint64
+	root     *inode
+	pending  []*nameOp
+	values   map[string]value
+	process  int // counts kills: handles of an older one are dead
+	boots    int
+	off      bool
+	locks    map[string]*lockState
+	programs map[string]Program
+	systemd  manager
+}
+
+var _ host.Host = (*Host)(nil)
+
+// New returns a machine that has booted once: the directories and the merged-usr
+// links of a distribution, no unit files, no programs.
+func New() *Host {
+	h := &Host{
+		now:      epoch,
+		values:   map[string]value{},
+		locks:    map[string]*lockState{},
+		programs: map[string]Program{},
+		systemd:  newManager(),
+	}
+	h.root = h.newInode(modeDir | 0o755)
+	h.skeleton()
+	h.bootID()
+	return h
+}
+
+// Now implements host.Clock.
+func (h *Host) Now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
+}
+
+// Advance moves the clock.
+func (h *Host) Advance(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = h.now.Add(d)
+}
+
+func (h *Host) tick() time.Time {
+	h.now = h.now.Add(Step)
+	return h.now
+}
+
+// Kill is the death of the process that uses the host (SIGKILL): its locks are
+// free and its open files dead. What it wrote stays.
+func (h *Host) Kill() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kill()
+}
+
+func (h *Host) kill() {
+	h.process++
+	for _, l := range h.locks {
+		l.release()
+	}
+}
+
+// wait returns when ctx ends; it is what a hanging unit or program does.
+func wait(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}

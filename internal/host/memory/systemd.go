@@ -1,0 +1,128 @@
+package memory
+
+import (
+	"context"
+	"syscall"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// errOff is the answer of a machine without power.
+var errOff = syscall.EHOSTDOWN
+
+// Unit implements host.Systemd.
+func (h *Host) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
+	if err := ctx.Err(); err != nil {
+		return host.UnitStatus{}, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.off {
+		return host.UnitStatus{}, errOff
+	}
+	return h.status(h.unit(name)), nil
+}
+
+// DaemonReload implements host.Systemd.
+func (h *Host) DaemonReload(ctx context.Context) error {
+	return h.submit(ctx, "reload", "", func() (string, error) {
+		for _, name := range sortedKeys(h.systemd.units) {
+			h.systemd.units[name].def = h.load(name)
+		}
+		return "done", nil
+	})
+}
+
+// StartUnit implements host.Systemd.
+func (h *Host) StartUnit(ctx context.Context, name string) error {
+	return h.submit(ctx, "start", name, func() (string, error) { return h.start(name, "start") })
+}
+
+// StopUnit implements host.Systemd.
+func (h *Host) StopUnit(ctx context.Context, name string) error {
+	return h.submit(ctx, "stop", name, func() (string, error) { return h.stop(name) })
+}
+
+// RestartUnit implements host.Systemd.
+func (h *Host) RestartUnit(ctx context.Context, name string) error {
+	return h.submit(ctx, "restart", name, func() (string, error) { return h.restart(name) })
+}
+
+// ReloadUnit implements host.Systemd.
+func (h *Host) ReloadUnit(ctx context.Context, name string) error {
+	return h.submit(ctx, "reload", name, func() (string, error) { return h.reload(name) })
+}
+
+// EnqueueStart implements host.Systemd. The job runs before it returns, but its
+// result is nobody's.
+func (h *Host) EnqueueStart(ctx context.Context, name string) error {
+	return h.enqueue(ctx, func() (string, error) { return h.start(name, "start") })
+}
+
+// EnqueueRestart implements host.Systemd, as EnqueueStart does.
+func (h *Host) EnqueueRestart(ctx context.Context, name string) error {
+	return h.enqueue(ctx, func() (string, error) { return h.restart(name) })
+}
+
+func (h *Host) enqueue(ctx context.Context, run func() (string, error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err := h.exclusive(run)
+	return err
+}
+
+// ResetFailed implements host.Systemd.
+func (h *Host) ResetFailed(ctx context.Context, name string) error {
+	return h.submit(ctx, "reset-failed", name, func() (string, error) {
+		u := h.unit(name)
+		if u.def == nil && u.active != "failed" {
+			return "", &host.UnitError{Unit: name, Err: host.ErrNoSuchUnit}
+		}
+		u.recent, u.restarts, u.result = nil, 0, "success"
+		if u.active == "failed" {
+			u.active, u.sub = "inactive", "dead"
+		}
+		return "done", nil
+	})
+}
+
+// Crash ends the main process of a running unit with a status. With Restart= in
+// its definition the unit is started again, else it fails.
+func (h *Host) Crash(name string, status int32) {
+	_, _ = h.exclusive(func() (string, error) {
+		u := h.unit(name)
+		if !u.isActive() || u.def == nil {
+			return "done", nil
+		}
+		h.fail(u, "exit-code", status)
+		if restarts(u.def.settings) && !h.limited(u) {
+			u.restarts++
+			return h.execute(u, "auto-restart"), nil
+		}
+		return "done", nil
+	})
+}
+
+// startBoot starts what the targets of a boot want.
+func (h *Host) startBoot() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	verbs := map[string]string{}
+	for _, target := range builtin {
+		d := h.load(target)
+		for _, name := range append(d.wants, d.requires...) {
+			verbs[name] = "boot"
+		}
+	}
+	set := map[string]*unit{}
+	for _, name := range sortedKeys(verbs) {
+		if u := h.unit(name); !u.isActive() {
+			_ = h.closure(name, set)
+		}
+	}
+	results := map[string]string{}
+	for _, u := range ordered(set) {
+		results[u.name] = h.startOne(u, "boot", results)
+	}
+}

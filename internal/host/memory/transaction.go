@@ -1,0 +1,115 @@
+package memory
+
+import (
+	"path"
+	"slices"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// needs are the units that must run if u does.
+func (u *unit) needs() []string {
+	if u.def == nil {
+		return nil
+	}
+	s := u.def.settings
+	return slices.Concat(s.names("Requires"), s.names("BindsTo"), u.def.requires)
+}
+
+func (u *unit) wants() []string {
+	if u.def == nil {
+		return nil
+	}
+	return slices.Concat(u.def.settings.names("Wants"), u.def.wants)
+}
+
+func (u *unit) list(key string) []string {
+	if u.def == nil {
+		return nil
+	}
+	return u.def.settings.names(key)
+}
+
+func (u *unit) isActive() bool { return u.active == "active" || u.active == "reloading" }
+
+// closure is what a start of a unit starts: itself, and what it needs and wants
+// that does not run. A needed unit that can't be loaded is an error.
+func (h *Host) closure(name string, set map[string]*unit) error {
+	u := h.unit(name)
+	if set[name] != nil {
+		return nil
+	}
+	if err := loadError(u); err != nil {
+		return err
+	}
+	set[name] = u
+	for _, n := range u.needs() {
+		if h.unit(n).isActive() {
+			continue
+		}
+		if err := h.closure(n, set); err != nil {
+			return err
+		}
+	}
+	for _, n := range u.wants() {
+		if w := h.unit(n); !w.isActive() && loadError(w) == nil {
+			if err := h.closure(n, set); err != nil {
+				delete(set, n)
+			}
+		}
+	}
+	return nil
+}
+
+func loadError(u *unit) error {
+	switch u.loadState() {
+	case "loaded":
+		return nil
+	case "masked":
+		return &host.UnitError{Unit: u.name, Err: host.ErrUnitMasked}
+	case "not-found":
+		return &host.UnitError{Unit: u.name, Err: host.ErrNoSuchUnit}
+	}
+	return &host.UnitError{Unit: u.name, Err: host.ErrBadUnit}
+}
+
+// ordered sorts units so that each comes after those it names in After= and that
+// name it in Before=; else by name. A cycle is cut at the name that comes first.
+func ordered(set map[string]*unit) []*unit {
+	var out []*unit
+	seen := map[string]bool{}
+	var visit func(string)
+	visit = func(name string) {
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+		for _, other := range sortedKeys(set) {
+			if other != name && comesAfter(set[name], set[other]) {
+				visit(other)
+			}
+		}
+		out = append(out, set[name])
+	}
+	for _, name := range sortedKeys(set) {
+		visit(name)
+	}
+	return out
+}
+
+func comesAfter(u, other *unit) bool {
+	implicit := path.Ext(u.name) == ".target" && (slices.Contains(u.needs(), other.name) || slices.Contains(u.wants(), other.name))
+	return implicit || slices.Contains(u.list("After"), other.name) || slices.Contains(other.list("Before"), u.name)
+}
+
+// followers are the active units that stop or restart with one.
+func (h *Host) followers(name string, set map[string]*unit) {
+	for _, other := range sortedKeys(h.systemd.units) {
+		u := h.systemd.units[other]
+		tied := slices.Contains(u.needs(), name) || slices.Contains(u.list("PartOf"), name)
+		if tied && u.isActive() && set[other] == nil && !slices.Contains(builtin, other) {
+			set[other] = u
+			h.followers(other, set)
+		}
+	}
+}

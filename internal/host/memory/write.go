@@ -1,0 +1,166 @@
+package memory
+
+import (
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// effect runs a change at a place under the lock.
+func (h *Host) effect(op, p string, do func(place) error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at, err := h.locate(p)
+	if err == nil {
+		err = do(at)
+	}
+	if err != nil {
+		return pathError(op, p, err)
+	}
+	return nil
+}
+
+// add puts a new inode at a free name.
+func (h *Host) add(at place, n *inode) error {
+	if at.node != nil {
+		return syscall.EEXIST
+	}
+	h.change(&nameOp{toDir: at.dir, to: at.name, node: n})
+	return nil
+}
+
+// Create implements host.FS.
+func (h *Host) Create(p string) (host.File, error) {
+	f := &file{h: h, path: p}
+	err := h.effect("open", p, func(at place) error {
+		if at.node != nil {
+			return syscall.EEXIST
+		}
+		f.node, f.process = h.newInode(0o600), h.process
+		return h.add(at, f.node)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Mkdir implements host.FS.
+func (h *Host) Mkdir(p string, mode fs.FileMode) error {
+	return h.effect("mkdir", p, func(at place) error {
+		n := h.newInode(modeDir)
+		n.chmod(mode, n.ctime)
+		n.save()
+		return h.add(at, n)
+	})
+}
+
+// Symlink implements host.FS.
+func (h *Host) Symlink(target, p string) error {
+	return h.effect("symlink", p, func(at place) error {
+		if target == "" {
+			return syscall.ENOENT
+		}
+		n := h.newInode(modeLink | 0o777)
+		n.target = target
+		return h.add(at, n)
+	})
+}
+
+// Rename implements host.FS.
+func (h *Host) Rename(oldpath, newpath string) error {
+	return h.effect("rename", newpath, func(to place) error {
+		from, err := h.locate(oldpath)
+		switch {
+		case err != nil:
+			return err
+		case from.node == nil:
+			return syscall.ENOENT
+		case from.node == to.node:
+			return nil
+		case from.node.mode.IsDir() && inside(oldpath, newpath):
+			return syscall.EINVAL
+		}
+		if err := mayReplace(from.node, to.node); err != nil {
+			return err
+		}
+		h.change(&nameOp{fromDir: from.dir, from: from.name, toDir: to.dir, to: to.name, node: from.node})
+		return nil
+	})
+}
+
+func inside(dir, p string) bool { return strings.HasPrefix(p, dir+"/") }
+
+// mayReplace is the rule of rename(2) for what stands at the new name.
+func mayReplace(from, to *inode) error {
+	switch {
+	case to == nil:
+		return nil
+	case !from.mode.IsDir() && to.mode.IsDir():
+		return syscall.EISDIR
+	case from.mode.IsDir() && !to.mode.IsDir():
+		return syscall.ENOTDIR
+	case len(to.children) > 0:
+		return syscall.ENOTEMPTY
+	}
+	return nil
+}
+
+// Remove implements host.FS.
+func (h *Host) Remove(p string) error {
+	return h.effect("remove", p, func(at place) error {
+		switch {
+		case at.node == nil:
+			return syscall.ENOENT
+		case at.node == h.root:
+			return syscall.EBUSY
+		case len(at.node.children) > 0:
+			return syscall.ENOTEMPTY
+		}
+		h.change(&nameOp{fromDir: at.dir, from: at.name, node: at.node})
+		return nil
+	})
+}
+
+// Chmod implements host.FS.
+func (h *Host) Chmod(p string, mode fs.FileMode) error {
+	return h.effect("chmod", p, func(at place) error {
+		switch {
+		case at.node == nil:
+			return syscall.ENOENT
+		case at.node.isLink():
+			return syscall.EOPNOTSUPP
+		}
+		at.node.chmod(mode, h.tick())
+		return nil
+	})
+}
+
+// Chown implements host.FS.
+func (h *Host) Chown(p string, uid, gid int) error {
+	return h.effect("chown", p, func(at place) error {
+		if at.node == nil {
+			return syscall.ENOENT
+		}
+		at.node.chown(uid, gid, h.tick())
+		return nil
+	})
+}
+
+// SyncDir implements host.FS.
+func (h *Host) SyncDir(p string) error {
+	return h.effect("sync", p, func(at place) error {
+		switch {
+		case at.node == nil:
+			return syscall.ENOENT
+		case !at.node.mode.IsDir():
+			return syscall.ENOTDIR
+		}
+		h.tick()
+		at.node.save()
+		h.commitWhere(func(o *nameOp) bool { return o.touches(at.node) })
+		return nil
+	})
+}
