@@ -43,7 +43,7 @@ func loadLedger(h host.FS) (*ledger, error) {
 	if ok && json.Unmarshal(data, led) == nil && led.Version == 1 && led.Entries != nil {
 		return led, nil
 	}
-	led.Entries = map[string]entry{}
+	led = &ledger{Version: 1, Entries: map[string]entry{}}
 	return led, rebuild(h, led)
 }
 
