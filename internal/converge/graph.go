@@ -50,7 +50,8 @@ func (g *graph) run(ctx context.Context) error {
 			var n *node
 			n, ready = g.take(ready)
 			running++
-			go func() { results <- g.one(ctx, n, last[n]) }()
+			waited := last[n]
+			go func() { results <- g.one(ctx, n, waited) }()
 		}
 		d := <-results
 		running--
