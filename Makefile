@@ -1,0 +1,54 @@
+# Everything a developer runs. `make help` lists it.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/berth-dev/berth/internal/cli.Version=$(VERSION)
+TOOL := go tool -modfile=tools/go.mod
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## build bin/berth, one static binary
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/berth ./cmd/berth
+
+.PHONY: demo
+demo: ## boot a node from CustomData in a local lab and show it Ready (root; stays up)
+	cd lab && go run ./cmd/berth-lab demo
+
+.PHONY: test
+test: lint race modules e2e ## everything: lint, unit tests with -race, end-to-end tests in the lab (root)
+
+.PHONY: unit
+unit: ## the quick half: vet and unit tests
+	go vet ./...
+	go test $(UNITFLAGS) ./...
+
+.PHONY: race
+race: ## unit tests under the race detector
+	go test -race ./...
+
+.PHONY: modules
+modules: ## build and test the nested modules that need no machine
+	cd pkg/nodeconfigutils/examples/azure && go vet ./...
+	cd lab && go vet ./... && go test $$(go list ./... | grep -v /e2e)
+
+.PHONY: e2e
+e2e: ## end-to-end tests on real systemd, containerd, kubelet and API server (root)
+	cd lab && go test -count=1 -timeout 60m -v ./e2e/...
+
+.PHONY: lint
+lint: ## golangci-lint with the layer rules
+	$(TOOL) golangci-lint run ./...
+
+.PHONY: bench
+bench: ## ratios against kubeadm join and the limits, in the lab (root)
+	cd lab && go run ./cmd/berth-lab bench
+
+.PHONY: generate
+generate: ## regenerate the contract's Go code and the generated docs
+	$(TOOL) buf generate
+	go test ./internal/report ./internal/cli -run Generated -update
