@@ -33,7 +33,8 @@ race: ## unit tests under the race detector
 
 .PHONY: modules
 modules: ## build and test the nested modules that need no machine
-	cd pkg/nodeconfigutils/examples/azure && go vet ./...
+	go -C tools test ./...
+	cd pkg/nodeconfigutils/examples/azure && go vet ./... && go test ./...
 	cd lab && go vet ./... && go test $$(go list ./... | grep -v /e2e)
 
 .PHONY: e2e
@@ -50,5 +51,5 @@ bench: ## ratios against kubeadm join and the limits, in the lab (root)
 
 .PHONY: generate
 generate: ## regenerate the contract's Go code and the generated docs
-	$(TOOL) buf generate
+	go generate ./api/...
 	go test ./internal/report ./internal/cli -run Generated -update

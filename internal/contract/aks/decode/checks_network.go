@@ -1,0 +1,92 @@
+package decode
+
+import (
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+)
+
+func ip(s string) string {
+	_, err := netip.ParseAddr(s)
+	return unless(err == nil, "expected an IP address")
+}
+
+func isDNSName(s string) bool {
+	return len(content.IsDNS1123SubdomainCaseless(strings.TrimSuffix(s, "."))) == 0
+}
+
+func dnsName(s string) string { return unless(isDNSName(s), "expected a DNS name") }
+
+func dnsNameOrBlank(s string) string {
+	s = strings.TrimSpace(s)
+	return unless(s == "" || isDNSName(s), "expected a DNS name")
+}
+
+// zone takes the names that DNS zones have besides host names: the root, and labels with an underscore.
+func zone(s string) string {
+	return unless(s == "." || isDNSName(strings.ReplaceAll(s, "_", "x")), "expected a DNS zone")
+}
+
+// host is the API server: what a client puts between https:// and :443.
+func host(s string) string {
+	_, err := netip.ParseAddr(s)
+	return unless(err == nil || isDNSName(s), "expected a DNS name or an IP address, without scheme, port and path")
+}
+
+func parseWeb(s string) (*url.URL, bool) {
+	u, err := url.Parse(s)
+	return u, err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && validPort(u)
+}
+
+func validPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	n, err := strconv.Atoi(u.Port())
+	return err == nil && n > 0 && n <= 65535
+}
+
+func webURL(s string) string {
+	_, ok := parseWeb(s)
+	return unless(ok, "expected a URL, http or https")
+}
+
+var reference = regexp.MustCompile(`^[A-Za-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._/-]+(:[A-Za-z0-9._-]+)?(@sha256:[0-9a-f]{64})?$`)
+
+func urlOrReference(s string) string {
+	_, ok := parseWeb(s)
+	return unless(ok || reference.MatchString(s), "expected a URL, http or https, or an OCI reference, e.g. registry.example/oss/kubernetes:v1")
+}
+
+// proxyURL: a proxy may be named without scheme, as curl and Go read it.
+func proxyURL(s string) string {
+	if !strings.Contains(s, "://") {
+		s = "http://" + s
+	}
+	u, err := url.Parse(s)
+	known := err == nil && (u.Scheme == "http" || u.Scheme == "https" || u.Scheme == "socks5")
+	return unless(known && u.Hostname() != "" && validPort(u), "expected the URL of a proxy, e.g. http://proxy.example:3128")
+}
+
+// registry is host[:port][/path].
+func registry(s string) string {
+	u, err := url.Parse("https://" + s)
+	ok := err == nil && u.Hostname() != "" && validPort(u) && u.User == nil && u.RawQuery == "" && !strings.Contains(s, "://")
+	return unless(ok, "expected a registry, host[:port][/path], without scheme")
+}
+
+// portRange is net.ipv4.ip_local_port_range: two ports, the first not above the last.
+func portRange(s string) string {
+	const want = `expected two ports, e.g. "32768 60999", the first not above the second`
+	ports := strings.Fields(s)
+	if len(ports) != 2 {
+		return want
+	}
+	first, err1 := strconv.ParseUint(ports[0], 10, 16)
+	last, err2 := strconv.ParseUint(ports[1], 10, 16)
+	return unless(err1 == nil && err2 == nil && first > 0 && first <= last, want)
+}

@@ -1,0 +1,233 @@
+package decode
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTolerated(t *testing.T) {
+	tests := map[string]struct {
+		path  []string
+		value any
+		want  []string
+	}{
+		"unknown field":        {[]string{"cluster_config", "zone_count"}, 3, []string{"UnknownField cluster_config.zone_count: unknown field, ignored"}},
+		"unknown object":       {[]string{"new_part", "a"}, []any{1, "x"}, []string{"UnknownField new_part: unknown field, ignored"}},
+		"reserved field":       {[]string{"teleport_config"}, "x", []string{"UnknownField teleport_config: unknown field, ignored"}},
+		"case":                 {[]string{"VmSize"}, "x", []string{"UnknownField VmSize: unknown field, ignored; did you mean vm_size?"}},
+		"enum name":            {[]string{"cluster_config", "vm_type"}, "VM_TYPE_FLEX", []string{`UnknownValue cluster_config.vm_type: unknown value "VM_TYPE_FLEX" of VmType, counts as not set`}},
+		"unknown enum number":  {[]string{"workload_runtime"}, 9, []string{`UnknownValue workload_runtime: unknown value "9" of WorkloadRuntime, counts as not set`}},
+		"old version":          {[]string{"version"}, "v0", []string{"Deprecated version: version v0 is deprecated, write v1"}},
+		"quoted number":        {[]string{"cse_timeout"}, "600", nil},
+		"number with exponent": {[]string{"cse_timeout"}, 6e2, nil},
+		"known enum number":    {[]string{"network_config", "network_plugin"}, 3, nil},
+		"zero timeout":         {[]string{"cse_timeout"}, 0, nil},
+		"base64 with newlines": {[]string{"message_of_the_day"}, "aGVs\nbG8=\n", nil},
+		"proxy without scheme": {[]string{"http_proxy_config", "http_proxy"}, "proxy:3128", nil},
+		"kubelet's own label":  {[]string{"kubelet_config", "kubelet_node_labels", "node.kubernetes.io/x"}, "y", nil},
+		"foreign label":        {[]string{"kubelet_config", "kubelet_node_labels", "kubernetes.azure.com/mode"}, "user", nil},
+		"taints":               {[]string{"kubelet_config", "kubelet_flags", "--register-with-taints"}, "a=b:NoSchedule,a:NoExecute", nil},
+		"IPv6 API server":      {[]string{"api_server_config", "api_server_name"}, "fd00::1", nil},
+		"soft and hard limit":  {[]string{"custom_linux_os_config", "ulimit_config", "max_locked_memory"}, "64M:infinity", nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			doc, err := Decode(edited(t, test.path, test.value))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, n := range doc.Notes {
+				got = append(got, fmt.Sprintf("%s %s: %s", n.Kind, n.Path, n.Detail))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	os, kf := "custom_linux_os_config", "kubelet_config.kubelet_config_file_config"
+	tests := []struct {
+		path  string // keys, split at dots; a key with dots stands after the last /
+		value any
+		want  string // path: start of the message
+	}{
+		{"version", "v2", `version: Unsupported value: "v2": supported values: "v1", "v0"`},
+		{"version", nil, "version: Required value"},
+		{"kubernetes_ca_cert", nil, "kubernetes_ca_cert: Required value"},
+		{"kubernetes_version", "v1.36.0", `kubernetes_version: Invalid value: "v1.36.0": expected a version`},
+		{"kubernetes_version", "1.36", "kubernetes_version: Invalid value"},
+		{"kubernetes_ca_cert", "%%", `kubernetes_ca_cert: Invalid value: "%%": expected base64 of PEM: the base64 is damaged`},
+		{"kubernetes_ca_cert", "aGVsbG8=", `kubernetes_ca_cert: Invalid value: "aGVsbG8=": expected base64 of PEM: there is no PEM block in it`},
+		{"cluster_config.location", nil, "cluster_config.location: Required value"},
+		{"cluster_config.location", "  ", "cluster_config.location: Required value"},
+		{"cluster_config.cluster_network_config", nil, "cluster_config.cluster_network_config.vnet_name: Required value"},
+		{"cluster_config", "x", `cluster_config: Invalid value: expected an object, got a string`},
+		{"auth_config.service_principal_secret", "no base64", "auth_config.service_principal_secret: Invalid value: \"REDACTED#"},
+		{"api_server_config.api_server_name", "https://x:443", "api_server_config.api_server_name: Invalid value"},
+		{"api_server_config.api_server_name", "x:443", "api_server_config.api_server_name: Invalid value"},
+		{"bootstrapping_config.tls_bootstrapping_token", "ABCDEF.0123456789abcdef", "bootstrapping_config.tls_bootstrapping_token: Invalid value: \"REDACTED#"},
+		{"bootstrapping_config.tls_bootstrapping_token", nil, "bootstrapping_config.tls_bootstrapping_token: Required value: kubelet needs a first credential"},
+		{"bootstrapping_config.tls_bootstrapping_token", 7, "bootstrapping_config.tls_bootstrapping_token: Invalid value: \"REDACTED#"},
+		{"bootstrapping_config.secure_tls_bootstrapping_get_nonce_timeout", "5", "bootstrapping_config.secure_tls_bootstrapping_get_nonce_timeout: Invalid value"},
+		{"network_config.network_plugin", "NETWORK_PLUGIN_CILIUM", `network_config.network_plugin: Unsupported value: "NETWORK_PLUGIN_CILIUM"`},
+		{"network_config.network_plugin", 9, `network_config.network_plugin: Unsupported value: "9"`},
+		{"network_config.network_plugin", true, `network_config.network_plugin: Invalid value: true: expected a name of NetworkPlugin, got a boolean`},
+		{"network_config.vnet_cni_plugins_url", "ftp://x/y", "network_config.vnet_cni_plugins_url: Invalid value"},
+		{"cse_timeout", 21601, "cse_timeout: Invalid value: 21601: expected 0 to 21600"},
+		{"cse_timeout", "abc", `cse_timeout: Invalid value: "abc": expected an integer, got a string`},
+		{"cse_timeout", 1.5, `cse_timeout: Invalid value: "1.5": expected an integer of 32 bits`},
+		{"cse_timeout", 1e12, `cse_timeout: Invalid value: "1000000000000": expected an integer of 32 bits`},
+		{"is_kata", "true", `is_kata: Invalid value: "true": expected true or false, got a string`},
+		{"custom_ca_certs", "x", `custom_ca_certs: Invalid value: "x": expected an array, got a string`},
+		{"custom_ca_certs", []any{""}, `custom_ca_certs[0]: Invalid value`},
+		{"custom_ca_certs", []any{nil}, `custom_ca_certs[0]: Invalid value: expected a string, got null`},
+		{"enabled_features", []any{}, "enabled_features: Invalid value: expected an object, got an array"},
+		{"enabled_features/1A", "x", "enabled_features[1A]: Invalid value"},
+		{"outbound_command", "a\nb", "outbound_command: Invalid value"},
+		{"http_proxy_config.http_proxy", "ftp://u:p@x", "http_proxy_config.http_proxy: Invalid value: \"REDACTED#"},
+		{"bootstrap_profile_container_registry_server", "https://x", "bootstrap_profile_container_registry_server: Invalid value"},
+		{"cluster_config.cloud_provider_config.backoff_exponent", "NaN", "cluster_config.cloud_provider_config.backoff_exponent: Invalid value"},
+		{"cluster_config.cloud_provider_config.rate_limit_qps", "x", "cluster_config.cloud_provider_config.rate_limit_qps: Invalid value: \"x\": expected a number, got a string"},
+		{"cluster_config.cluster_network_config.core_dns_service_ip", "10.0.0.0/16", "cluster_config.cluster_network_config.core_dns_service_ip: Invalid value"},
+		{os + ".swap_file_size", -1, os + ".swap_file_size: Invalid value: -1: expected 0 or more"},
+		{os + ".transparent_hugepage_support", "defer", os + ".transparent_hugepage_support: Invalid value: \"defer\": expected one of: always, madvise, never"},
+		{os + ".ulimit_config.no_file", "1M", os + ".ulimit_config.no_file: Invalid value"},
+		{os + ".ulimit_config.no_file", "10:5", os + ".ulimit_config.no_file: Invalid value: \"10:5\": the soft limit is above the hard one"},
+		{os + ".sysctl_config.net_core_somaxconn", -5, os + ".sysctl_config.net_core_somaxconn: Invalid value: -5: expected 0 or more"},
+		{os + ".sysctl_config.net_ipv4_ip_local_port_range", "2000 1000", os + ".sysctl_config.net_ipv4_ip_local_port_range: Invalid value"},
+		{os + ".sysctl_config.net_ipv4_ip_local_port_range", "1000 70000", os + ".sysctl_config.net_ipv4_ip_local_port_range: Invalid value"},
+		{"kubelet_config.kubelet_node_labels/kubernetes.io/role", "agent", "kubelet_config.kubelet_node_labels[kubernetes.io/role]: Invalid value: \"kubernetes.io/role\": kubelet does not start with it"},
+		{"kubelet_config.kubelet_node_labels/a b", "x", "kubelet_config.kubelet_node_labels[a b]: Invalid value"},
+		{"kubelet_config.kubelet_node_labels/a", "x y", "kubelet_config.kubelet_node_labels[a]: Invalid value: \"x y\""},
+		{"kubelet_config.kubelet_node_labels/a", 1, "kubelet_config.kubelet_node_labels[a]: Invalid value: \"1\": expected a string, got a number"},
+		{"kubelet_config.kubelet_flags/v", "2", "kubelet_config.kubelet_flags[v]: Invalid value"},
+		{"kubelet_config.kubelet_flags/--node-labels", "a=b,k8s.io/x=y", "kubelet_config.kubelet_flags[--node-labels]: Invalid value: \"a=b,k8s.io/x=y\": k8s.io/x=y: kubelet"},
+		{"kubelet_config.kubelet_flags/--register-with-taints", "a=b", "kubelet_config.kubelet_flags[--register-with-taints]: Invalid value"},
+		{"kubelet_config.kubelet_flags/--register-with-taints", "a=b:NoSchedule,a=c:NoSchedule", "kubelet_config.kubelet_flags[--register-with-taints]: Invalid value: \"a=b:NoSchedule,a=c:NoSchedule\": a=c:NoSchedule: the taint is there twice"},
+		{"kubelet_config.kubelet_flags/--eviction-hard", "memory.free<1Gi", "kubelet_config.kubelet_flags[--eviction-hard]: Invalid value"},
+		{"kubelet_config.kubelet_flags/--kube-reserved", "cpu", "kubelet_config.kubelet_flags[--kube-reserved]: Invalid value: \"cpu\": cpu: expected name=value"},
+		{"kubelet_config.kubelet_client_key", "aGVsbG8=", "kubelet_config.kubelet_client_key: Invalid value: \"REDACTED#"},
+		{kf + ".cluster_dns", []any{"10.0.0.10", "dns"}, kf + ".cluster_dns[1]: Invalid value: \"dns\": expected an IP address"},
+		{kf + ".read_only_port", 65536, kf + ".read_only_port: Invalid value: 65536: expected 0 to 65535"},
+		{kf + ".kube_reserved/gpu", "1", kf + ".kube_reserved[gpu]: Invalid value"},
+		{kf + ".kube_reserved/memory", "1 Gi", kf + ".kube_reserved[memory]: Invalid value"},
+		{kf + ".eviction_hard/memory.available", "110%", kf + ".eviction_hard[memory.available]: Invalid value"},
+		{kf + ".eviction_soft/memory.available", "10%", kf + ".eviction_soft_grace_period[memory.available]: Required value"},
+		{kf + ".node_status_update_frequency", "-10s", kf + ".node_status_update_frequency: Invalid value"},
+		{kf + ".tls_cipher_suites", []any{"TLS_FOO"}, kf + ".tls_cipher_suites[0]: Invalid value"},
+		{kf + ".cpu_cfs_quota_period", "2s", kf + ".cpu_cfs_quota_period: Invalid value"},
+		{kf + ".feature_gates/X", "true", kf + ".feature_gates[X]: Invalid value: \"true\": expected true or false, got a string"},
+		{"local_dns_profile.vnet_dns_overrides/.", map[string]any{"serve_stale": "Maybe"}, "local_dns_profile.vnet_dns_overrides[.].serve_stale: Invalid value"},
+		{"local_dns_profile.kube_dns_overrides/x y", map[string]any{}, "local_dns_profile.kube_dns_overrides[x y]: Invalid value"},
+	}
+	for _, test := range tests {
+		t.Run(fmt.Sprintf("%s=%.20v", test.path, test.value), func(t *testing.T) {
+			front, last, found := strings.Cut(test.path, "/")
+			keys := strings.Split(front, ".")
+			if found {
+				keys = append(keys, last)
+			}
+			_, err := Decode(edited(t, keys, test.value))
+			refused := AsDocumentError(err)
+			if refused == nil {
+				t.Fatalf("accepted: %v", err)
+			}
+			if got := refused.List()[0].Error(); !strings.HasPrefix(got, test.want) {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if refused.Code != 240 {
+				t.Errorf("code %d", refused.Code)
+			}
+		})
+	}
+}
+
+func TestSyntax(t *testing.T) {
+	tests := map[string]struct{ text, want string }{
+		"empty":        {"", "line 1, column 1: Invalid value: the document ends after 0 bytes, in the middle of a value: it is truncated"},
+		"truncated":    {"{\n  \"version\": \"v1\",\n  \"cluster_config\": {", "line 3, column 22: Invalid value: the document ends after 42 bytes, in the middle of a value: it is truncated"},
+		"in a string":  {`{"version": "v`, "line 1, column 15: Invalid value: the document ends after 14 bytes, in the middle of a value: it is truncated"},
+		"comma":        {"{\n  \"version\": \"v1\",\n}", "line 3, column 1: Invalid value: not JSON: invalid character '}' looking for beginning of object key string"},
+		"twice":        {"{} {}", "line 1, column 4: Invalid value: not JSON: invalid character '{' after top-level value"},
+		"not UTF-8":    {"{\"ä\": \"\xff\"}", "line 1, column 8: Invalid value: the text is not UTF-8"},
+		"surrogate":    {`{"version": "\ud800"}`, "line 1, column 13: Invalid value: half of a surrogate pair in a string"},
+		"not a object": {`[1]`, "line 1, column 1: Invalid value: expected an object, got an array"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decode([]byte(test.text))
+			refused := AsDocumentError(err)
+			if refused == nil {
+				t.Fatalf("accepted: %v", err)
+			}
+			if got := refused.Faults[0].String(); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// All faults are in one answer, in the order of the document, spelled as the document spells.
+func TestAllFaultsAtOnce(t *testing.T) {
+	_, err := Decode([]byte(`{
+  "version": "v1",
+  "kubernetesVersion": "1.x",
+  "kubernetesVersion": "1.36.3",
+  "clusterConfig": {"resourceGroup": 7, "vmType": "VM_TYPE_VMSS"},
+  "authConfig": {"subscription_id": "x", "servicePrincipalSecret": "%"},
+  "kubeletConfig": {
+    "kubeletNodeLabels": {"a": "!", "b": "?"},
+    "kubeletConfigFileConfig": {"clusterDNS": ["x"], "cpu_cfs_quota_period": "1h"}
+  }
+}`))
+	want := `configuration refused, 14 faults:
+  line 1, column 1: apiServerConfig.apiServerName: Required value: a node that joins a cluster needs it
+  line 1, column 1: kubernetesCaCert: Required value: a node that joins a cluster needs it
+  line 1, column 1: bootstrappingConfig.tlsBootstrappingToken: Required value: kubelet needs a first credential: this token, a client certificate with its key, or an identity method
+  line 3, column 24: kubernetesVersion: Invalid value: "1.x": expected a version x.y.z, e.g. "1.34.2", without a leading v
+  line 4, column 3: kubernetesVersion: Duplicate value: the document sets it twice
+  line 5, column 20: clusterConfig.location: Required value: a node that joins a cluster needs it
+  line 5, column 20: clusterConfig.clusterNetworkConfig.vnetName: Required value: a node that joins a cluster needs it
+  line 5, column 20: clusterConfig.clusterNetworkConfig.routeTable: Required value: a node that joins a cluster needs it
+  line 5, column 38: clusterConfig.resourceGroup: Invalid value: "7": expected a string, got a number
+  line 6, column 68: authConfig.servicePrincipalSecret: Invalid value: "REDACTED#bbf3": expected base64
+  line 8, column 27: kubeletConfig.kubeletNodeLabels[a]: Invalid value: "!": expected a label value: at most 63 of letters, digits, -, _ and ., a letter or digit first and last
+  line 8, column 37: kubeletConfig.kubeletNodeLabels[b]: Invalid value: "?": expected a label value: at most 63 of letters, digits, -, _ and ., a letter or digit first and last
+  line 9, column 48: kubeletConfig.kubeletConfigFileConfig.clusterDNS[0]: Invalid value: "x": expected an IP address
+  line 9, column 78: kubeletConfig.kubeletConfigFileConfig.cpu_cfs_quota_period: Invalid value: "1h": expected a duration from 1ms to 1s`
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An image needs neither cluster nor credential.
+func TestImageNeedsLittle(t *testing.T) {
+	if _, err := Decode([]byte(`{"version":"v1","kubernetes_version":"1.36.3","pre_provision_only":true}`)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPathsAreRespelled(t *testing.T) {
+	doc, err := Read([]byte(`{"localDnsProfile": {"vnetDnsOverrides": {"a.b": {"serve_stale": "Verify"}}}, "kubelet_config": {"kubeletFlags": {"--a.b": ""}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for canonical, want := range map[string]string{
+		"local_dns_profile.vnet_dns_overrides[a.b].serve_stale": "localDnsProfile.vnetDnsOverrides[a.b].serve_stale",
+		"kubelet_config.kubelet_flags[--a.b]":                   "kubelet_config.kubeletFlags[--a.b]",
+		"custom_ca_certs[0]":                                    "custom_ca_certs[0]",
+	} {
+		if got := doc.Path(canonical); got != want {
+			t.Errorf("%s: %s", canonical, got)
+		}
+	}
+}

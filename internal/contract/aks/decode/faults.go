@@ -1,0 +1,96 @@
+package decode
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+)
+
+type fault struct {
+	place  place
+	offset int
+	err    *field.Error
+}
+
+type offsetNote struct {
+	Note
+	offset int
+}
+
+func unreadable(e *syntaxError) *field.Error {
+	return &field.Error{Type: field.ErrorTypeInvalid, BadValue: field.OmitValueType{}, Detail: e.reason}
+}
+
+func (d *decoder) refuse(at place, offset int, err *field.Error) {
+	d.faults = append(d.faults, fault{at, offset, err})
+}
+
+func (d *decoder) note(kind NoteKind, path *field.Path, offset int, detail string) {
+	line, _ := lineColumn(d.data, offset)
+	d.notes = append(d.notes, offsetNote{Note{Kind: kind, Path: path.String(), Line: line, Detail: detail}, offset})
+}
+
+// wrongType complains about a value that can't be read as what the contract wants.
+func (d *decoder) wrongType(at place, fd protoreflect.FieldDescriptor, n *node, want string) {
+	d.refuse(at, n.offset, field.TypeInvalid(at.path, shownNode(fd, n), "expected "+want+", got "+n.kind.String()))
+}
+
+func duplicate(at place) *field.Error {
+	return &field.Error{Type: field.ErrorTypeDuplicate, Field: at.String(), BadValue: field.OmitValueType{}, Detail: "the document sets it twice"}
+}
+
+func (d *decoder) failed() map[string]bool {
+	out := map[string]bool{}
+	for _, f := range d.faults {
+		out[f.place.canonical] = true
+	}
+	return out
+}
+
+// located gives the faults of the validator their offsets: that of the value, else of the nearest object around it.
+func (d *decoder) located(faults []fault) []fault {
+	for i, f := range faults {
+		faults[i].offset = d.nearest(f.place.canonical)
+	}
+	return faults
+}
+
+func (d *decoder) nearest(canonical string) int {
+	for {
+		if offset, ok := d.offsets[canonical]; ok || canonical == "" {
+			return offset
+		}
+		canonical = parent(canonical)
+	}
+}
+
+func (d *decoder) refusal(faults []fault) *DocumentError {
+	slices.SortStableFunc(faults, func(a, b fault) int { return cmp.Compare(a.offset, b.offset) })
+	out := &DocumentError{Code: CodeRefused}
+	for _, f := range faults {
+		line, column := lineColumn(d.data, f.offset)
+		out.Faults = append(out.Faults, Fault{Error: f.err, Line: line, Column: column})
+	}
+	return out
+}
+
+func (d *decoder) noteVersion(cfg *aksnodeconfigv1.Configuration) {
+	if v := cfg.GetVersion(); v == "v0" {
+		at := d.of(place{}, cfg.ProtoReflect().Descriptor().Fields().ByName("version"))
+		d.note(Deprecated, at.path, d.offsets["version"], fmt.Sprintf("version %s is deprecated, write %s", v, currentVersion))
+	}
+}
+
+func (d *decoder) sortedNotes() []Note {
+	slices.SortStableFunc(d.notes, func(a, b offsetNote) int { return cmp.Compare(a.offset, b.offset) })
+	var out []Note
+	for _, n := range d.notes {
+		out = append(out, n.Note)
+	}
+	return out
+}

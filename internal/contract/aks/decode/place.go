@@ -1,0 +1,106 @@
+package decode
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// place is a spot in a configuration: canonical by the names of the .proto, path as the document spells it.
+type place struct {
+	canonical string
+	path      *field.Path
+}
+
+func (p place) name(fd protoreflect.FieldDescriptor, spelled string) place {
+	canonical := string(fd.Name())
+	if p.canonical != "" {
+		canonical = p.canonical + "." + canonical
+	}
+	return place{canonical, p.child(spelled)}
+}
+
+// child is the path of a member that the contract does not know.
+func (p place) child(spelled string) *field.Path {
+	if p.path == nil {
+		return field.NewPath(spelled)
+	}
+	return p.path.Child(spelled)
+}
+
+func (p place) key(k string) place {
+	at := p.path.Key(k)
+	return place{p.canonical + "[" + k + "]", at}
+}
+
+func (p place) index(i int) place {
+	at := p.path.Index(i)
+	return place{p.canonical + at.String()[len(p.path.String()):], at}
+}
+
+// String is the path as the document spells it, empty for the document itself.
+func (p place) String() string {
+	if p.path == nil {
+		return ""
+	}
+	return p.path.String()
+}
+
+// parent drops the last step of a canonical path.
+func parent(canonical string) string {
+	return canonical[:max(strings.LastIndexAny(canonical, ".["), 0)]
+}
+
+// spelling remembers how the document writes names, so that a complaint about a value,
+// or about one that is missing, uses its words. Its zero value spells as the .proto does.
+type spelling struct {
+	said         map[string]string // canonical → name as written
+	camel, snake int               // names that can only be the one or the other
+}
+
+func (s *spelling) remember(at place, fd protoreflect.FieldDescriptor, spelled string) {
+	if s.said == nil {
+		s.said = map[string]string{}
+	}
+	s.said[at.canonical] = spelled
+	switch {
+	case string(fd.Name()) == fd.JSONName():
+	case spelled == string(fd.Name()):
+		s.snake++
+	default:
+		s.camel++
+	}
+}
+
+// of returns the place of a field in a message at p, which the document may not mention.
+func (s *spelling) of(p place, fd protoreflect.FieldDescriptor) place {
+	at := p.name(fd, string(fd.Name()))
+	if spelled, ok := s.said[at.canonical]; ok {
+		return p.name(fd, spelled)
+	}
+	if s.camel > s.snake {
+		return p.name(fd, fd.JSONName())
+	}
+	return at
+}
+
+// step is a name and the keys in brackets after it.
+var step = regexp.MustCompile(`([^.\[]+)((?:\[[^\]]*\])*)`)
+
+// respell replaces each name of a canonical path by the one in the document.
+func (s *spelling) respell(canonical string) string {
+	var seen, out string
+	for i, m := range step.FindAllStringSubmatch(canonical, -1) {
+		name, keys, dot := m[1], m[2], "."
+		if i == 0 {
+			dot = ""
+		}
+		seen += dot + name
+		out += dot + cmp.Or(s.said[seen], name) + keys
+		seen += keys
+	}
+	return out
+}

@@ -1,0 +1,79 @@
+package decode
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// Redact returns a copy in which every field with debug_redact prints as REDACTED# and four hex digits of its hash.
+func Redact[M proto.Message](m M) M {
+	out := proto.CloneOf(m)
+	redact(out.ProtoReflect())
+	return out
+}
+
+func redact(m protoreflect.Message) {
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case secret(fd):
+			m.Set(fd, protoreflect.ValueOfString(desired.Redact([]byte(v.String()))))
+		case fd.IsMap() && fd.MapValue().Message() != nil:
+			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+				redact(v.Message())
+				return true
+			})
+		case fd.Message() != nil && !fd.IsMap():
+			redact(v.Message())
+		}
+		return true
+	})
+}
+
+func secret(fd protoreflect.FieldDescriptor) bool {
+	return fd.Options().(*descriptorpb.FieldOptions).GetDebugRedact()
+}
+
+// longest is how much of a value an error shows.
+const longest = 64
+
+// shown is a value fit for an error: secrets redacted, URLs without user and query
+// (where keys of storage accounts are), long values cut.
+func shown(fd protoreflect.FieldDescriptor, value string) string {
+	if secret(fd) {
+		return desired.Redact([]byte(value))
+	}
+	if strings.Contains(value, "://") {
+		value = withoutCredentials(value)
+	}
+	if len(value) > longest {
+		return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(value[:longest], ""), len(value))
+	}
+	return value
+}
+
+func withoutCredentials(value string) string {
+	u, err := url.Parse(value)
+	if err != nil {
+		return desired.Redact([]byte(value))
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+func shownNode(fd protoreflect.FieldDescriptor, n *node) any {
+	switch n.kind {
+	case text, number:
+		return shown(fd, n.text)
+	case boolean:
+		return n.truth
+	}
+	return field.OmitValueType{}
+}

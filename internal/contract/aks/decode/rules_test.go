@@ -1,0 +1,130 @@
+package decode
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	kubeletapis "k8s.io/kubelet/pkg/apis"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+)
+
+func TestRulesNameFieldsOfTheContract(t *testing.T) {
+	for _, table := range []map[string]rule{nodeRules, kubeletRules} {
+		for name := range table {
+			full := protoreflect.FullName("aksnodeconfig.v1." + name)
+			if _, err := protoregistry.GlobalFiles.FindDescriptorByName(full); err != nil {
+				t.Errorf("rule for %s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestLabelsAreKubelets(t *testing.T) {
+	if diff := cmp.Diff(kubeletapis.KubeletLabels(), ownLabels); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(kubeletapis.KubeletLabelNamespaces(), ownNamespaces); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestValidateSpellsAsTheProto(t *testing.T) {
+	cfg := &aksnodeconfigv1.Configuration{Version: "v1", PreProvisionOnly: true, CustomCaCerts: []string{"x"}}
+	var got []string
+	for _, e := range Validate(cfg) {
+		got = append(got, e.Field)
+	}
+	want := []string{"kubernetes_version", "custom_ca_certs[0]"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestValidateIsDeterministic(t *testing.T) {
+	cfg := &aksnodeconfigv1.Configuration{KubeletConfig: &aksnodeconfigv1.KubeletConfig{
+		KubeletNodeLabels: map[string]string{"a": "!", "b": "!", "c": "!", "d": "!"},
+	}}
+	first := Validate(cfg).ToAggregate().Error()
+	for range 20 {
+		if again := Validate(cfg).ToAggregate().Error(); again != first {
+			t.Fatalf("%s\n%s", first, again)
+		}
+	}
+}
+
+func TestClientPair(t *testing.T) {
+	doc, err := Decode(sample(t, "full"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := proto.CloneOf(doc.Config)
+	half.BootstrappingConfig = nil
+	half.KubeletConfig.KubeletClientKey = ""
+	if got := Validate(half); len(got) != 1 || got[0].Field != keyPath {
+		t.Errorf("without key: %v", got)
+	}
+	other := proto.CloneOf(doc.Config)
+	other.KubeletConfig.KubeletClientCertContent = other.KubernetesCaCert
+	if got := Validate(other); len(got) != 1 || got[0].Field != certPath {
+		t.Errorf("other certificate: %v", got)
+	}
+}
+
+var sampleSecrets = []string{"0123456789abcdef", "sample-password", "user:password", "c2FtcGxlLXNlY3JldA=="}
+
+func TestRedact(t *testing.T) {
+	doc, err := Decode(sample(t, "full"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := Redact(doc.Config).String()
+	for _, s := range append(sampleSecrets, doc.Config.KubeletConfig.KubeletClientKey) {
+		if strings.Contains(shown, s) {
+			t.Errorf("%s is shown", s)
+		}
+		if !strings.Contains(string(sample(t, "full")), s) {
+			t.Errorf("%s is not in the sample: the test proves nothing", s)
+		}
+	}
+	if doc.Config.GetBootstrappingConfig().GetTlsBootstrappingToken() != "abcdef.0123456789abcdef" {
+		t.Error("Redact changed its argument")
+	}
+}
+
+// Whatever is wrong with a secret, its text is not in the error.
+func TestErrorsKeepSecrets(t *testing.T) {
+	const secret = "dGhlIHNlY3JldA" // no field takes it: neither token, base64, PEM nor URL
+	for _, path := range []string{
+		"bootstrapping_config.tls_bootstrapping_token", "auth_config.service_principal_secret",
+		"kubelet_config.kubelet_client_key", "http_proxy_config.https_proxy",
+	} {
+		for _, value := range []any{"http://u:" + secret + "@:x", []any{secret}, map[string]any{secret: secret}} {
+			_, err := Decode(edited(t, strings.Split(path, "."), value))
+			if err == nil || strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	}
+}
+
+func TestURLsAreShownWithoutKeys(t *testing.T) {
+	_, err := Decode(edited(t, []string{"network_config", "vnet_cni_plugins_url"}, "ftp://u:p@x/y?sig=abc"))
+	if err == nil || !strings.Contains(err.Error(), `"ftp://x/y"`) {
+		t.Error(err)
+	}
+}
+
+func TestRequiredListsAreFields(t *testing.T) {
+	v := validator{}
+	for _, path := range slices.Concat(always, toJoin, []string{tokenPath, keyPath, certPath, lowPath, gracePath}) {
+		if at, _, _ := v.at((&aksnodeconfigv1.Configuration{}).ProtoReflect(), path); at.canonical != path {
+			t.Errorf("%s is %s", path, at.canonical)
+		}
+	}
+}
