@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -91,7 +92,7 @@ func (a *applying) before(ctx context.Context) error {
 func (a *applying) place(late bool) error {
 	dirs := map[string]bool{}
 	for _, t := range a.sorted() {
-		span := Span{ID: t.id, Verb: t.verb(), Phase: "commit", Start: a.h.Now()}
+		span := Span{ID: t.id, Verb: t.placeVerb(late), Phase: "commit", Start: a.h.Now()}
 		n := 0
 		for _, q := range t.puts {
 			if q.late != late || (q.kind == putDir && q.seen == nil) {
@@ -114,6 +115,18 @@ func (a *applying) place(late bool) error {
 		}
 	}
 	return a.syncDirs(dirs)
+}
+
+// placeVerb is the word for what a task's names mean: a unit's are the links that
+// enable it, or the mask that goes.
+func (t *task) placeVerb(late bool) Verb {
+	switch {
+	case !strings.HasPrefix(string(t.id), "unit:"):
+		return t.verb()
+	case late:
+		return VerbEnable
+	}
+	return t.actions[0].Verb
 }
 
 func (a *applying) syncDirs(dirs map[string]bool) error {

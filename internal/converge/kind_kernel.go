@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
@@ -31,7 +32,11 @@ func evident(h host.FS, m *desired.Module) (bool, error) {
 			return err == nil, err
 		}
 	}
-	return false, nil
+	if m.Filesystem == "" {
+		return false, nil
+	}
+	list, _, err := readFile(h, "/proc/filesystems")
+	return slices.Contains(strings.Fields(string(list)), m.Filesystem), err
 }
 
 func loadModule(ctx context.Context, h host.Host, m *desired.Module) error {
@@ -77,6 +82,10 @@ func (p *planning) sysctl(t *task, s *desired.Sysctl) error {
 	}
 	if ok && s.KubeletWrites {
 		t.remarks = append(t.remarks, fmt.Sprintf("%s is %s, the configuration says %s; kubelet sets it too", s.Key, live, want))
+		return nil
+	}
+	if !ok && s.Optional {
+		t.remarks = append(t.remarks, "this kernel has no "+s.Key)
 		return nil
 	}
 	reason := "is " + live + ", want " + want

@@ -75,10 +75,22 @@ func (up *unitPlan) locate() error {
 	if up.fragment != "" {
 		up.inputs = append(up.inputs, up.fragment)
 	}
-	up.inputs = append(up.inputs, up.expectedDropIns()...)
+	up.inputs = append(append(up.inputs, up.expectedDropIns()...), up.anchors()...)
 	slices.Sort(up.inputs)
 	up.inputs = slices.Compact(up.inputs)
 	return nil
+}
+
+// anchors are the CA certificates that the unit comes after: a program reads the
+// bundle once, when it starts.
+func (up *unitPlan) anchors() []string {
+	var out []string
+	for _, id := range up.u.After {
+		if a, ok := up.st.Lookup(id).(*desired.TrustAnchor); ok {
+			out = append(out, up.anchorPaths(a)...)
+		}
+	}
+	return out
 }
 
 func (up *unitPlan) expectedDropIns() []string {

@@ -12,6 +12,9 @@ type Module struct {
 	Base
 	Name     string   `json:"name"`
 	Evidence []string `json:"evidence"`
+	// Filesystem is a type whose line in /proc/filesystems is evidence too: a
+	// container does not see /sys/module.
+	Filesystem string `json:"filesystem,omitempty"`
 }
 
 // ModuleID names a kernel module.

@@ -2,14 +2,15 @@
 // of what the engine may do to it; each method that changes something is one
 // effect, small enough that a fault can be placed before and after it.
 //
-// Implementations: the real machine (New), a model in memory (NewMemory), and
-// decorators that record (Record) and inject faults (Inject). One conformance
-// suite, hosttest.Run, holds for all of them.
+// Implementations: the real machine (package machine), a model in memory
+// (package memory), and decorators that record and inject faults (package
+// effect). One conformance suite, hosttest.Run, holds for all of them.
 package host
 
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"time"
 )
@@ -80,7 +81,8 @@ type FS interface {
 	Chown(path string, uid, gid int) error
 	// SyncDir makes a directory's names durable.
 	SyncDir(path string) error
-	// WriteValue writes a pseudo-file under /proc or /sys in one write.
+	// WriteValue writes a pseudo-file in one write: under /proc or /sys,
+	// /dev/kmsg or /dev/console.
 	WriteValue(path string, value []byte) error
 }
 
@@ -98,6 +100,13 @@ type ReadFile interface {
 	Read(p []byte) (int, error)
 	ReadAt(p []byte, off int64) (int, error)
 	Close() error
+}
+
+// Appender is what else a host can do for a log: Append opens a file for adding
+// at its end, made 0600 if absent. It is no effect that a plan is made of, and
+// not durable. Every implementation is one.
+type Appender interface {
+	Append(path string) (io.WriteCloser, error)
 }
 
 // Info describes a path.
@@ -128,7 +137,9 @@ type Systemd interface {
 	// DaemonReload rereads all definitions.
 	DaemonReload(ctx context.Context) error
 	// StartUnit, StopUnit, RestartUnit and ReloadUnit enqueue a job and wait for
-	// its real result; a result other than "done" is a *JobError.
+	// its real result; a result other than "done" is a *JobError, a job that is
+	// not accepted a *UnitError. When ctx ends first, the job goes on. Stopping a
+	// unit that does not exist is done.
 	StartUnit(ctx context.Context, name string) error
 	StopUnit(ctx context.Context, name string) error
 	RestartUnit(ctx context.Context, name string) error
@@ -136,7 +147,7 @@ type Systemd interface {
 	// EnqueueStart and EnqueueRestart return as soon as the job is accepted.
 	EnqueueStart(ctx context.Context, name string) error
 	EnqueueRestart(ctx context.Context, name string) error
-	// ResetFailed clears a unit's failed state and its start limit.
+	// ResetFailed clears a unit's failed state and its start limit, if it has any.
 	ResetFailed(ctx context.Context, name string) error
 }
 
@@ -146,16 +157,22 @@ var ErrNoSystemd = errors.New("no service manager here")
 // UnitStatus is what systemd knows of a unit. Field names are those of
 // org.freedesktop.systemd1.
 type UnitStatus struct {
-	Name             string
-	LoadState        string // loaded, not-found, masked, bad-setting, error
-	ActiveState      string // active, reloading, inactive, failed, activating, deactivating
-	SubState         string
-	UnitFileState    string // enabled, disabled, static, masked, …
-	FragmentPath     string
-	DropInPaths      []string
+	Name        string
+	LoadState   string // loaded, not-found, masked, bad-setting, error
+	ActiveState string // active, reloading, inactive, failed, activating, deactivating
+	SubState    string
+	// UnitFileState is enabled, disabled, static, masked, … as systemd found it
+	// when it loaded the unit: links that changed since show after DaemonReload.
+	UnitFileState string
+	FragmentPath  string
+	DropInPaths   []string
+	// NeedDaemonReload is systemd's own judgement, by time of change. It does not
+	// notice a definition of higher precedence that is new, nor a drop-in
+	// directory that is new.
 	NeedDaemonReload bool
 	// InvocationID is 32 hex digits of the present (or last) run; empty if never
-	// started.
+	// started. systemd forgets it, and the fields below, once a unit that no other
+	// refers to is inactive: a oneshot service without RemainAfterExit= has none.
 	InvocationID string
 	// ActiveEnter is when the unit became active; zero if never.
 	ActiveEnter time.Time

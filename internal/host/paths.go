@@ -24,9 +24,10 @@ func InKernelTree(p string) bool {
 	return false
 }
 
-// IsValue says whether a path can be a kernel value: below /proc or /sys.
+// IsValue says whether a path can be written as a value: below /proc or /sys, or
+// where the kernel and the console take messages.
 func IsValue(p string) bool {
-	return strings.HasPrefix(p, "/proc/") || strings.HasPrefix(p, "/sys/")
+	return strings.HasPrefix(p, "/proc/") || strings.HasPrefix(p, "/sys/") || p == "/dev/kmsg" || p == "/dev/console"
 }
 
 // LeadsAstray says whether a link that turns path from into path to is one that

@@ -2,7 +2,9 @@ package effect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"time"
@@ -132,6 +134,17 @@ func (d *decorated) Run(ctx context.Context, c host.Command) (host.Output, error
 // Lock implements host.Locker.
 func (d *decorated) Lock(ctx context.Context, p, holder string) (func() error, error) {
 	return read(d, func() (func() error, error) { return d.inner.Lock(ctx, p, holder) })
+}
+
+// Append implements host.Appender.
+func (d *decorated) Append(p string) (io.WriteCloser, error) {
+	return read(d, func() (io.WriteCloser, error) {
+		a, ok := d.inner.(host.Appender)
+		if !ok {
+			return nil, &fs.PathError{Op: "open", Path: p, Err: errors.ErrUnsupported}
+		}
+		return a.Append(p)
+	})
 }
 
 // Now implements host.Clock.

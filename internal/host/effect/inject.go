@@ -59,7 +59,7 @@ type Plan []Fault
 
 // Injector is a host with faults.
 type Injector struct {
-	host.Host
+	*decorated
 	plan Plan
 
 	mu      sync.Mutex
@@ -71,7 +71,7 @@ type Injector struct {
 // Inject decorates a host.
 func Inject(h host.Host, p Plan) *Injector {
 	i := &Injector{plan: p}
-	i.Host = &decorated{inner: h, around: i.around, before: i.alive}
+	i.decorated = &decorated{inner: h, around: i.around, before: i.alive}
 	return i
 }
 

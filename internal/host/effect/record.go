@@ -15,7 +15,7 @@ type Recorded struct {
 
 // Recorder is a host that writes down its effects.
 type Recorder struct {
-	host.Host
+	*decorated
 	mu  sync.Mutex
 	n   int
 	log []Recorded
@@ -24,7 +24,7 @@ type Recorder struct {
 // Record decorates a host.
 func Record(h host.Host) *Recorder {
 	r := &Recorder{}
-	r.Host = &decorated{inner: h, around: r.around, before: func() error { return nil }}
+	r.decorated = &decorated{inner: h, around: r.around, before: func() error { return nil }}
 	return r
 }
 

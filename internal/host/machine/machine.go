@@ -24,7 +24,10 @@ type Host struct {
 	host.Runner
 }
 
-var _ host.Host = (*Host)(nil)
+var (
+	_ host.Host     = (*Host)(nil)
+	_ host.Appender = (*Host)(nil)
+)
 
 // New opens the machine whose root directory is root, an absolute path. Only
 // with "/" there are a service manager, programs and kernel values; elsewhere

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -26,6 +27,22 @@ func (t tree) Create(p string) (host.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// Append implements host.Appender.
+func (t tree) Append(p string) (w io.WriteCloser, err error) {
+	err = t.at("open", p, func(dir int, name string) error {
+		fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := regular(fd); err != nil {
+			return errors.Join(err, unix.Close(fd))
+		}
+		w = os.NewFile(uintptr(fd), p)
+		return nil
+	})
+	return w, err
 }
 
 // Mkdir implements host.FS. The second call is made only where the umask took
@@ -120,7 +137,7 @@ func (t tree) WriteValue(p string, value []byte) error {
 		case !t.live:
 			return host.ErrOtherRoot
 		}
-		fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ func (h *Host) skeleton() {
 // place puts an inode at a path, durable, over whatever is there.
 func (h *Host) place(p string, n *inode) {
 	d, name := h.dirs(path.Dir(p)), path.Base(p)
+	h.commitWhere(func(o *nameOp) bool { return o.touchesName(d, name) })
 	fresh := h.newInode(n.mode)
 	fresh.uid, fresh.gid, fresh.content, fresh.target, fresh.pseudo = n.uid, n.gid, n.content, n.target, n.pseudo
 	fresh.save()

@@ -49,7 +49,7 @@ func (h *Host) outcome(u *unit, verb string) Outcome {
 		defer h.mu.Lock()
 		return b(Start{Unit: u.name, Verb: verb})
 	}
-	if s.last("Service.Type") == "oneshot" {
+	if u.oneshot() {
 		return h.runOneshot(s)
 	}
 	return Outcome{}
@@ -79,12 +79,15 @@ func (h *Host) enter(u *unit, sub string) {
 	u.active, u.sub, u.result, u.entered = "active", sub, "success", h.tick()
 }
 
+func (u *unit) oneshot() bool {
+	return u.def != nil && u.def.settings.last("Service.Type") == "oneshot"
+}
+
 func (h *Host) succeed(u *unit) {
-	oneshot := u.def.settings.last("Service.Type") == "oneshot"
 	switch {
-	case oneshot && u.def.settings.bool("Service.RemainAfterExit"):
+	case u.oneshot() && u.def.settings.bool("Service.RemainAfterExit"):
 		h.enter(u, "exited")
-	case oneshot:
+	case u.oneshot():
 		u.active, u.sub = "inactive", "dead"
 	default:
 		h.enter(u, "running")

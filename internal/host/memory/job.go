@@ -37,6 +37,7 @@ func (h *Host) exclusive(run func() (string, error)) (string, error) {
 		return "", errOff
 	}
 	h.tick()
+	h.sweep()
 	return run()
 }
 
@@ -108,9 +109,6 @@ func (h *Host) startOne(u *unit, verb string, results map[string]string) string 
 
 func (h *Host) stop(name string) (string, error) {
 	u := h.unit(name)
-	if u.def == nil && !u.isActive() {
-		return "", &host.UnitError{Unit: name, Err: host.ErrNoSuchUnit}
-	}
 	for _, f := range h.stopOrder(u) {
 		h.halt(f, "stop")
 	}
@@ -134,9 +132,15 @@ func (h *Host) halt(u *unit, verb string) {
 	if verb != "" {
 		h.record(u, verb)
 	}
+	if u.active == "activating" && u.oneshot() {
+		h.fail(u, "signal", sigterm) // only for a daemon is SIGTERM a clean end
+		return
+	}
 	h.tick()
 	u.active, u.sub, u.result, u.pid = "inactive", "dead", "success", 0
 }
+
+const sigterm = 15
 
 func (h *Host) restart(name string) (string, error) {
 	u := h.unit(name)

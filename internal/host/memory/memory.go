@@ -42,7 +42,10 @@ type Host struct {
 	systemd  manager
 }
 
-var _ host.Host = (*Host)(nil)
+var (
+	_ host.Host     = (*Host)(nil)
+	_ host.Appender = (*Host)(nil)
+)
 
 // New returns a machine that has booted once: the directories and the merged-usr
 // links of a distribution, no unit files, no programs.

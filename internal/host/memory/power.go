@@ -127,6 +127,7 @@ func (h *Host) Boot() {
 	}
 	h.bootID()
 	h.settle()
+	h.loadAll()
 	h.mu.Unlock()
 	h.startBoot()
 }

@@ -20,15 +20,14 @@ func (h *Host) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
 	if h.off {
 		return host.UnitStatus{}, errOff
 	}
+	h.sweep()
 	return h.status(h.unit(name)), nil
 }
 
 // DaemonReload implements host.Systemd.
 func (h *Host) DaemonReload(ctx context.Context) error {
 	return h.submit(ctx, "reload", "", func() (string, error) {
-		for _, name := range sortedKeys(h.systemd.units) {
-			h.systemd.units[name].def = h.load(name)
-		}
+		h.loadAll()
 		return "done", nil
 	})
 }
@@ -76,9 +75,6 @@ func (h *Host) enqueue(ctx context.Context, run func() (string, error)) error {
 func (h *Host) ResetFailed(ctx context.Context, name string) error {
 	return h.submit(ctx, "reset-failed", name, func() (string, error) {
 		u := h.unit(name)
-		if u.def == nil && u.active != "failed" {
-			return "", &host.UnitError{Unit: name, Err: host.ErrNoSuchUnit}
-		}
 		u.recent, u.restarts, u.result = nil, 0, "success"
 		if u.active == "failed" {
 			u.active, u.sub = "inactive", "dead"

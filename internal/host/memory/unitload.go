@@ -36,6 +36,7 @@ type definition struct {
 	wants    []string
 	requires []string
 	hash     string
+	state    string // of the unit file
 }
 
 // load reads a unit from the tree; nil if there is none.
@@ -55,7 +56,7 @@ func (h *Host) load(name string) *definition {
 	if fragment == "" && !slices.Contains(builtin, name) {
 		return nil
 	}
-	d.fragment, d.masked = fragment, masked
+	d.fragment, d.masked, d.state = fragment, masked, h.fileState(name)
 	if masked {
 		d.mtime = h.mtimeOf(fragment)
 		return d
@@ -174,10 +175,11 @@ func (h *Host) mtimeOf(p string) time.Time {
 	return n.mtime
 }
 
-// outdated is systemd's own test for NeedDaemonReload, with its gap: a new
-// definition of higher precedence is not noticed.
+// outdated is systemd's own test for NeedDaemonReload, with its gaps: it does not
+// notice a new definition of higher precedence, nor a drop-in directory that it
+// did not know at its last reload.
 func (h *Host) outdated(name string, d *definition) bool {
-	if d == nil || d.fragment == "" && len(d.dropIns) == 0 && len(h.dropIns(name)) == 0 {
+	if d == nil {
 		return false
 	}
 	if d.fragment != "" {
@@ -189,7 +191,9 @@ func (h *Host) outdated(name string, d *definition) bool {
 	if d.masked {
 		return false
 	}
-	now := h.dropIns(name)
+	now := slices.DeleteFunc(h.dropIns(name), func(p string) bool {
+		return !h.systemd.dropInDirs[path.Dir(p)] && !slices.Contains(d.dropIns, p)
+	})
 	if !slices.Equal(now, d.dropIns) {
 		return true
 	}

@@ -16,6 +16,8 @@ type manager struct {
 	reads      map[string][]string
 	runs       int
 	log        []Job
+	// dropInDirs are those that were there at the last reload.
+	dropInDirs map[string]bool
 }
 
 func newManager() manager {
@@ -59,6 +61,58 @@ func (h *Host) unit(name string) *unit {
 	return u
 }
 
+// loadAll reads every definition anew, and those of the targets that are always
+// there.
+func (h *Host) loadAll() {
+	for _, name := range builtin {
+		h.unit(name)
+	}
+	for name, u := range h.systemd.units {
+		u.def = h.load(name)
+	}
+	h.systemd.dropInDirs = map[string]bool{}
+	for _, dir := range unitDirs {
+		n, err := h.follow(dir, false)
+		if err != nil {
+			continue
+		}
+		for sub := range n.children {
+			h.systemd.dropInDirs[path.Join(dir, sub)] = strings.HasSuffix(sub, ".d")
+		}
+	}
+}
+
+// sweep forgets the last run of units that do nothing and that no other unit
+// names: systemd drops them from memory. What it had read of them stays here
+// until the next reload, since it may drop them late.
+func (h *Host) sweep() {
+	for name, u := range h.systemd.units {
+		if u.active == "inactive" && u.invocation != "" && !h.referenced(name) {
+			*u = unit{name: name, def: u.def, active: "inactive", sub: "dead", result: "success"}
+		}
+	}
+}
+
+// references are the settings by which a unit names others.
+var references = []string{"Requires", "BindsTo", "PartOf", "Wants", "After", "Before"}
+
+func (h *Host) referenced(name string) bool {
+	for other, u := range h.systemd.units {
+		if other == name || u.def == nil {
+			continue
+		}
+		if slices.Contains(u.def.wants, name) || slices.Contains(u.def.requires, name) {
+			return true
+		}
+		for _, key := range references {
+			if slices.Contains(u.list(key), name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (u *unit) loadState() string {
 	switch {
 	case u.def == nil:
@@ -92,20 +146,20 @@ func (u *unit) broken() bool {
 func (h *Host) status(u *unit) host.UnitStatus {
 	st := host.UnitStatus{
 		Name: u.name, LoadState: u.loadState(), ActiveState: u.active, SubState: u.sub,
-		UnitFileState: h.fileState(u.name), NeedDaemonReload: h.outdated(u.name, u.def),
-		InvocationID: u.invocation, ActiveEnter: u.entered, Result: u.result, NRestarts: u.restarts,
+		NeedDaemonReload: h.outdated(u.name, u.def),
+		InvocationID:     u.invocation, ActiveEnter: u.entered, Result: u.result, NRestarts: u.restarts,
 		MainPID: u.pid, ExecMainStart: u.started, ExecMainStatus: u.status,
 	}
 	if u.def != nil {
-		st.FragmentPath, st.DropInPaths = u.def.fragment, slices.Clone(u.def.dropIns)
+		st.FragmentPath, st.DropInPaths, st.UnitFileState = u.def.fragment, slices.Clone(u.def.dropIns), u.def.state
 	}
 	return st
 }
 
-// fileState says whether a unit starts at boot, from the tree as it is.
+// fileState says whether a unit starts at boot. systemd asks when it loads a
+// unit, not when somebody asks it.
 func (h *Host) fileState(name string) string {
 	fragment, masked := h.fragment(name)
-	runtime := ""
 	switch {
 	case fragment == "":
 		return ""
@@ -116,10 +170,7 @@ func (h *Host) fileState(name string) string {
 	case h.hasLink(unitDirs[0], name):
 		return "enabled"
 	case h.hasLink(unitDirs[1], name):
-		runtime = "enabled-runtime"
-	}
-	if runtime != "" {
-		return runtime
+		return "enabled-runtime"
 	}
 	s := settings{}
 	if n, err := h.follow(fragment, false); err == nil {

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"io"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -39,6 +40,23 @@ func (h *Host) Create(p string) (host.File, error) {
 			return syscall.EEXIST
 		}
 		f.node, f.process = h.newInode(0o600), h.process
+		return h.add(at, f.node)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Append implements host.Appender.
+func (h *Host) Append(p string) (io.WriteCloser, error) {
+	f := &file{h: h, path: p}
+	err := h.effect("open", p, func(at place) error {
+		f.node, f.process = at.node, h.process
+		if at.node != nil {
+			return regular(at.node)
+		}
+		f.node = h.newInode(0o600)
 		return h.add(at, f.node)
 	})
 	if err != nil {

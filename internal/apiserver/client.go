@@ -1,0 +1,132 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	certificates "k8s.io/api/certificates/v1"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// Access is an API server and what makes it and us known to each other: a token,
+// or a certificate with its key.
+type Access struct {
+	// Server is a URL: https://host:port.
+	Server string
+	// CA is PEM; empty means the machine's own roots.
+	CA []byte
+	// Token is a bearer token.
+	Token desired.Secret
+	// Certificate and Key are PEM.
+	Certificate, Key []byte
+}
+
+// Client makes a node's calls. It has two resources of the API in its scheme and
+// no more: the generated clientset would register all of them at each start of
+// the program.
+type Client struct {
+	host      string
+	nodes     *rest.RESTClient
+	requests  *rest.RESTClient
+	params    runtime.ParameterCodec
+	transport *http.Transport
+}
+
+// NewClient makes a client; it opens no connection yet.
+func NewClient(a Access) (*Client, error) {
+	u, err := url.Parse(a.Server)
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("%q is not the URL of an API server", a.Server)
+	}
+	cfg, err := a.tls()
+	if err != nil {
+		return nil, &Error{Stage: StageTLS, Host: u.Host, Cause: err, Permanent: true}
+	}
+	c := &Client{host: u.Host, transport: newTransport(cfg, nil)}
+	return c, c.connect(a)
+}
+
+func (a Access) tls() (*tls.Config, error) {
+	pool, err := roots(a.CA)
+	if err != nil {
+		return nil, err
+	}
+	cfg := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	if len(a.Certificate) == 0 {
+		return cfg, nil
+	}
+	pair, err := tls.X509KeyPair(a.Certificate, a.Key)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate: %w", err)
+	}
+	cfg.Certificates = []tls.Certificate{pair}
+	return cfg, nil
+}
+
+func (c *Client) connect(a Access) error {
+	scheme := runtime.NewScheme()
+	meta.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	if err := core.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("register core types: %w", err)
+	}
+	if err := certificates.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("register certificate types: %w", err)
+	}
+	c.params = runtime.NewParameterCodec(scheme)
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	hc := &http.Client{Transport: bearer{a.Token, c.transport}, CheckRedirect: noRedirects}
+	var err error
+	if c.nodes, err = restClient(a.Server, "/api", core.SchemeGroupVersion, codecs, hc); err != nil {
+		return err
+	}
+	c.requests, err = restClient(a.Server, "/apis", certificates.SchemeGroupVersion, codecs, hc)
+	return err
+}
+
+func restClient(server, path string, gv schema.GroupVersion, codecs runtime.NegotiatedSerializer, hc *http.Client) (*rest.RESTClient, error) {
+	return rest.RESTClientForConfigAndClient(&rest.Config{
+		Host:           server,
+		APIPath:        path,
+		ContentConfig:  rest.ContentConfig{GroupVersion: &gv, NegotiatedSerializer: codecs},
+		UserAgent:      "berth",
+		QPS:            -1, // the callers pace themselves
+		WarningHandler: rest.NoWarnings{},
+	}, hc)
+}
+
+// bearer puts the token on each request.
+type bearer struct {
+	token desired.Secret
+	next  http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+b.token.Reveal())
+	}
+	return b.next.RoundTrip(r)
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// call runs one exchange and names the stage at which it failed.
+func (c *Client) call(ctx context.Context, f func(context.Context) error) error {
+	ctx, way := travel(ctx)
+	if err := f(ctx); err != nil {
+		return way.blame(c.host, err)
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Stage is the layer at which an exchange with an API server ended.
+type Stage string
+
+// The stages, in the order in which an exchange passes them.
+const (
+	StageDNS  Stage = "dns"
+	StageTCP  Stage = "tcp"
+	StageTLS  Stage = "tls"
+	StageHTTP Stage = "http"
+)
+
+var stageText = map[Stage]string{
+	StageDNS:  "resolve its name",
+	StageTCP:  "connect",
+	StageTLS:  "verify its certificate",
+	StageHTTP: "get an answer",
+}
+
+// Error is an exchange with an API server that failed.
+type Error struct {
+	Stage Stage
+	// Host is the server as it was asked for: name or address, with port.
+	Host string
+	// Cause is the last try's error.
+	Cause error
+	// Attempts and Elapsed say how long it was tried; one try if zero.
+	Attempts int
+	Elapsed  time.Duration
+	// Resolvers are the name servers that were asked, host:port each.
+	Resolvers []string
+	// Permanent: no further try would have changed it.
+	Permanent bool
+}
+
+// Error says what could not be done, why, and how often it was tried.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "API server %s: %s: %v", e.Host, stageText[e.Stage], e.Cause)
+	if e.Stage == StageDNS && len(e.Resolvers) > 0 {
+		fmt.Fprintf(&b, " (asked %s)", strings.Join(e.Resolvers, ", "))
+	}
+	if e.Attempts > 1 {
+		fmt.Fprintf(&b, " (%d attempts in %s)", e.Attempts, e.Elapsed.Round(10*time.Millisecond))
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Hint says what to look at.
+func (e *Error) Hint() string {
+	switch e.Stage {
+	case StageDNS:
+		return "check that " + e.Host + " has a record that this machine's resolvers see, and /etc/resolv.conf"
+	case StageTCP:
+		return "check route, firewall and network security rules from this machine to " + e.Host
+	case StageTLS:
+		return "check that the contract's CA is this cluster's and that this machine's clock is right"
+	case StageHTTP:
+		return "the connection is there: look at the API server itself"
+	}
+	return ""
+}
+
+// StageOf returns the stage that an error names, or "" if it names none.
+func StageOf(err error) Stage {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Stage
+	}
+	return ""
+}

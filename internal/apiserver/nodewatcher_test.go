@@ -1,0 +1,240 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/identity/kubeconfig"
+)
+
+const (
+	testUnit       = "kubelet.service"
+	testKubeconfig = "/var/lib/kubelet/kubeconfig"
+	testPair       = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+)
+
+// world is a machine and the cluster it is to join.
+type world struct {
+	t      *testing.T
+	m      *memory.Host
+	api    *httptest.Server
+	ca     string
+	status int // of the API server's answers; 0 is 200
+
+	mu    sync.Mutex
+	nodes []*core.Node // what each look sees, in turn
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, m: memory.New()}
+	w.api, w.ca = serve(t, w)
+	w.m.Put("/etc/systemd/system/kubelet.service", "[Service]\nType=simple\nExecStart=/usr/bin/kubelet\nRestart=always\n", 0o644)
+	w.m.Program("/usr/bin/kubelet", func(host.Command) host.Output { return host.Output{} })
+	w.m.Program("/usr/bin/journalctl", func(host.Command) host.Output {
+		return host.Output{Stdout: []byte("E1121 run.go: failed to load token abcdef.0123456789abcdef\nE1121 giving up\n")}
+	})
+	w.m.Put("/etc/kubernetes/certs/ca.crt", w.ca, 0o644)
+	return w
+}
+
+func (w *world) start() *world {
+	w.t.Helper()
+	if err := w.m.StartUnit(w.t.Context(), testUnit); err != nil {
+		w.t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) credential() *world {
+	w.t.Helper()
+	text, err := kubeconfig.ForKubelet(w.api.URL, "/etc/kubernetes/certs/ca.crt", testPair)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	certificate, key := makePair(w.t, pkix.Name{CommonName: "system:node:n1"}, "n1")
+	w.m.Put(testKubeconfig, string(text), 0o600)
+	w.m.Put("/var/lib/kubelet/pki/kubelet-client-1.pem", string(certificate)+string(key), 0o600)
+	w.m.PutLink("/var/lib/kubelet/pki/kubelet-client-1.pem", testPair, 0)
+	return w
+}
+
+// node is a Node as kubelet posts it, with the Ready condition's status.
+func (w *world) node(ready core.ConditionStatus, message string) *core.Node {
+	n := &core.Node{ObjectMeta: meta.ObjectMeta{Name: "n1", UID: types.UID("uid-1"), ResourceVersion: "7"}}
+	n.Status.NodeInfo.BootID = bootID(w.m)
+	n.Status.Conditions = []core.NodeCondition{{Type: core.NodeReady, Status: ready, Reason: "KubeletNotReady", Message: message,
+		LastHeartbeatTime: meta.NewTime(w.m.Now().Add(time.Hour))}}
+	return n
+}
+
+// ServeHTTP answers a watch of Nodes.
+func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	if w.status != 0 {
+		out.Header().Set("Content-Type", "application/json")
+		out.WriteHeader(w.status)
+		_, _ = fmt.Fprintf(out, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","reason":%q,"code":%d}`, http.StatusText(w.status), w.status)
+		return
+	}
+	if r.URL.Path != "/api/v1/nodes" || r.URL.Query().Get("fieldSelector") != "metadata.name=n1" || r.URL.Query().Get("watch") == "" {
+		http.NotFound(out, r)
+		return
+	}
+	out.Header().Set("Content-Type", "application/json")
+	for _, n := range w.nodes {
+		n.TypeMeta = meta.TypeMeta{APIVersion: "v1", Kind: "Node"}
+		raw, _ := json.Marshal(n)
+		_ = json.NewEncoder(out).Encode(meta.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: raw}})
+		_ = http.NewResponseController(out).Flush()
+	}
+	<-r.Context().Done()
+}
+
+func (w *world) watcher(healthz http.HandlerFunc) NodeWatcher {
+	url := "http://127.0.0.1:1/healthz"
+	if healthz != nil {
+		s := httptest.NewServer(healthz)
+		w.t.Cleanup(s.Close)
+		url = s.URL + "/healthz"
+	}
+	return NodeWatcher{Host: w.m, Node: "n1", Kubeconfig: testKubeconfig, Unit: testUnit, Healthz: url}
+}
+
+func healthy(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }
+
+func TestWaitForReady(t *testing.T) {
+	w := newWorld(t).credential().start()
+	w.nodes = []*core.Node{w.node(core.ConditionFalse, "starting"), w.node(core.ConditionTrue, "")}
+	var seen []NodeStage
+	watcher := w.watcher(healthy)
+	watcher.OnReach = func(s NodeStage, _ time.Time) { seen = append(seen, s) }
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	got, err := watcher.WaitFor(ctx, StageReady)
+	if err != nil || got.UID != "uid-1" || got.Kubelet.IsZero() || got.Registered.IsZero() || got.Ready.IsZero() {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if len(seen) != 3 {
+		t.Errorf("was told of %v", seen)
+	}
+}
+
+func TestWaitForKubeletAsksNoServer(t *testing.T) {
+	w := newWorld(t).start()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	tries := 0
+	got, err := w.watcher(func(out http.ResponseWriter, r *http.Request) {
+		if tries++; tries < 3 {
+			http.Error(out, "not yet", http.StatusInternalServerError)
+			return
+		}
+		healthy(out, r)
+	}).WaitFor(ctx, StageKubelet)
+	if err != nil || got.Kubelet.IsZero() || !got.Registered.IsZero() {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestWaitForSaysWhyNot(t *testing.T) {
+	const cni = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"
+	for _, tc := range []struct {
+		name    string
+		arrange func(*world)
+		healthz http.HandlerFunc
+		until   NodeStage
+		stage   NodeStage
+		reason  Code
+		detail  string
+	}{
+		{"no unit", func(w *world) { _ = w.m.Remove("/etc/systemd/system/kubelet.service") }, nil, StageReady, StageKubelet, CodeKubeletMissing, "not-found"},
+		{"not started", func(*world) {}, nil, StageReady, StageKubelet, CodeKubeletNotStarted, "inactive"},
+		{"sick", func(w *world) { w.start() }, func(o http.ResponseWriter, _ *http.Request) { http.Error(o, "syncloop dead", 500) }, StageKubelet, StageKubelet, CodeKubeletUnhealthy, "syncloop dead"},
+		{"crash", func(w *world) { w.start(); w.m.Crash(testUnit, 1) }, nil, StageReady, StageKubelet, CodeKubeletCrash, "giving up"},
+		{"no kubeconfig", func(w *world) { w.start() }, healthy, StageReady, StageRegistered, CodeNoCredential, "kubeconfig"},
+		{"no server", func(w *world) { w.credential().start().api.Close() }, healthy, StageReady, StageRegistered, CodeTCP, "refused"},
+		{"other CA", func(w *world) {
+			certificate, _ := makePair(w.t, pkix.Name{CommonName: "ca"}, "ca")
+			w.credential().start().m.Put("/etc/kubernetes/certs/ca.crt", string(certificate), 0o644)
+		}, healthy, StageReady, StageRegistered, CodeTLS, "unknown authority"},
+		{"401", func(w *world) { w.credential().start().status = 401 }, healthy, StageReady, StageRegistered, CodeUnauthorized, ""},
+		{"403", func(w *world) { w.credential().start().status = 403 }, healthy, StageReady, StageRegistered, CodeForbidden, ""},
+		{"no Node", func(w *world) { w.credential().start() }, healthy, StageReady, StageRegistered, CodeNotRegistered, "there is no Node n1"},
+		{"other machine's Node", func(w *world) {
+			n := w.credential().start().node(core.ConditionTrue, "")
+			n.Status.NodeInfo.BootID = "another"
+			w.nodes = []*core.Node{n}
+		}, healthy, StageReady, StageRegistered, CodeStaleNode, "another"},
+		{"no CNI", func(w *world) { w.credential().start().nodes = []*core.Node{w.node(core.ConditionFalse, cni)} }, healthy, StageReady, StageReady, CodeCNINotReady, "cni plugin not initialized"},
+		{"no runtime", func(w *world) {
+			w.credential().start().nodes = []*core.Node{w.node(core.ConditionFalse, "container runtime is down")}
+		}, healthy, StageReady, StageReady, CodeRuntimeNotReady, "is down"},
+		{"old heartbeat", func(w *world) {
+			n := w.credential().start().node(core.ConditionTrue, "kubelet is posting ready status")
+			n.Status.Conditions[0].LastHeartbeatTime = meta.NewTime(w.m.Now().Add(-time.Hour))
+			w.nodes = []*core.Node{n}
+		}, healthy, StageReady, StageReady, CodeNotReady, "Ready=True"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			tc.arrange(w)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			_, err := w.watcher(tc.healthz).WaitFor(ctx, tc.until)
+			e, ok := errors.AsType[*StageError](err)
+			if !ok || e.Stage != tc.stage || e.Reason != tc.reason || !strings.Contains(e.Detail, tc.detail) {
+				t.Fatalf("got %#v", err)
+			}
+			if e.Hint == "" || strings.Contains(e.Error(), "abcdef.0123456789abcdef") {
+				t.Errorf("hint %q, error %q", e.Hint, e.Error())
+			}
+		})
+	}
+}
+
+func TestCrashJudge(t *testing.T) {
+	start := time.Unix(0, 0)
+	j := crashJudge{}
+	looping := func(n uint32) host.UnitStatus {
+		return host.UnitStatus{LoadState: "loaded", ActiveState: "activating", SubState: "auto-restart", NRestarts: n}
+	}
+	if j.verdict(looping(7), start) != "" || j.verdict(looping(11), start) != "" {
+		t.Error("lost too early")
+	}
+	if j.verdict(looping(12), start) != CodeKubeletCrash {
+		t.Error("five restarts are no crash loop")
+	}
+	j = crashJudge{}
+	failed := host.UnitStatus{LoadState: "loaded", ActiveState: "failed"}
+	if j.verdict(failed, start) != "" || j.verdict(failed, start.Add(failedFor)) != CodeKubeletCrash {
+		t.Error("a unit that stays failed is not lost, or is lost at once")
+	}
+}
+
+func TestRedact(t *testing.T) {
+	for _, secret := range []string{"abcdef.0123456789abcdef", "Bearer abc.def", "eyJhbGciOi.eyJzdWIi.c2ln",
+		"-----BEGIN EC PRIVATE KEY-----\nMHc=\n-----END EC PRIVATE KEY-----"} {
+		got := redact("before " + secret + " after")
+		if strings.Contains(got, secret) || !strings.HasPrefix(got, "before REDACTED#") || !strings.HasSuffix(got, " after") {
+			t.Errorf("got %q", got)
+		}
+	}
+}

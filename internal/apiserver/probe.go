@@ -1,0 +1,104 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// confirmTries is how often a verdict that no time changes is asked for before
+// it is believed: the wrong answer may have come from one of several servers.
+const confirmTries = 3
+
+// Prober verifies that API servers can be reached and trusted. The zero value
+// is ready.
+type Prober struct{}
+
+// Probe resolves the check's host, connects, verifies the certificate against
+// the check's CA (the machine's own roots if empty) and waits for any HTTP
+// answer. It tries at once, then again with growing pauses until the check's
+// budget ends; a name that does not exist yet is asked for again, too, while a
+// certificate that can't be trusted ends it after three tries. The error is a
+// *Error.
+func (Prober) Probe(ctx context.Context, c *desired.Check) error {
+	pool, err := roots([]byte(c.CA))
+	if err != nil {
+		return &Error{Stage: StageTLS, Host: c.Host, Cause: err, Permanent: true}
+	}
+	p := &probe{host: net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), name: c.Host, roots: pool, start: time.Now()}
+	budget, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	err = p.run(budget)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("probe API server %s: %w", p.host, context.Cause(ctx))
+	}
+	return err
+}
+
+// probe is one Probe on its way.
+type probe struct {
+	host, name string
+	roots      *x509.CertPool
+	start      time.Time
+	last       *Error
+	attempts   int
+	asked      resolvers
+}
+
+func (p *probe) run(ctx context.Context) error {
+	next := intervals(100*time.Millisecond, 2*time.Second)
+	for {
+		err := p.try(ctx)
+		if err == nil {
+			return nil
+		}
+		p.note(ctx, err)
+		if p.settled() || !pause(ctx, next.NextBackOff()) {
+			return p.last
+		}
+	}
+}
+
+// try is one exchange on a connection of its own.
+func (p *probe) try(ctx context.Context) *Error {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	ctx, way := travel(ctx)
+	t := newTransport(&tls.Config{RootCAs: p.roots, ServerName: p.name, MinVersion: tls.VersionTLS12}, p.asked.resolver())
+	defer t.CloseIdleConnections()
+	// The version is what a server tells anonymous callers; whatever it answers,
+	// even a refusal, it answers.
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.host+"/version", http.NoBody)
+	if err != nil {
+		return way.blame(p.host, err)
+	}
+	resp, err := (&http.Client{Transport: t, CheckRedirect: noRedirects}).Do(req)
+	if err != nil {
+		return way.blame(p.host, err)
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
+	_ = resp.Body.Close()
+	return nil
+}
+
+// note keeps the error of a try. One that the end of the budget cut off says
+// less than the one before it.
+func (p *probe) note(ctx context.Context, err *Error) {
+	p.attempts++
+	if p.last == nil || ctx.Err() == nil {
+		p.last = err
+	}
+	p.last.Attempts, p.last.Elapsed = p.attempts, time.Since(p.start)
+	p.last.Resolvers = p.asked.list()
+}
+
+func (p *probe) settled() bool { return p.last.Permanent && p.attempts >= confirmTries }

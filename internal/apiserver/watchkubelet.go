@@ -1,0 +1,116 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// watchHealth asks kubelet's health endpoint until it says ok: at once, then
+// every 20 to 200 ms. There is nothing to wait on but the clock.
+func (v *vigil) watchHealth(ctx context.Context) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: tryTimeout}
+	next := intervals(20*time.Millisecond, 200*time.Millisecond)
+	for {
+		err := askHealth(ctx, client, v.Healthz)
+		if ctx.Err() != nil {
+			return
+		}
+		v.see(func() { v.health, v.healthy = err, err == nil })
+		if err == nil || !pause(ctx, next.NextBackOff()) {
+			return
+		}
+	}
+}
+
+func askHealth(ctx context.Context, client *http.Client, endpoint string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d: %s", resp.StatusCode, strings.TrimSpace(string(text)))
+	}
+	return nil
+}
+
+const (
+	// Between two looks at the unit, before and after it has become active.
+	startingPause = 50 * time.Millisecond
+	activePause   = 250 * time.Millisecond
+	// failedFor is how long a unit must stay failed to be lost: a start that
+	// waits for another unit finds it failed from before.
+	failedFor = 3 * time.Second
+	// crashes is how many restarts during the wait make a crash loop.
+	crashes = 5
+)
+
+// watchUnit follows kubelet's unit for as long as the wait lasts.
+func (v *vigil) watchUnit(ctx context.Context) {
+	judge := crashJudge{}
+	for {
+		u, err := v.Host.Unit(ctx, v.Unit)
+		if ctx.Err() != nil {
+			return
+		}
+		v.see(func() {
+			v.unit, v.unitErr, v.asked = u, err, true
+			if err == nil {
+				v.lost = judge.verdict(u, time.Now())
+			}
+		})
+		wait := startingPause
+		if u.ActiveState == "active" {
+			wait = activePause
+		}
+		if errors.Is(err, host.ErrNoSystemd) || !pause(ctx, wait) {
+			return
+		}
+	}
+}
+
+// crashJudge tells a unit that is on its way from one that is lost.
+type crashJudge struct {
+	begun       bool
+	restarts    uint32
+	failedSince time.Time
+}
+
+func (j *crashJudge) verdict(u host.UnitStatus, now time.Time) Code {
+	if u.LoadState != "loaded" && u.LoadState != "" {
+		return CodeKubeletMissing
+	}
+	if !j.begun {
+		j.begun, j.restarts = true, u.NRestarts
+	}
+	if u.ActiveState != "failed" {
+		j.failedSince = time.Time{}
+	} else if j.failedSince.IsZero() {
+		j.failedSince = now
+	}
+	looping := u.NRestarts >= j.restarts+crashes
+	failed := !j.failedSince.IsZero() && now.Sub(j.failedSince) >= failedFor
+	if looping || failed {
+		return CodeKubeletCrash
+	}
+	return ""
+}

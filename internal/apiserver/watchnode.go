@@ -1,0 +1,113 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/identity/kubeconfig"
+)
+
+// watchNode follows the own Node with the node's own credential. A watch that
+// ends is opened again, with the kubeconfig read anew: kubelet may just have
+// written it.
+func (v *vigil) watchNode(ctx context.Context) {
+	next := intervals(20*time.Millisecond, time.Second)
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := v.followNode(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		v.see(func() { v.watching, v.nodeErr = false, err })
+		if time.Since(began) > time.Minute {
+			next.Reset()
+		}
+		pause(ctx, next.NextBackOff())
+	}
+}
+
+func (v *vigil) followNode(ctx context.Context) error {
+	k, err := kubeconfig.Read(v.Host, v.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	c, err := NewClient(accessOf(k))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	w, err := c.WatchNode(ctx, v.Node)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	v.see(func() { v.watching, v.nodeErr = true, nil })
+	for event := range w.ResultChan() {
+		if event.Type == watch.Error {
+			return apierrors.FromObject(event.Object)
+		}
+		node, ok := event.Object.(*core.Node)
+		if !ok {
+			continue
+		}
+		if event.Type == watch.Deleted {
+			node = nil
+		}
+		v.see(func() { v.node = node })
+	}
+	return errWatchEnded
+}
+
+var errWatchEnded = errors.New("the watch ended")
+
+func accessOf(k *kubeconfig.Config) Access {
+	return Access{Server: k.Server, CA: k.CA, Token: k.Token, Certificate: k.Certificate, Key: k.Key}
+}
+
+// bootID is the kernel's name for the present boot; "" if it can't be read.
+func bootID(h host.FS) string {
+	text, err := h.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// ours says whether a Node speaks of this boot of this machine: an object of the
+// same name may be left from another machine, or from before a reboot.
+func (v *vigil) ours(n *core.Node) bool {
+	return v.boot == "" || n.Status.NodeInfo.BootID == v.boot
+}
+
+// ready says whether the kubelet that runs now calls its Node Ready. One that was
+// started again has not spoken yet while the heartbeat is older than its process;
+// heartbeats are cut to seconds. Where the unit can't be asked, the word counts.
+func (v *vigil) ready(n *core.Node) bool {
+	c := readyCondition(n)
+	if c == nil || c.Status != core.ConditionTrue || !v.asked {
+		return false
+	}
+	return v.unitErr != nil || v.unit.ActiveState == "active" && !c.LastHeartbeatTime.Time.Before(v.unit.ExecMainStart.Truncate(time.Second))
+}
+
+func readyCondition(n *core.Node) *core.NodeCondition {
+	for i := range n.Status.Conditions {
+		if c := &n.Status.Conditions[i]; c.Type == core.NodeReady {
+			return c
+		}
+	}
+	return nil
+}
+
+// describe is a condition as a person reads it.
+func describe(c *core.NodeCondition) string {
+	return fmt.Sprintf("Ready=%s, reason %s: %s", c.Status, c.Reason, c.Message)
+}

@@ -1,0 +1,95 @@
+package artifact
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// DownloadError is an artifact that could not be had from any of its URLs.
+type DownloadError struct {
+	Name string
+	// URL is the last one tried, without its query: that may be a secret.
+	URL string
+	// Status is the HTTP status of the last answer; 0 if there was none.
+	Status   int
+	Attempts int
+	Elapsed  time.Duration
+	Err      error
+}
+
+// Error names the artifact, the URL and the cause.
+func (e *DownloadError) Error() string {
+	return fmt.Sprintf("download %s from %s (%d attempts in %s): %v", e.Name, e.URL, e.Attempts, e.Elapsed.Round(10*time.Millisecond), e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *DownloadError) Unwrap() error { return e.Err }
+
+// DigestError is content other than what was promised.
+type DigestError struct {
+	URL string
+	// Want and Got are sha256 in hex. Source says who promised Want.
+	Want, Got string
+	Source    string
+}
+
+// Error shows both digests.
+func (e *DigestError) Error() string {
+	return fmt.Sprintf("%s: sha256 is %s, want %s (from %s)", e.URL, e.Got, e.Want, e.Source)
+}
+
+// RefusedError is a URL that is not fetched from, whatever it holds.
+type RefusedError struct {
+	URL    string
+	Reason string
+}
+
+// Error says why.
+func (e *RefusedError) Error() string { return e.URL + ": refused: " + e.Reason }
+
+// UnpackError is an archive that can't be read or does not hold what is wanted.
+type UnpackError struct {
+	URL string
+	// Missing are wanted members that the archive does not hold; Have are some of
+	// those that it does.
+	Missing, Have []string
+	Err           error
+}
+
+// Error says what is wrong with the archive.
+func (e *UnpackError) Error() string {
+	if len(e.Missing) > 0 {
+		return fmt.Sprintf("unpack %s: no %s in it; it holds %s", e.URL, strings.Join(e.Missing, ", "), strings.Join(e.Have, ", "))
+	}
+	return fmt.Sprintf("unpack %s: %v", e.URL, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnpackError) Unwrap() error { return e.Err }
+
+// AbsentError is an artifact whose files must be in the image and are not.
+type AbsentError struct {
+	Name  string
+	Paths []string
+}
+
+// Error names the files.
+func (e *AbsentError) Error() string {
+	return fmt.Sprintf("%s is not in the image (%s) and the contract gives no URL for it", e.Name, strings.Join(e.Paths, ", "))
+}
+
+// statusError is an answer other than 200.
+type statusError struct{ status int }
+
+// Error shows the status.
+func (e *statusError) Error() string { return fmt.Sprintf("HTTP status %d", e.status) }
+
+// statusOf is the HTTP status in an error, or 0.
+func statusOf(err error) int {
+	if e, ok := errors.AsType[*statusError](err); ok {
+		return e.status
+	}
+	return 0
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+func (e *env) apply() *cobra.Command {
+	var f documentFlags
+	var fetch bool
+	c := &cobra.Command{
+		Use: "apply -f FILE", Short: "Make the machine as a document says", Args: cobra.NoArgs,
+		Long: "Make the machine as a document says; what is right already is not touched. With --root nothing of this machine\n" +
+			"is changed, and what needs a running machine is left for its first boot.",
+		RunE: func(c *cobra.Command, _ []string) error { return e.runApply(c, f, fetch) },
+	}
+	f.bind(c, "", "")
+	c.Flags().BoolVar(&fetch, "fetch", false, "with --root: download what is missing")
+	return c
+}
+
+func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool) error {
+	d, err := e.load(c.Context(), f)
+	if err != nil {
+		return err
+	}
+	d.parts.fetch = fetch
+	p := newProgress(e)
+	res, err := d.parts.engine(d.host, "apply", p.observe).Apply(c.Context(), d.state)
+	if cause := context.Cause(c.Context()); err != nil && cause != nil {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	d.save(e.start, res, err)
+	if err != nil {
+		return err
+	}
+	p.say(applied(res, time.Since(e.start)))
+	return nil
+}
+
+func applied(res *converge.Result, took time.Duration) string {
+	s := fmt.Sprintf("applied %d changes in %s", len(res.Plan.Actions), took.Round(time.Millisecond))
+	if res.Plan.Empty() {
+		s = "no changes"
+	}
+	for _, u := range res.Unverified {
+		s += "\nwarning: " + u + " came without a digest"
+	}
+	for _, m := range res.Plan.Remarks {
+		s += "\nleft alone: " + m
+	}
+	return s
+}
+
+// save keeps the timeline for `berth timeline`. It is not worth a failure.
+func (d *document) save(start time.Time, res *converge.Result, err error) {
+	if res == nil {
+		return
+	}
+	t := &report.Timeline{Command: "berth apply", Version: Version(), Start: start, End: d.host.Now(), Spans: res.Timeline}
+	if err != nil {
+		t.ExitCode = exitFailed
+	}
+	_ = t.Save(d.host, report.TimelinePath)
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/berth-dev/berth/internal/contract"
+	"github.com/berth-dev/berth/internal/contract/aks"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// The exit codes of every command but provision and provision-wait.
+const (
+	exitFailed      = 1
+	exitPending     = 2
+	exitRefused     = 3
+	exitInterrupted = 130
+)
+
+// exitCode is an error that has been told already and leaves only its number.
+type exitCode int
+
+// Error implements error.
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+// exit tells an error and returns the number that the program ends with.
+func (e *env) exit(err error) int {
+	var told exitCode
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &told):
+		return int(told)
+	}
+	code, f := classify(err), report.Classify(err, nil)
+	fmt.Fprintf(e.err, "error: %v\n", err)
+	if f.Field != "" {
+		fmt.Fprintf(e.err, "  field: %s\n", f.Field)
+	}
+	if code == exitFailed && f.Code.Number != report.CodeInternal {
+		fmt.Fprintf(e.err, "  hint: %s\n", f.Hint)
+	}
+	return code
+}
+
+func classify(err error) int {
+	var document *aks.DocumentError
+	var kind *contract.UnknownKindError
+	var unhandled *contract.UnhandledError
+	switch {
+	case errors.Is(err, report.ErrInterrupted):
+		return exitInterrupted
+	case errors.As(err, &document), errors.As(err, &kind), errors.As(err, &unhandled):
+		return exitRefused
+	}
+	return exitFailed
+}

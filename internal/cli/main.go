@@ -1,0 +1,105 @@
+// Package cli is the command line: one file for each command, no logic.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// env is what the commands have of the world.
+type env struct {
+	start    time.Time
+	out, err io.Writer
+	// terminal: err is one.
+	terminal bool
+	width    int
+	open     func(root string) (host.Host, error)
+}
+
+// Main runs the command line and returns the exit code. args[0] is the name
+// under which the program was started.
+func Main(args []string) int {
+	e := &env{start: time.Now(), out: os.Stdout, err: os.Stderr, open: openHost}
+	e.terminal, e.width = terminal(os.Stderr)
+	ctx, stop := interruptible()
+	defer stop()
+	return e.run(ctx, args)
+}
+
+func (e *env) run(ctx context.Context, args []string) int {
+	root := e.berth()
+	if strings.HasPrefix(path.Base(args[0]), "aks-node-controller") {
+		root = e.nodeController()
+	}
+	root.SetArgs(args[1:])
+	root.SetOut(e.out)
+	root.SetErr(e.err)
+	return e.exit(root.ExecuteContext(ctx))
+}
+
+// interruptible is a context that the first signal ends; a second one ends the
+// program. A reader that went away is no reason to die.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signal.Ignore(syscall.SIGPIPE)
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		if s, ok := <-ch; ok {
+			signal.Stop(ch)
+			cancel(fmt.Errorf("%w by signal %d (%s)", report.ErrInterrupted, s, s))
+		}
+	}()
+	return ctx, func() { signal.Stop(ch); cancel(nil) }
+}
+
+// berth is the whole command tree.
+func (e *env) berth() *cobra.Command {
+	root := e.root("berth", "Make a Linux machine a Kubernetes node and keep it one")
+	root.AddCommand(e.provision(), e.provisionWait(), e.render(), e.plan(), e.apply(), e.status(), e.timeline(),
+		e.version(), e.checkHotfix(), e.downloadHotfix(), e.node())
+	return root
+}
+
+// nodeController is the command tree of the published name.
+func (e *env) nodeController() *cobra.Command {
+	root := e.root("aks-node-controller", "Provision an AKS node")
+	root.AddCommand(e.provision(), e.provisionWait(), e.version(), e.checkHotfix(), e.downloadHotfix(), e.node())
+	return root
+}
+
+func (e *env) root(name, short string) *cobra.Command {
+	root := &cobra.Command{
+		Use: name, Short: short, Version: Version(), SilenceUsage: true, SilenceErrors: true, Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return e.usage(c, fmt.Errorf("unknown command %q", args[0]))
+			}
+			return e.usage(c, errors.New("a command is missing"))
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(e.usage)
+	root.Flags().BoolP("version", "v", false, "print the version")
+	return root
+}
+
+// usage prints what is wrong and how it would be right.
+func (e *env) usage(c *cobra.Command, err error) error {
+	fmt.Fprintf(e.err, "error: %v\n\n%s", err, c.UsageString())
+	return exitCode(1)
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/contract"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/machine"
+	"github.com/berth-dev/berth/internal/identity"
+	"github.com/berth-dev/berth/internal/provision"
+)
+
+func openHost(root string) (host.Host, error) { return machine.New(root) }
+
+// parts are the providers that the engine and the run work with.
+type parts struct {
+	host    host.Host
+	fetcher *artifact.Fetcher
+	// offline: the host is a root directory; fetch: download there all the same.
+	offline, fetch bool
+}
+
+func (e *env) parts(h host.Host) *parts {
+	return &parts{host: h, fetcher: artifact.New(artifact.Options{})}
+}
+
+func (p *parts) engine(h host.Host, command string, o converge.Observer) *converge.Engine {
+	return converge.New(converge.Options{
+		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h), Prober: apiserver.Prober{},
+		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Command: command, Observer: o,
+		Offline: p.offline, NoFetch: p.offline && !p.fetch,
+	})
+}
+
+func (p *parts) facts(ctx context.Context, h host.Host) component.Facts {
+	return provision.Gather(ctx, h, provision.FactsSource{
+		Version: p.fetcher.Version, Address: provision.NodeAddress, Offline: p.offline,
+	})
+}
+
+// options are what a run needs of the program; the command adds the rest.
+func (p *parts) options() provision.Options {
+	return provision.Options{
+		Host: p.host, Decode: contract.Decode, Facts: p.facts,
+		Apply: func(ctx context.Context, st *desired.State, o converge.Observer) (*converge.Result, error) {
+			return p.engine(p.host, "provision", o).Apply(ctx, st)
+		},
+		Await: p.await,
+	}
+}
+
+const (
+	kubeconfig          = "/var/lib/kubelet/kubeconfig"
+	bootstrapKubeconfig = "/var/lib/kubelet/bootstrap-kubeconfig"
+)
+
+// await waits for the node that the state's credential names, else for the one
+// that the machine's name makes.
+func (p *parts) await(ctx context.Context, st *desired.State, to provision.Stage, reached func(provision.Stage)) error {
+	w := &apiserver.NodeWatcher{
+		Host: p.host, Node: nodeName(p.host, st), Kubeconfig: kubeconfig, BootstrapKubeconfig: bootstrapKubeconfig, Unit: "kubelet.service",
+		OnReach: func(s apiserver.NodeStage, _ time.Time) { reached(provision.Stage(s)) },
+	}
+	_, err := w.WaitFor(ctx, apiserver.NodeStage(to))
+	return err
+}
+
+func nodeName(h host.FS, st *desired.State) string {
+	for _, r := range st.Resources {
+		if c, ok := r.(*desired.ClientCertificate); ok {
+			return c.NodeName
+		}
+	}
+	return provision.Hostname(h)
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// planned is what plan prints as JSON. Its keys are part of the interface.
+type planned struct {
+	*converge.Plan
+	Unused    []desired.FieldNote `json:"unused"`
+	Unhandled []string            `json:"unhandled"`
+}
+
+func (e *env) plan() *cobra.Command {
+	var f documentFlags
+	c := &cobra.Command{
+		Use: "plan -f FILE", Short: "Print what apply would change, why, and what it disrupts", Args: cobra.NoArgs,
+		Long: "Print what apply would change, why, and what it disrupts. Nothing is changed.\n" +
+			"Exit code 0: the machine is as the document says; 2: changes are pending.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := oneOf("-o", f.output, "text", "json", "yaml"); err != nil {
+				return e.usage(c, err)
+			}
+			return e.runPlan(c.Context(), f, false)
+		},
+	}
+	f.bind(c, "text", "print as `FORMAT`: text, json or yaml")
+	return c
+}
+
+// runPlan prints a plan; dry tells that pending changes are no exit code.
+func (e *env) runPlan(ctx context.Context, f documentFlags, dry bool) error {
+	d, err := e.load(ctx, f)
+	if err != nil {
+		return err
+	}
+	p, err := d.parts.engine(d.host, "plan", nil).Plan(ctx, d.state)
+	if err != nil {
+		return err
+	}
+	if f.output == "text" {
+		err = report.WritePlan(e.out, p, d.unused(), d.state.Unhandled)
+	} else {
+		err = encode(e.out, f.output, planned{p, d.unused(), nonNil(d.state.Unhandled)})
+	}
+	if err != nil || dry || p.Empty() {
+		return err
+	}
+	return exitCode(exitPending)
+}

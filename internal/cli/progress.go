@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/berth-dev/berth/internal/converge"
+)
+
+// progress tells people what a run does: one line for each action that ended
+// and, on a terminal, a last line with what is being done.
+type progress struct {
+	env     *env
+	mu      sync.Mutex
+	running []converge.Span
+	live    bool
+}
+
+func newProgress(e *env) *progress { return &progress{env: e} }
+
+// observe is a converge.Observer.
+func (p *progress) observe(s converge.Span) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	same := func(o converge.Span) bool { return o.ID == s.ID && o.Phase == s.Phase && o.Verb == s.Verb }
+	p.running = slices.DeleteFunc(p.running, same)
+	if s.End.IsZero() {
+		p.running = append(p.running, s)
+	} else if shown(s) {
+		p.line(ended(s))
+	}
+	p.status()
+}
+
+// say prints a line between the actions.
+func (p *progress) say(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line(line)
+	p.status()
+}
+
+// shown says whether the end of a span is worth a line: staged files are not,
+// they appear when they get their names.
+func shown(s converge.Span) bool {
+	if s.Error != "" || s.Phase != "stage" {
+		return true
+	}
+	return s.Verb == converge.VerbFetch || s.Verb == converge.VerbIssue || s.Verb == converge.VerbCheck
+}
+
+func ended(s converge.Span) string {
+	took := s.End.Sub(s.Start).Round(100 * time.Microsecond)
+	line := fmt.Sprintf("%s %s (%s)", s.Verb, s.ID, took)
+	if s.Detail != "" {
+		line += " " + s.Detail
+	}
+	if s.Error != "" {
+		line += " FAILED: " + s.Error
+	}
+	return line
+}
+
+func (p *progress) line(s string) {
+	p.clear()
+	fmt.Fprintln(p.env.err, s)
+}
+
+func (p *progress) clear() {
+	if p.live {
+		_, _ = io.WriteString(p.env.err, "\r\x1b[K")
+		p.live = false
+	}
+}
+
+// status draws the last line of a terminal.
+func (p *progress) status() {
+	if !p.env.terminal {
+		return
+	}
+	p.clear()
+	if len(p.running) == 0 {
+		return
+	}
+	var names []string
+	for _, s := range p.running {
+		names = append(names, string(s.Verb)+" "+string(s.ID))
+	}
+	text := []rune("… " + strings.Join(names, ", "))
+	_, _ = io.WriteString(p.env.err, string(text[:min(len(text), p.env.width-1)]))
+	p.live = true
+}
+
+// terminal says whether a file is a terminal, and how wide; 100 columns where
+// that is unknown.
+func terminal(f *os.File) (bool, int) {
+	fd := int(f.Fd())
+	if !term.IsTerminal(fd) {
+		return false, 100
+	}
+	if w, _, err := term.GetSize(fd); err == nil && w > 20 {
+		return true, w
+	}
+	return true, 100
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-dev/berth/internal/provision"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+type provisionFlags struct {
+	config, command, waitFor string
+	dryRun, boot             bool
+}
+
+func (e *env) provision() *cobra.Command {
+	var f provisionFlags
+	c := &cobra.Command{
+		Use: "provision", Short: "Make this machine the node that a configuration describes",
+		Long: "Make this machine the node that an aksnodeconfig.v1 configuration describes, and report the result in\n" +
+			report.ResultPath + " and by the exit code.",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return e.runProvision(c, f) },
+	}
+	c.Flags().StringVar(&f.config, "provision-config", "", "read the configuration from `FILE`")
+	c.Flags().StringVar(&f.command, "nbc-cmd", "", "refused: berth runs no shell scripts")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan, change nothing and exit with 0")
+	c.Flags().StringVar(&f.waitFor, "wait-for", string(provision.StageRegistered), "succeed when this `STAGE` is true: kubelet, registered or ready")
+	c.Flags().BoolVar(&f.boot, "boot", false, "started by the unit: keep the result of a run that has ended")
+	_ = c.Flags().MarkHidden("boot") // the flag exists
+	return c
+}
+
+func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
+	stage, err := provision.ParseStage(f.waitFor)
+	if err != nil {
+		return e.usage(c, fmt.Errorf("--wait-for: %w", err))
+	}
+	if f.dryRun {
+		if err := refusal(f); err != nil {
+			return e.usage(c, err)
+		}
+		return e.runPlan(c.Context(), documentFlags{file: f.config, root: "/", output: "text"}, true)
+	}
+	h, err := e.open("/")
+	if err != nil {
+		return err
+	}
+	p := newProgress(e)
+	o := e.parts(h).options()
+	o.Config, o.Boot, o.WaitFor, o.Start = f.config, f.boot, stage, e.start
+	o.Command, o.Version, o.Observer, o.Say = c.CommandPath(), Version(), p.observe, p.say
+	o.Refused = refusal(f)
+	return ending(provision.Provision(c.Context(), o))
+}
+
+// refusal is what is wrong with the command line; it becomes a result, since
+// somebody waits for one.
+func refusal(f provisionFlags) error {
+	switch {
+	case f.config != "":
+		return nil
+	case f.command != "":
+		return &report.Error{Number: report.CodeCommandDocument, During: "read --nbc-cmd " + f.command, Err: errors.New("--nbc-cmd is not supported")}
+	}
+	return &report.Error{
+		Number: report.CodeInternal, During: "read the command line", Err: errors.New("--provision-config is required"),
+		Remedy: "berth provision --provision-config=" + report.ConfigPath,
+	}
+}

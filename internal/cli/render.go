@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// rendered is what render prints. Its keys are part of the interface.
+type rendered struct {
+	State     *desired.State      `json:"state"`
+	Unused    []desired.FieldNote `json:"unused"`
+	Unhandled []string            `json:"unhandled"`
+}
+
+func (e *env) render() *cobra.Command {
+	var f documentFlags
+	c := &cobra.Command{
+		Use: "render -f FILE", Short: "Print the machine state that a document asks for", Args: cobra.NoArgs,
+		Long: "Print the machine state that a document asks for, the fields of it that have no effect, with the reason, and those\n" +
+			"that this version does not act on. Secrets are redacted. Nothing is changed.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := oneOf("-o", f.output, "json", "yaml"); err != nil {
+				return e.usage(c, err)
+			}
+			d, err := e.load(c.Context(), f)
+			if err != nil {
+				return err
+			}
+			return encode(e.out, f.output, rendered{d.state, d.unused(), nonNil(d.state.Unhandled)})
+		},
+	}
+	f.bind(c, "json", "print as `FORMAT`: json or yaml")
+	return c
+}
+
+func encode(w io.Writer, format string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	if format == "yaml" {
+		if b, err = yaml.JSONToYAML(b); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+		_, err = w.Write(b)
+		return err
+	}
+	_, err = w.Write(append(b, '\n'))
+	return err
+}
+
+func oneOf(flag, value string, allowed ...string) error {
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s %s: must be one of %v", flag, value, allowed)
+}
+
+func nonNil[T any](l []T) []T {
+	if l == nil {
+		return []T{}
+	}
+	return l
+}

@@ -1,0 +1,81 @@
+// Package binaries holds the programs of a node: in the image, or fetched.
+package binaries
+
+import (
+	"path"
+
+	"github.com/berth-dev/berth/internal/component/cni"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// Where the programs of Kubernetes stand, as published.
+const (
+	Kubelet = "/opt/bin/kubelet"
+	Kubectl = "/opt/bin/kubectl"
+)
+
+// Source is where a program comes from when the image does not have it.
+type Source struct {
+	// URL is an archive, or for runc the program; empty: the image must have it.
+	URL string
+	// Version is what it must say of itself; empty: any.
+	Version string
+}
+
+func (s Source) artifact(name string, exitCode int, files ...desired.ArtifactFile) *desired.Artifact {
+	a := &desired.Artifact{Name: name, Version: s.Version, ExitCode: exitCode}
+	if s.URL != "" {
+		a.URLs = []string{s.URL}
+	}
+	for _, f := range files {
+		f.Mode = 0o755
+		a.Files = append(a.Files, f)
+	}
+	return a
+}
+
+// Published exit codes of a download that failed.
+const (
+	exitKubernetes = 31 // ERR_K8S_DOWNLOAD_TIMEOUT
+	exitCNI        = 41 // ERR_CNI_DOWNLOAD_TIMEOUT
+	exitContainerd = 70 // ERR_CONTAINERD_DOWNLOAD_TIMEOUT
+	exitRunc       = 71 // ERR_RUNC_DOWNLOAD_TIMEOUT
+)
+
+// Kubernetes is kubelet, and where an archive is named kubectl for whoever logs
+// in, from an archive laid out like the project's own node archive.
+func Kubernetes(s Source, kubectl string) *desired.Artifact {
+	files := []desired.ArtifactFile{{Member: "kubernetes/node/bin/kubelet", Path: Kubelet}}
+	if s.URL != "" {
+		files = append(files, desired.ArtifactFile{Member: "kubernetes/node/bin/kubectl", Path: kubectl})
+	}
+	return s.artifact("kubernetes", exitKubernetes, files...)
+}
+
+// Containerd is the runtime and its shim, from an archive laid out like the
+// project's own. Program is the path of containerd; the others stand beside it.
+func Containerd(s Source, program string) *desired.Artifact {
+	dir := path.Dir(program)
+	files := []desired.ArtifactFile{
+		{Member: "bin/containerd", Path: program},
+		{Member: "bin/containerd-shim-runc-v2", Path: dir + "/containerd-shim-runc-v2"},
+	}
+	if s.URL != "" {
+		files = append(files, desired.ArtifactFile{Member: "bin/ctr", Path: dir + "/ctr"})
+	}
+	return s.artifact("containerd", exitContainerd, files...)
+}
+
+// Runc is the program that makes containers.
+func Runc(s Source, program string) *desired.Artifact {
+	return s.artifact("runc", exitRunc, desired.ArtifactFile{Path: program})
+}
+
+// CNI are reference plugins of the container network, by name.
+func CNI(s Source, plugins ...string) *desired.Artifact {
+	var files []desired.ArtifactFile
+	for _, p := range plugins {
+		files = append(files, desired.ArtifactFile{Member: p, Path: cni.BinDir + "/" + p})
+	}
+	return s.artifact("cni-plugins", exitCNI, files...)
+}

@@ -1,0 +1,134 @@
+package containerd
+
+import (
+	"github.com/pelletier/go-toml/v2"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/berth-dev/berth/internal/component/cni"
+)
+
+// Config is the text of config.toml: version 3 for containerd 2, version 2 for
+// containerd 1 and where the version is not known, since containerd 2 reads
+// version 2 as well.
+func Config(s Settings) (string, error) {
+	var file any = configV2(s)
+	if Modern(s.Version) {
+		file = configV3(s)
+	}
+	b, err := toml.Marshal(file)
+	return header + string(b), err
+}
+
+const header = "# Written by berth. Settings of your own belong into " + DropInDir + "/*.toml.\n"
+
+// since says whether v is known and at least least.
+func since(v, least string) bool {
+	have, err := version.ParseGeneric(v)
+	return err == nil && have.AtLeast(version.MustParseGeneric(least))
+}
+
+// Modern says whether a version is known to be of containerd's second generation.
+func Modern(version string) bool { return since(version, "2.0.0") }
+
+type common struct {
+	Version int      `toml:"version"`
+	Root    string   `toml:"root,omitempty"`
+	Imports []string `toml:"imports"`
+}
+
+func commonOf(s Settings, version int) common {
+	return common{Version: version, Root: s.Root, Imports: []string{DropInDir + "/*.toml"}}
+}
+
+type runtimes struct {
+	DefaultRuntimeName string             `toml:"default_runtime_name"`
+	Runtimes           map[string]runtime `toml:"runtimes"`
+}
+
+type runtime struct {
+	Type    string  `toml:"runtime_type"`
+	Options options `toml:"options"`
+}
+
+type options struct {
+	SystemdCgroup bool `toml:"SystemdCgroup"`
+}
+
+func runtimesOf(s Settings) runtimes {
+	return runtimes{DefaultRuntimeName: "runc", Runtimes: map[string]runtime{
+		"runc": {Type: "io.containerd.runc.v2", Options: options{SystemdCgroup: s.SystemdCgroup}},
+	}}
+}
+
+type network struct {
+	BinDir       string   `toml:"bin_dir,omitempty"`
+	BinDirs      []string `toml:"bin_dirs,omitempty"`
+	ConfDir      string   `toml:"conf_dir"`
+	ConfTemplate string   `toml:"conf_template,omitempty"`
+}
+
+// networkOf uses the list of plugin directories from 2.1 on, where the single
+// one is deprecated.
+func networkOf(s Settings) network {
+	n := network{ConfDir: cni.ConfDir, ConfTemplate: s.CNITemplate}
+	if since(s.Version, "2.1.0") {
+		n.BinDirs = []string{cni.BinDir}
+	} else {
+		n.BinDir = cni.BinDir
+	}
+	return n
+}
+
+type registry struct {
+	ConfigPath string `toml:"config_path"`
+}
+
+type fileV2 struct {
+	common
+	Plugins struct {
+		CRI criV2 `toml:"io.containerd.grpc.v1.cri"`
+	} `toml:"plugins"`
+}
+
+type criV2 struct {
+	SandboxImage string   `toml:"sandbox_image,omitempty"`
+	Containerd   runtimes `toml:"containerd"`
+	CNI          network  `toml:"cni"`
+	Registry     registry `toml:"registry"`
+}
+
+func configV2(s Settings) fileV2 {
+	f := fileV2{common: commonOf(s, 2)}
+	f.Plugins.CRI = criV2{
+		SandboxImage: s.SandboxImage, Containerd: runtimesOf(s), CNI: networkOf(s), Registry: registry{HostsDir},
+	}
+	return f
+}
+
+type fileV3 struct {
+	common
+	Plugins struct {
+		Images  imagesV3  `toml:"io.containerd.cri.v1.images"`
+		Runtime runtimeV3 `toml:"io.containerd.cri.v1.runtime"`
+	} `toml:"plugins"`
+}
+
+type imagesV3 struct {
+	PinnedImages map[string]string `toml:"pinned_images,omitempty"`
+	Registry     registry          `toml:"registry"`
+}
+
+type runtimeV3 struct {
+	Containerd runtimes `toml:"containerd"`
+	CNI        network  `toml:"cni"`
+}
+
+func configV3(s Settings) fileV3 {
+	f := fileV3{common: commonOf(s, 3)}
+	f.Plugins.Images.Registry = registry{HostsDir}
+	if s.SandboxImage != "" {
+		f.Plugins.Images.PinnedImages = map[string]string{"sandbox": s.SandboxImage}
+	}
+	f.Plugins.Runtime = runtimeV3{Containerd: runtimesOf(s), CNI: networkOf(s)}
+	return f
+}

@@ -1,0 +1,85 @@
+// Package credentialprovider lets kubelet pull images from Azure registries with
+// the node's identity.
+package credentialprovider
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletv1 "k8s.io/kubelet/config/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/berth-dev/berth/internal/component/azurejson"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// The flags by which kubelet finds the provider. Both or neither.
+const (
+	ConfigFlag = "--image-credential-provider-config"
+	BinFlag    = "--image-credential-provider-bin-dir"
+)
+
+const (
+	name         = "acr-credential-provider"
+	member       = "azure-acr-credential-provider"
+	exitDownload = 205 // ERR_CREDENTIAL_PROVIDER_DOWNLOAD_TIMEOUT
+)
+
+// Settings are what differs from node to node.
+type Settings struct {
+	// ConfigFile and BinDir are the values of kubelet's flags.
+	ConfigFile, BinDir string
+	// URL is an archive of the provider; empty: the image has it.
+	URL string
+	// RegistrySuffix is the DNS suffix of the registries of another cloud.
+	RegistrySuffix string
+	// Mirror is the registry, host or host/path, that stands in for MirrorOf; its
+	// host decides which credential is asked for.
+	Mirror, MirrorOf string
+}
+
+// suffixes of the registries of Azure's clouds.
+var suffixes = []string{"azurecr.io", "azurecr.cn", "azurecr.de", "azurecr.us"}
+
+// Resources are the program and its configuration.
+func Resources(s Settings) ([]desired.Resource, error) {
+	b, err := yaml.Marshal(config(s))
+	if err != nil {
+		return nil, fmt.Errorf("write credential provider configuration: %w", err)
+	}
+	a := &desired.Artifact{Name: name, ExitCode: exitDownload,
+		Files: []desired.ArtifactFile{{Member: member, Path: path.Join(s.BinDir, name), Mode: 0o755}}}
+	if s.URL != "" {
+		a.URLs = []string{s.URL}
+	}
+	return []desired.Resource{a, &desired.File{
+		Path: s.ConfigFile, Content: desired.Bytes(b), Mode: 0o644, Life: desired.Managed,
+	}}, nil
+}
+
+func config(s Settings) kubeletv1.CredentialProviderConfig {
+	p := kubeletv1.CredentialProvider{
+		Name:                 name,
+		APIVersion:           "credentialprovider.kubelet.k8s.io/v1",
+		DefaultCacheDuration: &metav1.Duration{Duration: 10 * time.Minute},
+		Args:                 []string{azurejson.Path},
+	}
+	for _, suffix := range suffixes {
+		p.MatchImages = append(p.MatchImages, "*."+suffix)
+	}
+	if s.RegistrySuffix != "" {
+		p.MatchImages = append(p.MatchImages, "*."+s.RegistrySuffix)
+	}
+	if s.Mirror != "" {
+		host, _, _ := strings.Cut(s.Mirror, "/")
+		p.MatchImages = append(p.MatchImages, s.MirrorOf)
+		p.Args = append(p.Args, "--registry-mirror="+s.MirrorOf+":"+host)
+	}
+	return kubeletv1.CredentialProviderConfig{
+		TypeMeta:  metav1.TypeMeta{Kind: "CredentialProviderConfig", APIVersion: kubeletv1.SchemeGroupVersion.String()},
+		Providers: []kubeletv1.CredentialProvider{p},
+	}
+}

@@ -1,0 +1,163 @@
+package kubelet
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/berth-dev/berth/internal/component/golden"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+const config = `{
+  "authentication": {"webhook": {"cacheTTL": "2m0s"}, "x509": {"clientCAFile": "/etc/kubernetes/certs/ca.crt"}},
+  "featureGates": {"A": true, "B": false}, "readOnlyPort": 0, "someNewField": 12345678901234567890,
+  "streamingConnectionIdleTimeout": "4h0m0s",
+  "tlsCertFile": "/etc/kubernetes/certs/kubeletserver.crt", "tlsPrivateKeyFile": "/etc/kubernetes/certs/kubeletserver.key"
+}`
+
+func settings(change func(*Settings)) Settings {
+	s := Settings{
+		Version: "1.36.3", Hostname: "Node-1", NodeIP: "10.99.0.11", SystemdCgroup: true,
+		Flags:  map[string]string{"--cloud-provider": "external", "--eviction-hard": "memory.available<750Mi"},
+		Labels: map[string]string{"b": "2", "a": "1"},
+		Cluster: &Cluster{
+			Server: "https://api.example:443", CA: []byte("CA\n"), APIServer: []byte("API\n"),
+			Credential: Credential{Token: "abcdef.0123456789abcdef", Timeout: time.Minute},
+		},
+	}
+	change(&s)
+	return s
+}
+
+func state(t testing.TB, s Settings) *desired.State {
+	t.Helper()
+	rs, err := Resources(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return golden.State(t, rs)
+}
+
+// listing is what a reviewer reads: every file with its mode, then the rest.
+func listing(t testing.TB, st *desired.State) string {
+	t.Helper()
+	var b strings.Builder
+	for _, r := range st.Resources {
+		if f, ok := r.(*desired.File); ok {
+			b.WriteString("=== " + f.Path + " " + f.Mode.String() + " " + string(f.Life) + " " + string(f.Until) + "\n" + string(f.Content.Data()))
+			continue
+		}
+		text, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString("=== " + string(r.ID()) + " " + string(text) + "\n")
+	}
+	return b.String()
+}
+
+func TestResources(t *testing.T) {
+	for name, s := range map[string]Settings{
+		"token":    settings(func(*Settings) {}),
+		"config":   settings(func(s *Settings) { s.Config = []byte(config) }),
+		"old":      settings(func(s *Settings) { s.Version, s.Config, s.SystemdCgroup = "1.26.3", []byte(config), false }),
+		"no-token": settings(func(s *Settings) { s.Cluster.Credential.Token = "" }),
+		"given": settings(func(s *Settings) {
+			s.Cluster.Credential = Credential{Cert: []byte("CERT\n"), Key: "KEY\n"}
+		}),
+		"served-by-cluster": settings(func(s *Settings) {
+			s.Config = []byte(strings.Replace(config, "{", `{"serverTLSBootstrap": true,`, 1))
+			s.Flags["--tls-cert-file"] = "/somewhere"
+		}),
+		"reserved-slice": settings(func(s *Settings) { s.Config = []byte(`{"kubeReservedCgroup":"/kubereserved.slice"}`) }),
+		"own-places": settings(func(s *Settings) {
+			s.Flags = map[string]string{
+				"--kubeconfig": "/a/kubeconfig", "--bootstrap-kubeconfig": "/a/bootstrap", "--cert-dir": "/a/pki",
+				"--hostname-override": "Other", "--node-ip": "10.0.0.1,fd00::1", "--system-reserved": "cpu=1, memory=1Gi",
+			}
+		}),
+		"prepared": settings(func(s *Settings) { s.Cluster, s.Config = nil, []byte(config) }),
+	} {
+		t.Run(name, func(t *testing.T) { golden.Check(t, name+".txt", listing(t, state(t, s))) })
+	}
+}
+
+func TestConfigurationKeepsWhatItDoesNotKnow(t *testing.T) {
+	s := settings(func(s *Settings) { s.Config = []byte(config) })
+	got := string(golden.File(t, state(t, s), ConfigFile).Content.Data())
+	if !strings.Contains(got, `"someNewField": 12345678901234567890`) {
+		t.Error(got)
+	}
+}
+
+func TestKubeconfigsLoad(t *testing.T) {
+	st := state(t, settings(func(*Settings) {}))
+	var c clientcmdv1.Config
+	if err := yaml.UnmarshalStrict(golden.File(t, st, Bootstrap).Content.Data(), &c); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Clusters[0].Cluster; got.Server != "https://api.example:443" || got.CertificateAuthority != CAFile {
+		t.Errorf("cluster %+v", got)
+	}
+	if got := c.AuthInfos[0].AuthInfo.Token; got != "abcdef.0123456789abcdef" {
+		t.Errorf("token %q", got)
+	}
+}
+
+func TestNodeName(t *testing.T) {
+	for override, want := range map[string]string{"": "node-1", " Other ": "other"} {
+		s := settings(func(s *Settings) { s.Flags["--hostname-override"] = override })
+		if got := s.nodeName(); got != want {
+			t.Errorf("%q: %q, want %q", override, got, want)
+		}
+	}
+}
+
+func TestFlagsByVersion(t *testing.T) {
+	const streaming, ip = "--streaming-connection-idle-timeout", "--node-ip"
+	for version, want := range map[string][]string{
+		"1.28.9": {streaming}, "1.29.0": {ip, streaming}, "1.33.13": {ip, streaming}, "1.34.0": {ip}, "1.36.3": {ip}, "": {ip},
+	} {
+		s := settings(func(s *Settings) {
+			s.Version, s.Flags, s.Config = version, map[string]string{streaming: "4h"}, []byte("{}")
+		})
+		var got []string
+		for flag := range s.effectiveFlags() {
+			got = append(got, flag)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", version, diff)
+		}
+	}
+}
+
+func TestSecretsStayClosed(t *testing.T) {
+	st := state(t, settings(func(s *Settings) { s.Cluster.Credential = Credential{Cert: []byte("CERT"), Key: "KEY"} }))
+	printed, err := json.Marshal(st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := golden.File(t, st, ClientKey)
+	if key.Mode != 0o600 || !key.Content.IsSecret() || strings.Contains(string(printed), `"KEY"`) {
+		t.Errorf("%s can be read: mode %s", ClientKey, key.Mode)
+	}
+}
+
+func FuzzConfiguration(f *testing.F) {
+	f.Add([]byte(config))
+	f.Add([]byte(`{"kind":1}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := settings(func(s *Settings) { s.Config = data })
+		if rs, err := Resources(s); err == nil {
+			golden.State(t, rs)
+		}
+	})
+}

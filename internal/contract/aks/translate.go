@@ -1,0 +1,88 @@
+package aks
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// Translate says what the machine must be for a configuration that passed Decode
+// or Validate. The state is sealed; Unused and Unhandled tell of every set field
+// that has no part in it. Paths in them are spelled as in the .proto files.
+//
+// With pre_provision_only the state holds what an image can hold: no cluster, no
+// credentials, and a kubelet that is there but not started.
+func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
+	t := &translation{cfg: doc.Config, facts: facts, state: &desired.State{Owner: desired.OwnerAKS}}
+	parts := []func() error{t.kernel, t.trust, t.network, t.containerd, t.kubernetes}
+	if t.joins() {
+		parts = append(parts, t.azure, t.credentialProvider)
+	}
+	for _, part := range append(parts, t.kubelet) {
+		if err := part(); err != nil {
+			return nil, fmt.Errorf("translate configuration: %w", err)
+		}
+	}
+	t.account()
+	if err := t.state.Seal(); err != nil {
+		return nil, fmt.Errorf("translate configuration: %w", err)
+	}
+	return t.state, nil
+}
+
+// translation is one run of Translate. Parts run in the order in which later
+// ones come to depend on earlier ones.
+type translation struct {
+	cfg   *aksnodeconfigv1.Configuration
+	facts component.Facts
+	state *desired.State
+	// runtime is what containerd needs in place, node what kubelet needs besides
+	// its own files.
+	runtime, node []desired.ID
+}
+
+func (t *translation) joins() bool { return !t.cfg.GetPreProvisionOnly() }
+
+// add puts resources into the state; field is the contract field they come from.
+func (t *translation) add(field string, rs ...desired.Resource) []desired.ID {
+	var ids []desired.ID
+	for _, r := range rs {
+		if r.Order().Field == "" {
+			r.Order().Field = field
+		}
+		ids = append(ids, r.ID())
+	}
+	t.state.Add(rs...)
+	return ids
+}
+
+// unbase64 undoes the contract's encoding of binary fields; line breaks in it
+// are legal. name is the field, for the error.
+func unbase64(name, text string) ([]byte, error) {
+	b, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", "\r", "").Replace(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return b, nil
+}
+
+const (
+	defaultTimeout = 900 * time.Second
+	longestTimeout = 21600 * time.Second
+)
+
+// budget is a share of the time that the contract gives to the whole of
+// provisioning, at most limit. The published chain gives up retrying after
+// 13 of 15 minutes.
+func (t *translation) budget(fifteenths int, limit time.Duration) time.Duration {
+	total := time.Duration(t.cfg.GetCseTimeout()) * time.Second
+	if total <= 0 || total > longestTimeout {
+		total = defaultTimeout
+	}
+	return min(total*time.Duration(fifteenths)/15, limit)
+}

@@ -1,0 +1,167 @@
+package aks
+
+import (
+	"strings"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+)
+
+// judges has an entry for every field of the contract, or for a message that
+// goes as a whole. A test holds it to the state: a field that counts as inState
+// changes the state with its value, any other does not.
+var judges = map[string]judge{
+	"version":            always(verdict{kind: elsewhere}),
+	"kubernetes_version": toState,
+	"pre_provision_only": toState,
+	"kubernetes_ca_cert": ofMember(toState),
+	"custom_ca_certs":    toState,
+	"cse_timeout":        when((*translation).joins, toState, always(verdict{kind: elsewhere})),
+
+	"api_server_config": ofMember(toState),
+	"auth_config":       ofMember(toState),
+
+	"cluster_config": ofMember(toState),
+	"cluster_config.cluster_network_config.core_dns_service_ip": when(localDNS, later, useless("only the DNS cache on the node needs it, and that is off")),
+	"cluster_config.cloud_provider_config.backoff_exponent":     ofMember(when(backoffV1, toState, useless(paced))),
+	"cluster_config.cloud_provider_config.backoff_jitter":       ofMember(when(backoffV1, toState, useless(paced))),
+	"bootstrapping_config":                                ofMember(when(attested, later, useless("the bootstrapping method is another one"))),
+	"bootstrapping_config.tls_bootstrapping_token":        ofMember(toState),
+	"bootstrapping_config.cluster_join_method":            useless(unread),
+	"bootstrapping_config.bootstrapping_auth_method":      ofMember(when(byToken, useless("the token's presence decides"), later)),
+	"kube_binary_config.kube_binary_url":                  when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetKubeBinaryUrl), toState, useless("another archive of kubelet goes before it")),
+	"kube_binary_config.private_kube_binary_url":          when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetPrivateKubeBinaryUrl), toState, useless("another archive of kubelet goes before it")),
+	"kube_binary_config.custom_kube_binary_url":           toState,
+	"kube_binary_config.pod_infra_container_image_url":    toState,
+	"kube_binary_config.linux_credential_provider_url":    ofMember(when(provided, toState, useless(noProvider))),
+	"custom_cloud_config.custom_cloud_env_name":           ofMember(when(inCustomCloud, toState, useless("only the name akscustom means something"))),
+	"custom_cloud_config.custom_env_json_content":         ofMember(when(inCustomCloud, toState, useless("custom_cloud_env_name is not akscustom"))),
+	"custom_cloud_config.container_registry_dns_suffix":   ofMember(when(provided, toState, useless(noProvider))),
+	"custom_cloud_config.repo_depot_endpoint":             later,
+	"containerd_config.containerd_package_url":            when(unpacks, toState, later),
+	"containerd_config.containerd_version":                when(unpacks, toState, useless("the containerd of the image decides")),
+	"containerd_config.containerd_download_url_base":      useless(unread),
+	"runc_config.runc_package_url":                        when(fetchesRunc, toState, later),
+	"runc_config.runc_version":                            when(fetchesRunc, toState, useless("the runc of the image decides")),
+	"kubelet_config.kubelet_flags":                        toState,
+	"kubelet_config.kubelet_node_labels":                  ofMember(toState),
+	"kubelet_config.kubelet_disk_type":                    when(tempDisk, later, useless("kubelet's state is on the OS disk anyway")),
+	"kubelet_config.enable_kubelet_config_file":           ofMember(toState),
+	"kubelet_config.kubelet_client_key":                   ofMember(when(hasToken, useless(tokenFirst), toState)),
+	"kubelet_config.kubelet_client_cert_content":          ofMember(when(hasToken, useless(tokenFirst), toState)),
+	"kubelet_config.container_data_dir":                   toState,
+	"kubelet_config.kubelet_config_file_config":           ofMember(when(configFile, toState, useless("enable_kubelet_config_file is off"))),
+	kubeletFile + "kind":                                  ofMember(always(verdict{kind: elsewhere})),
+	kubeletFile + "api_version":                           ofMember(always(verdict{kind: elsewhere})),
+	kubeletFile + "tls_cert_file":                         ofMember(when(servesOwn, toState, useless(clusterServes))),
+	kubeletFile + "tls_private_key_file":                  ofMember(when(servesOwn, toState, useless(clusterServes))),
+	kubeletFile + "streaming_connection_idle_timeout":     ofMember(when(streams, toState, useless("kubelet 1.34 dropped it, or there is no configuration file"))),
+	"custom_search_domain_config":                         later,
+	"custom_linux_os_config.sysctl_config":                toState,
+	"custom_linux_os_config.ulimit_config":                toState,
+	"custom_linux_os_config.enable_swap_config":           later,
+	"custom_linux_os_config.swap_file_size":               later,
+	"custom_linux_os_config.transparent_hugepage_support": later,
+	"custom_linux_os_config.transparent_defrag":           later,
+	"http_proxy_config":                                   later,
+	"gpu_config":                                          later,
+	"gpu_config.gpu_device_plugin":                        useless(unread),
+	"gpu_config.enable_amd_gpu":                           useless(unread),
+	"gpu_config.managed_gpu_experience_afec_enabled":      useless(unread),
+	"network_config.network_plugin":                       when((*translation).kubenet, toState, always(verdict{kind: elsewhere})),
+	"network_config.network_policy":                       ofMember(toState),
+	"network_config.vnet_cni_plugins_url":                 when(azurePlugin, later, useless("the network plugin is not Azure's")),
+	"network_config.cni_plugins_url":                      toState,
+	"network_config.standard_secondary_nic_count":         later,
+	"kube_proxy_url":                                      useless(unread),
+	"vm_size":                                             when(gpus, later, useless("only GPU drivers depend on it")),
+	"linux_admin_username":                                later,
+	"is_vhd":                                              useless("what the image holds is looked at, not assumed"),
+	"enable_ssh":                                          when(sshStays, useless("the SSH server is left as it is"), later),
+	"disable_pubkey_auth":                                 when(keysStay, useless("the SSH server is left as it is"), later),
+	"enable_unattended_upgrade":                           later,
+	"message_of_the_day":                                  later,
+	"enable_hosts_config_agent":                           later,
+	"provision_output":                                    useless(unread),
+	"workload_runtime":                                    useless(unread),
+	"ipv6_dual_stack_enabled":                             later,
+	"outbound_command":                                    later,
+	"azure_private_registry_server":                       useless(unread),
+	"private_egress_proxy_address":                        useless("it is only recorded"),
+	"enable_artifact_streaming":                           later,
+	"is_kata":                                             later,
+	"needs_cgroupv2":                                      when(driverFlag, useless("kubelet_flags names the cgroup driver"), toState),
+	"disable_custom_data":                                 useless(unread),
+	"bootstrap_profile_container_registry_server":         toState,
+	"imds_restriction_config":                             later,
+	"local_dns_profile":                                   later,
+	"service_account_image_pull_profile":                  later,
+	"enabled_features":                                    later,
+}
+
+const (
+	kubeletFile   = "kubelet_config.kubelet_config_file_config."
+	paced         = "backoff mode v2 has no such setting"
+	tokenFirst    = "there is a bootstrap token, which goes first"
+	noProvider    = "kubelet_flags names no credential provider"
+	clusterServes = "the cluster issues the serving certificate, or there is no configuration file"
+)
+
+func localDNS(t *translation) bool { return t.cfg.GetLocalDnsProfile().GetEnableLocalDns() }
+
+func backoffV1(t *translation) bool {
+	return t.cfg.GetClusterConfig().GetCloudProviderConfig().GetBackoffMode() == "v1"
+}
+
+func hasToken(t *translation) bool {
+	return t.cfg.GetBootstrappingConfig().GetTlsBootstrappingToken() != ""
+}
+
+func byToken(t *translation) bool {
+	method := t.cfg.GetBootstrappingConfig().GetBootstrappingAuthMethod()
+	return method == aksnodeconfigv1.BootstrappingAuthMethod_BOOTSTRAPPING_AUTH_METHOD_BOOTSTRAP_TOKEN
+}
+
+func attested(t *translation) bool {
+	method := t.cfg.GetBootstrappingConfig().GetBootstrappingAuthMethod()
+	return method == aksnodeconfigv1.BootstrappingAuthMethod_BOOTSTRAPPING_AUTH_METHOD_SECURE_TLS_BOOTSTRAPPING
+}
+
+// urlIs says whether an archive of kubelet is the one that counts.
+func urlIs(get func(*aksnodeconfigv1.KubeBinaryConfig) string) func(*translation) bool {
+	return func(t *translation) bool { return get(t.cfg.GetKubeBinaryConfig()) == kubeURL(t.cfg) }
+}
+
+func provided(t *translation) bool {
+	_, _, ok := t.providerFlags()
+	return ok
+}
+
+func inCustomCloud(t *translation) bool { return customCloud(t.cfg) }
+func unpacks(t *translation) bool       { return packageURL(t.cfg) != "" }
+func fetchesRunc(t *translation) bool   { return runcURL(t.cfg) != "" }
+func configFile(t *translation) bool    { return t.cfg.GetKubeletConfig().GetEnableKubeletConfigFile() }
+func gpus(t *translation) bool          { return t.cfg.GetGpuConfig().GetEnableNvidia() }
+func sshStays(t *translation) bool      { return t.cfg.GetEnableSsh() }
+func keysStay(t *translation) bool      { return !t.cfg.GetDisablePubkeyAuth() }
+
+func driverFlag(t *translation) bool {
+	return strings.TrimSpace(t.cfg.GetKubeletConfig().GetKubeletFlags()[cgroupFlag]) != ""
+}
+
+func tempDisk(t *translation) bool {
+	return t.cfg.GetKubeletConfig().GetKubeletDiskType() == aksnodeconfigv1.KubeletDisk_KUBELET_DISK_TEMP_DISK
+}
+
+func azurePlugin(t *translation) bool {
+	return t.cfg.GetNetworkConfig().GetNetworkPlugin() == aksnodeconfigv1.NetworkPlugin_NETWORK_PLUGIN_AZURE
+}
+
+func servesOwn(t *translation) bool {
+	s, err := t.kubeletFlagsAndConfig()
+	return err == nil && s.Config != nil && !s.ServesClusterCertificate()
+}
+
+func streams(t *translation) bool {
+	s, err := t.kubeletFlagsAndConfig()
+	return err == nil && s.Config != nil && s.Withheld("--streaming-connection-idle-timeout") == ""
+}

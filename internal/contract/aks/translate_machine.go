@@ -1,0 +1,203 @@
+package aks
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"strings"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/component/binaries"
+	"github.com/berth-dev/berth/internal/component/cni"
+	"github.com/berth-dev/berth/internal/component/containerd"
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/component/trust"
+	"github.com/berth-dev/berth/internal/component/ulimits"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+func (t *translation) trust() error {
+	var bundles [][]byte
+	for _, c := range t.cfg.GetCustomCaCerts() {
+		b, err := unbase64("custom_ca_certs", c)
+		if err != nil {
+			return err
+		}
+		bundles = append(bundles, b)
+	}
+	rs, err := trust.Resources("aks-custom-ca", bundles)
+	if err != nil {
+		return err
+	}
+	t.runtime = append(t.runtime, t.add("custom_ca_certs", rs...)...)
+	return nil
+}
+
+func (t *translation) kubenet() bool {
+	return t.cfg.GetNetworkConfig().GetNetworkPlugin() == aksnodeconfigv1.NetworkPlugin_NETWORK_PLUGIN_KUBENET
+}
+
+// network: a node whose network somebody else installs needs no plugin but the
+// one that sets up the loopback interface.
+func (t *translation) network() error {
+	plugins := []string{"loopback"}
+	if t.kubenet() {
+		plugins = []string{"bridge", "host-local", "loopback", "portmap"}
+		template, err := cni.Kubenet()
+		if err != nil {
+			return err
+		}
+		t.runtime = append(t.runtime, t.add("network_config.network_plugin", template)...)
+	}
+	source := binaries.Source{URL: t.cfg.GetNetworkConfig().GetCniPluginsUrl()}
+	t.runtime = append(t.runtime, t.add("network_config.network_plugin", cni.Directories()...)...)
+	t.runtime = append(t.runtime, t.add("network_config.cni_plugins_url", binaries.CNI(source, plugins...))...)
+	return nil
+}
+
+// archive is the address of something that can be unpacked; a system package is
+// not, in this version.
+func archive(url string) string {
+	if name, _, _ := strings.Cut(url, "#"); strings.HasSuffix(name, ".deb") || strings.HasSuffix(name, ".rpm") {
+		return ""
+	}
+	return url
+}
+
+func packageURL(cfg *aksnodeconfigv1.Configuration) string {
+	return archive(cfg.GetContainerdConfig().GetContainerdPackageUrl())
+}
+
+func runcURL(cfg *aksnodeconfigv1.Configuration) string {
+	return archive(cfg.GetRuncConfig().GetRuncPackageUrl())
+}
+
+var versionInName = regexp.MustCompile(`containerd-(?:static-)?(\d+\.\d+\.\d+)`)
+
+// containerdVersion is the version that will run. Where the contract names an
+// archive it is the archive's, before and after it was unpacked.
+func (t *translation) containerdVersion() string {
+	url := packageURL(t.cfg)
+	if url == "" {
+		return t.facts.ContainerdVersion
+	}
+	if v := t.cfg.GetContainerdConfig().GetContainerdVersion(); v != "" {
+		return strings.TrimPrefix(v, "v")
+	}
+	if m := versionInName.FindStringSubmatch(path.Base(url)); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+const (
+	containerdPath = "/usr/local/bin/containerd"
+	runcPath       = "/usr/local/sbin/runc"
+)
+
+func (t *translation) containerd() error {
+	program := cmp.Or(t.facts.ContainerdPath, containerdPath)
+	t.runtimePrograms(program)
+	limits := t.cfg.GetCustomLinuxOsConfig().GetUlimitConfig()
+	t.add("custom_linux_os_config.ulimit_config", ulimits.Resources(ulimits.Settings{
+		NoFile: limits.GetNoFile(), MemLock: limits.GetMaxLockedMemory()})...)
+	s := containerd.Settings{
+		Version: t.containerdVersion(), Program: program, VendorUnit: t.facts.HasVendorUnit(containerd.Unit),
+		Root:          t.cfg.GetKubeletConfig().GetContainerDataDir(),
+		SandboxImage:  t.cfg.GetKubeBinaryConfig().GetPodInfraContainerImageUrl(),
+		SystemdCgroup: t.systemdCgroup(), Mirrors: t.mirrors(),
+		After: t.runtime, Triggers: []string{program},
+	}
+	if t.kubenet() {
+		s.CNITemplate = cni.TemplateFile
+	}
+	var err error
+	if s.Slice, err = t.reservedSlice(); err != nil {
+		return err
+	}
+	rs, err := containerd.Resources(s)
+	if err != nil {
+		return err
+	}
+	t.add("containerd_config", rs...)
+	t.node = append(t.node, desired.UnitID(containerd.Unit))
+	return nil
+}
+
+func (t *translation) reservedSlice() (string, error) {
+	s, err := t.kubeletFlagsAndConfig()
+	if err != nil || !t.joins() {
+		return "", err
+	}
+	return s.ReservedSlice(), nil
+}
+
+func (t *translation) runtimePrograms(program string) {
+	from := binaries.Source{URL: packageURL(t.cfg)}
+	if from.URL != "" {
+		from.Version = t.containerdVersion()
+	}
+	fromRunc := binaries.Source{URL: runcURL(t.cfg)}
+	if fromRunc.URL != "" {
+		fromRunc.Version = strings.TrimPrefix(t.cfg.GetRuncConfig().GetRuncVersion(), "v")
+	}
+	t.runtime = append(t.runtime, t.add("containerd_config.containerd_package_url", binaries.Containerd(from, program))...)
+	t.runtime = append(t.runtime, t.add("runc_config.runc_package_url",
+		binaries.Runc(fromRunc, cmp.Or(t.facts.RuncPath, runcPath)))...)
+}
+
+// microsoftRegistry holds the images of AKS.
+const microsoftRegistry = "mcr.microsoft.com"
+
+func (t *translation) mirrors() []containerd.Mirror {
+	server := t.cfg.GetBootstrapProfileContainerRegistryServer()
+	if server == "" {
+		return nil
+	}
+	return []containerd.Mirror{{Registry: microsoftRegistry, Server: server}}
+}
+
+// systemdCgroup: kubelet and containerd must agree. kubelet's own flag goes
+// first, then the contract's word; without either it is as the published
+// configuration files of the two generations of containerd have it.
+func (t *translation) systemdCgroup() bool {
+	if driver := t.cfg.GetKubeletConfig().GetKubeletFlags()[cgroupFlag]; driver != "" {
+		return driver == "systemd"
+	}
+	if t.cfg.NeedsCgroupv2 != nil {
+		return t.cfg.GetNeedsCgroupv2()
+	}
+	return containerd.Modern(t.containerdVersion())
+}
+
+const cgroupFlag = "--cgroup-driver"
+
+// kubeURL: an archive that somebody names on purpose is not replaced by the
+// stock one where it fails.
+func kubeURL(cfg *aksnodeconfigv1.Configuration) string {
+	k := cfg.GetKubeBinaryConfig()
+	return cmp.Or(k.GetCustomKubeBinaryUrl(), k.GetPrivateKubeBinaryUrl(), k.GetKubeBinaryUrl())
+}
+
+func (t *translation) kubernetes() error {
+	source := binaries.Source{URL: kubeURL(t.cfg), Version: t.cfg.GetKubernetesVersion()}
+	ids := t.add("kube_binary_config", binaries.Kubernetes(source, cmp.Or(t.facts.KubectlPath, binaries.Kubectl)))
+	if t.joins() {
+		t.node = append(t.node, ids...)
+	}
+	return nil
+}
+
+// kubelet is the last part: it comes after everything else.
+func (t *translation) kubelet() error {
+	s, err := t.kubeletSettings()
+	if err != nil {
+		return err
+	}
+	rs, err := kubelet.Resources(s)
+	if err != nil {
+		return err
+	}
+	t.add("kubelet_config", rs...)
+	return nil
+}

@@ -1,0 +1,173 @@
+package aks
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/golden"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// Every field of the message has its key; the golden list is read by people who
+// know the keys.
+func TestSysctlKeys(t *testing.T) {
+	var b strings.Builder
+	fields := (&aksnodeconfigv1.SysctlConfig{}).ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		name := string(fields.Get(i).Name())
+		b.WriteString(name + " " + sysctlKey(name) + "\n")
+	}
+	golden.Check(t, "sysctl-keys.txt", b.String())
+}
+
+func TestSysctlValues(t *testing.T) {
+	cfg := &aksnodeconfigv1.Configuration{CustomLinuxOsConfig: &aksnodeconfigv1.CustomLinuxOsConfig{SysctlConfig: &aksnodeconfigv1.SysctlConfig{
+		NetIpv4TcpTwReuse: proto.Bool(true), VmSwappiness: proto.Int32(0), NetIpv4IpLocalPortRange: proto.String("32768 65400"),
+	}}}
+	got := (&translation{cfg: cfg}).sysctls()
+	want := map[string]string{
+		"net.ipv4.tcp_tw_reuse": "1", "vm.swappiness": "0",
+		"net.ipv4.ip_local_port_range": "32768 65400", "net.ipv4.ip_local_reserved_ports": "65330",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestReservedPort(t *testing.T) {
+	for ports, want := range map[string]string{
+		"32768 60999": "", "32768 65330": "", "32768 65331": "65330", "": "", "a b": "",
+	} {
+		if got := reservedPort(ports); got != want {
+			t.Errorf("%q: %q, want %q", ports, got, want)
+		}
+	}
+}
+
+func TestContainerdVersion(t *testing.T) {
+	for name, c := range map[string]struct{ url, version, installed, want string }{
+		"of the image":    {"", "1.7.29", "2.2.9", "2.2.9"},
+		"of the archive":  {"https://a.example/c.tar.gz", "v2.1.0", "1.7.29", "2.1.0"},
+		"in its name":     {"https://a.example/containerd-static-2.0.7-linux-amd64.tar.gz#sha256=00", "", "1.7.29", "2.0.7"},
+		"not known":       {"https://a.example/c.tar.gz", "", "1.7.29", ""},
+		"a package stays": {"https://a.example/containerd.deb#sha256=00", "2.2.1", "1.7.29", "1.7.29"},
+	} {
+		cfg := &aksnodeconfigv1.Configuration{ContainerdConfig: &aksnodeconfigv1.ContainerdConfig{
+			ContainerdPackageUrl: c.url, ContainerdVersion: c.version}}
+		tr := &translation{cfg: cfg, facts: component.Facts{ContainerdVersion: c.installed}}
+		if got := tr.containerdVersion(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestSystemdCgroup(t *testing.T) {
+	yes, no := proto.Bool(true), proto.Bool(false)
+	for name, c := range map[string]struct {
+		flag    string
+		needs   *bool
+		version string
+		want    bool
+	}{
+		"flag first":       {"cgroupfs", yes, "2.2.9", false},
+		"flag alone":       {"systemd", nil, "1.7.29", true},
+		"contract":         {"", no, "2.2.9", false},
+		"contract, old":    {"", yes, "1.7.29", true},
+		"silence":          {"", nil, "2.2.9", true},
+		"silence, old":     {"", nil, "1.7.29", false},
+		"silence, unknown": {"", nil, "", false},
+	} {
+		cfg := &aksnodeconfigv1.Configuration{NeedsCgroupv2: c.needs, KubeletConfig: &aksnodeconfigv1.KubeletConfig{
+			KubeletFlags: map[string]string{cgroupFlag: c.flag}}}
+		tr := &translation{cfg: cfg, facts: component.Facts{ContainerdVersion: c.version}}
+		if got := tr.systemdCgroup(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestBudgets(t *testing.T) {
+	for name, c := range map[string]struct {
+		timeout int32
+		server  string
+		want    time.Duration
+	}{
+		"name":           {0, "api.example", 9 * time.Minute},
+		"private link":   {0, "a.privatelink.westeurope.azmk8s.io", 13 * time.Minute},
+		"address":        {0, "10.0.0.1", 5 * time.Minute},
+		"short":          {60, "api.example", 52 * time.Second},
+		"too long":       {30000, "api.example", 9 * time.Minute},
+		"long and named": {21600, "a.privatelink.westeurope.azmk8s.io", 14 * time.Minute},
+	} {
+		tr := &translation{cfg: &aksnodeconfigv1.Configuration{CseTimeout: proto.Int32(c.timeout)}}
+		if got := tr.apiBudget(c.server); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A prepared image holds nothing of a cluster.
+func TestPreparedImage(t *testing.T) {
+	st := translate(t, variants(t)["prepared image"], machine)
+	for _, r := range st.Resources {
+		switch r := r.(type) {
+		case *desired.Check, *desired.ClientCertificate, *desired.ServingCertificate:
+			t.Errorf("%s is in an image", r.ID())
+		case *desired.File:
+			if r.Content.IsSecret() || strings.HasPrefix(r.Path, "/etc/kubernetes/certs/") || strings.HasPrefix(r.Path, "/etc/default/") {
+				t.Errorf("%s is in an image", r.Path)
+			}
+		case *desired.Unit:
+			if r.Name == "kubelet.service" {
+				t.Error("kubelet is started in an image")
+			}
+		}
+	}
+}
+
+// Nothing that is secret in the contract can be read in the printed state.
+func TestPrintedStateTellsNoSecret(t *testing.T) {
+	for name, cfg := range variants(t) {
+		printed := text(t, translate(t, cfg, factsOf(name)))
+		for _, secret := range []string{
+			"abcdef.0123456789abcdef", "sample-secret", "PRIVATE KEY",
+		} {
+			if strings.Contains(printed, secret) {
+				t.Errorf("%s: %q is in the printed state", name, secret)
+			}
+		}
+	}
+}
+
+// The order is acyclic, and kubelet comes after all that it reads.
+func TestOrder(t *testing.T) {
+	st := translate(t, variants(t)["full"], machine)
+	after := map[desired.ID]bool{}
+	var visit func(id desired.ID, path []desired.ID)
+	visit = func(id desired.ID, path []desired.ID) {
+		if slices.Contains(path, id) {
+			t.Fatalf("%v goes in a circle", append(path, id))
+		}
+		after[id] = true
+		for _, next := range st.Lookup(id).Order().After {
+			visit(next, append(path, id))
+		}
+	}
+	visit(desired.UnitID("kubelet.service"), nil)
+	for _, id := range []desired.ID{
+		"unit:containerd.service", "artifact:kubernetes", "artifact:containerd", "artifact:runc", "artifact:cni-plugins",
+		"credential:/var/lib/kubelet/kubeconfig", "check:apiserver", "module:overlay", "trust:aks-custom-ca-0",
+		"file:/etc/kubernetes/azure.json", "file:/etc/default/kubeletconfig.json", "sysctl:vm.overcommit_memory",
+	} {
+		if !after[id] {
+			t.Errorf("kubelet does not wait for %s", id)
+		}
+	}
+}

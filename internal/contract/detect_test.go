@@ -1,0 +1,46 @@
+package contract
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestDetect(t *testing.T) {
+	cases := map[string]struct {
+		document string
+		want     Kind
+	}{
+		"aks":             {`{"version":"v1"}`, AKS},
+		"aks truncated":   {`{"version":"v1"`, AKS},
+		"nothing":         {``, AKS},
+		"a list":          {`[]`, AKS},
+		"aks yaml":        {"version: v1\n", AKS},
+		"no text at all":  {"\x00\x01", AKS},
+		"osc":             {"apiVersion: extensions.gardener.cloud/v1alpha1\nkind: OperatingSystemConfig\n", OperatingSystemConfig},
+		"node config":     {`{"apiVersion":"berth.dev/v1alpha1","kind":"NodeConfig"}`, NodeConfig},
+		"pod":             {`{"apiVersion":"v1","kind":"Pod"}`, ""},
+		"kind of no type": {`{"kind":7}`, AKS},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Detect([]byte(c.document))
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			var unknown *UnknownKindError
+			if (c.want == "") != errors.As(err, &unknown) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func FuzzDetect(f *testing.F) {
+	f.Add([]byte(`{"apiVersion":"v1"}`))
+	f.Add([]byte("kind: x\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if k, err := Detect(b); (k == "") != (err != nil) {
+			t.Errorf("kind %q with error %v", k, err)
+		}
+	})
+}

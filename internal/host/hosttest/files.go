@@ -1,0 +1,319 @@
+package hosttest
+
+import (
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+var fileCases = []testCase{
+	{"create fails where the name is taken", createTaken},
+	{"durable write leaves one file", durableWrite},
+	{"durable write replaces leftover and file", durableRewrite},
+	{"directories with their parents", mkdirAll},
+	{"mkdir mode is not masked", mkdirModes},
+	{"links", links},
+	{"rename", rename},
+	{"remove", remove},
+	{"chmod and chown", attributes},
+	{"chmod and chown of an open file", openAttributes},
+	{"change shows in inode or change time", changeShows},
+	{"read directory in order", readDir},
+	{"read in pieces", readPieces},
+	{"only regular files are read", readOthers},
+	{"append", appendTo},
+	{"closed file", closedFile},
+	{"sync", syncErrors},
+	{"paths are absolute and clean", badPaths},
+	{"missing parent", missingParent},
+	{"the root directory", rootDir},
+	{"last element is not followed", lastElement},
+	{"parents through links of root", parentLinks},
+	{"parents through links of others", foreignLinks},
+	{"parents through links into the kernel", kernelLinks},
+	{"link loop", linkLoop},
+	{"values are under proc and sys", notAValue},
+}
+
+func createIsPrivate(t *testing.T, h host.Host, dir string, uid int) {
+	f, err := h.Create(dir + "/new")
+	must(t, err)
+	_, err = f.Write([]byte("a"))
+	must(t, err)
+	_, err = f.Write([]byte("bc"))
+	must(t, err)
+	must(t, f.Sync())
+	must(t, f.Close())
+	info := lstat(t, h, dir+"/new")
+	if info.Mode != 0o600 || info.UID != uid || info.Size != 3 || !info.IsRegular() {
+		t.Errorf("new file is %+v", info)
+	}
+	expect(t, h, dir+"/new", "abc")
+}
+
+func createTaken(t *testing.T, h host.Host, dir string) {
+	put(t, h, dir+"/file", "x")
+	must(t, h.Mkdir(dir+"/dir", 0o755))
+	must(t, h.Symlink("nowhere", dir+"/link"))
+	for _, name := range []string{"file", "dir", "link"} {
+		_, err := h.Create(dir + "/" + name)
+		want(t, "create over "+name, err, fs.ErrExist)
+		want(t, "mkdir over "+name, h.Mkdir(dir+"/"+name, 0o755), fs.ErrExist)
+		want(t, "symlink over "+name, h.Symlink("x", dir+"/"+name), fs.ErrExist)
+	}
+	expect(t, h, dir+"/file", "x")
+}
+
+func durableWrite(t *testing.T, h host.Host, dir string) {
+	a := host.Attributes{Mode: 0o640, UID: 12, GID: 34}
+	must(t, host.WriteFile(h, dir+"/f", []byte("content"), a))
+	info := lstat(t, h, dir+"/f")
+	if info.Mode != 0o640 || info.UID != 12 || info.GID != 34 {
+		t.Errorf("file is %+v", info)
+	}
+	expect(t, h, dir+"/f", "content")
+	only(t, h, dir, "f")
+}
+
+// only checks what is in a directory.
+func only(t *testing.T, h host.FS, dir string, names ...string) {
+	t.Helper()
+	got, err := h.ReadDir(dir)
+	must(t, err)
+	if diff := cmp.Diff(names, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", dir, diff)
+	}
+}
+
+func durableRewrite(t *testing.T, h host.Host, dir string) {
+	put(t, h, dir+"/f", "old")
+	put(t, h, host.TempName(dir+"/f"), "leftover")
+	put(t, h, dir+"/f", "new")
+	expect(t, h, dir+"/f", "new")
+	only(t, h, dir, "f")
+}
+
+func mkdirAll(t *testing.T, h host.Host, dir string) {
+	made, err := host.MkdirAll(h, dir+"/a/b/c")
+	must(t, err)
+	if diff := cmp.Diff([]string{dir + "/a", dir + "/a/b", dir + "/a/b/c"}, made); diff != "" {
+		t.Error(diff)
+	}
+	made, err = host.MkdirAll(h, dir+"/a/b/c")
+	must(t, err)
+	if len(made) > 0 {
+		t.Errorf("made again: %v", made)
+	}
+	put(t, h, dir+"/file", "")
+	if _, err := host.MkdirAll(h, dir+"/file/x"); err == nil {
+		t.Error("made a directory under a file")
+	}
+}
+
+func mkdirModes(t *testing.T, h host.Host, dir string) {
+	for _, m := range []fs.FileMode{0o700, 0o755, 0o777, 0o777 | fs.ModeSticky, 0o770 | fs.ModeSetgid} {
+		p := dir + "/" + strings.ReplaceAll(m.String(), "/", "")
+		must(t, h.Mkdir(p, m))
+		if got := lstat(t, h, p).Mode; got != m|fs.ModeDir {
+			t.Errorf("mode %v, want %v", got, m|fs.ModeDir)
+		}
+	}
+}
+
+func links(t *testing.T, h host.Host, dir string) {
+	must(t, h.Symlink("some/where", dir+"/l"))
+	target, err := h.Readlink(dir + "/l")
+	must(t, err)
+	if info := lstat(t, h, dir+"/l"); target != "some/where" || info.Mode.Type() != fs.ModeSymlink {
+		t.Errorf("link to %q, %+v", target, info)
+	}
+	put(t, h, dir+"/f", "")
+	_, err = h.Readlink(dir + "/f")
+	want(t, "readlink of a file", err, syscall.EINVAL)
+	_, err = h.Readlink(dir + "/none")
+	want(t, "readlink of nothing", err, fs.ErrNotExist)
+}
+
+func rename(t *testing.T, h host.Host, dir string) {
+	must(t, h.Mkdir(dir+"/d", 0o755))
+	must(t, h.Mkdir(dir+"/full", 0o755))
+	put(t, h, dir+"/full/x", "")
+	put(t, h, dir+"/a", "a")
+	put(t, h, dir+"/b", "b")
+	must(t, h.Rename(dir+"/a", dir+"/b"))
+	expect(t, h, dir+"/b", "a")
+	must(t, h.Symlink("full/x", dir+"/link"))
+	must(t, h.Rename(dir+"/b", dir+"/link"))
+	expect(t, h, dir+"/link", "a")
+	expect(t, h, dir+"/full/x", "")
+	must(t, h.Rename(dir+"/link", dir+"/d/y"))
+	want(t, "rename of nothing", h.Rename(dir+"/a", dir+"/c"), fs.ErrNotExist)
+	want(t, "file over directory", h.Rename(dir+"/d/y", dir+"/full"), syscall.EISDIR)
+	want(t, "directory over file", h.Rename(dir+"/full", dir+"/d/y"), syscall.ENOTDIR)
+	want(t, "directory over full one", h.Rename(dir+"/d", dir+"/full"), syscall.ENOTEMPTY)
+	want(t, "directory into itself", h.Rename(dir+"/d", dir+"/d/z"), syscall.EINVAL)
+	only(t, h, dir, "d", "full")
+}
+
+func remove(t *testing.T, h host.Host, dir string) {
+	put(t, h, dir+"/f", "")
+	must(t, h.Mkdir(dir+"/d", 0o755))
+	put(t, h, dir+"/d/x", "")
+	must(t, h.Symlink("d", dir+"/l"))
+	want(t, "remove of a full directory", h.Remove(dir+"/d"), syscall.ENOTEMPTY)
+	must(t, h.Remove(dir+"/l"))
+	must(t, h.Remove(dir+"/f"))
+	expect(t, h, dir+"/d/x", "")
+	must(t, h.Remove(dir+"/d/x"))
+	must(t, h.Remove(dir+"/d"))
+	want(t, "remove of nothing", h.Remove(dir+"/d"), fs.ErrNotExist)
+	only(t, h, dir)
+}
+
+func attributes(t *testing.T, h host.Host, dir string) {
+	put(t, h, dir+"/f", "")
+	must(t, h.Symlink("f", dir+"/l"))
+	must(t, h.Chown(dir+"/f", 5, 6))
+	must(t, h.Chmod(dir+"/f", 0o711|fs.ModeSetuid))
+	info := lstat(t, h, dir+"/f")
+	if info.Mode != 0o711|fs.ModeSetuid || info.UID != 5 || info.GID != 6 {
+		t.Errorf("file is %+v", info)
+	}
+	want(t, "chmod of a link", h.Chmod(dir+"/l", 0o600), syscall.EOPNOTSUPP)
+	must(t, h.Chown(dir+"/l", 7, 8))
+	if l, f := lstat(t, h, dir+"/l"), lstat(t, h, dir+"/f"); l.UID != 7 || f.UID != 5 {
+		t.Errorf("chown of a link: link %+v, file %+v", l, f)
+	}
+	must(t, h.Chown(dir+"/f", -1, 9))
+	if f := lstat(t, h, dir+"/f"); f.UID != 5 || f.GID != 9 {
+		t.Errorf("chown of the group: %+v", f)
+	}
+	want(t, "chmod of nothing", h.Chmod(dir+"/n", 0o600), fs.ErrNotExist)
+	want(t, "chown of nothing", h.Chown(dir+"/n", 0, 0), fs.ErrNotExist)
+}
+
+func openAttributes(t *testing.T, h host.Host, dir string) {
+	f, err := h.Create(dir + "/f")
+	must(t, err)
+	must(t, f.Chown(3, 4))
+	must(t, f.Chmod(0o755))
+	must(t, h.Rename(dir+"/f", dir+"/g"))
+	_, err = f.Write([]byte("later"))
+	must(t, err)
+	must(t, f.Close())
+	if info := lstat(t, h, dir+"/g"); info.Mode != 0o755 || info.UID != 3 || info.GID != 4 {
+		t.Errorf("file is %+v", info)
+	}
+	expect(t, h, dir+"/g", "later")
+}
+
+func changeShows(t *testing.T, h host.Host, dir string) {
+	put(t, h, dir+"/f", "1")
+	before := lstat(t, h, dir+"/f")
+	if again := lstat(t, h, dir+"/f"); again != before {
+		t.Errorf("nothing happened, but %+v became %+v", before, again)
+	}
+	put(t, h, dir+"/f", "1")
+	after := lstat(t, h, dir+"/f")
+	if before.Inode == after.Inode && before.ChangeTime.Equal(after.ChangeTime) {
+		t.Error("a file that was replaced looks the same")
+	}
+	if after.ModTime.Before(before.ModTime) {
+		t.Error("time went back")
+	}
+}
+
+func readDir(t *testing.T, h host.Host, dir string) {
+	names := []string{"b", "a", "B", ".c", "a.b"}
+	for _, n := range names {
+		put(t, h, dir+"/"+n, "")
+	}
+	slices.Sort(names)
+	only(t, h, dir, names...)
+	_, err := h.ReadDir(dir + "/a")
+	want(t, "read of a file as a directory", err, syscall.ENOTDIR)
+	_, err = h.ReadDir(dir + "/none")
+	want(t, "read of no directory", err, fs.ErrNotExist)
+}
+
+func readPieces(t *testing.T, h host.Host, dir string) {
+	put(t, h, dir+"/f", "0123456789")
+	f, err := h.Open(dir + "/f")
+	must(t, err)
+	buf := make([]byte, 4)
+	_, err = f.ReadAt(buf, 5)
+	must(t, err)
+	if string(buf) != "5678" {
+		t.Errorf("at 5: %q", buf)
+	}
+	if n, err := f.ReadAt(buf, 8); n != 2 || err != io.EOF {
+		t.Errorf("at 8: %d, %v", n, err)
+	}
+	rest, err := io.ReadAll(f)
+	must(t, err)
+	if string(rest) != "0123456789" {
+		t.Errorf("all: %q", rest)
+	}
+	must(t, f.Close())
+}
+
+func readOthers(t *testing.T, h host.Host, dir string) {
+	put(t, h, dir+"/f", "")
+	must(t, h.Symlink("f", dir+"/l"))
+	read := map[string]func(string) error{
+		"read": func(p string) error { _, err := h.ReadFile(p); return err },
+		"open": func(p string) error { _, err := h.Open(p); return err },
+	}
+	for what, do := range read {
+		want(t, what+" of a directory", do(dir), syscall.EISDIR)
+		want(t, what+" of a link", do(dir+"/l"), syscall.ELOOP)
+		want(t, what+" of nothing", do(dir+"/n"), fs.ErrNotExist)
+	}
+}
+
+func appendTo(t *testing.T, h host.Host, dir string) {
+	log := h.(host.Appender)
+	for _, line := range []string{"one\n", "two\n"} {
+		w, err := log.Append(dir + "/log")
+		must(t, err)
+		_, err = io.WriteString(w, line)
+		must(t, err)
+		must(t, w.Close())
+	}
+	expect(t, h, dir+"/log", "one\ntwo\n")
+	if mode := lstat(t, h, dir+"/log").Mode; mode != 0o600 {
+		t.Errorf("mode %v", mode)
+	}
+	must(t, h.Symlink("log", dir+"/l"))
+	_, err := log.Append(dir + "/l")
+	want(t, "append through a link", err, syscall.ELOOP)
+	_, err = log.Append(dir)
+	want(t, "append to a directory", err, syscall.EISDIR)
+}
+
+func closedFile(t *testing.T, h host.Host, dir string) {
+	f, err := h.Create(dir + "/f")
+	must(t, err)
+	must(t, f.Close())
+	_, err = f.Write([]byte("x"))
+	want(t, "write", err, fs.ErrClosed)
+	want(t, "chmod", f.Chmod(0o644), fs.ErrClosed)
+	want(t, "sync", f.Sync(), fs.ErrClosed)
+	want(t, "close", f.Close(), fs.ErrClosed)
+}
+
+func syncErrors(t *testing.T, h host.Host, dir string) {
+	put(t, h, dir+"/f", "")
+	must(t, h.SyncDir(dir))
+	must(t, h.SyncDir("/"))
+	want(t, "sync of a file as a directory", h.SyncDir(dir+"/f"), syscall.ENOTDIR)
+	want(t, "sync of nothing", h.SyncDir(dir+"/n"), fs.ErrNotExist)
+}

@@ -1,0 +1,45 @@
+package hosttest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// Model gives a machine in memory what the suite expects of a Debian machine:
+// its few programs and the unit that hangs.
+func Model(h *memory.Host) {
+	h.Value(Value, "0\n")
+	h.Put("/usr/bin/sleep", "", 0o755)
+	h.Behave(HangingUnit, func(memory.Start) memory.Outcome { return memory.Outcome{Hang: true} })
+	h.Program("/bin/true", exits(0))
+	h.Program("/usr/bin/true", exits(0))
+	h.Program("/usr/bin/false", exits(1))
+	h.Program("/bin/cat", func(c host.Command) host.Output { return host.Output{Stdout: c.Stdin} })
+	h.Program("/bin/sh", shell)
+	h.Program("/usr/bin/systemctl", exits(0))
+	h.Program("/usr/bin/env", func(c host.Command) host.Output {
+		env := append([]string{"PATH=" + host.SearchPath}, c.Env...)
+		return host.Output{Stdout: []byte(strings.Join(env, "\n") + "\n")}
+	})
+}
+
+func exits(code int) memory.Program {
+	return func(host.Command) host.Output { return host.Output{ExitCode: code} }
+}
+
+func shell(c host.Command) host.Output {
+	switch c.Args[1] {
+	case ScriptFail:
+		return host.Output{Stdout: []byte("out\n"), Stderr: []byte("first\nlast\n"), ExitCode: 3}
+	case ScriptLong:
+		var b strings.Builder
+		for i := range 20000 {
+			fmt.Fprintf(&b, "line %d\n", i)
+		}
+		return host.Output{Stdout: []byte(b.String())}
+	}
+	return host.Output{Stderr: []byte("no model of this script"), ExitCode: 127}
+}

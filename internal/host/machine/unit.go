@@ -1,0 +1,92 @@
+package machine
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+
+	systemd "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+const (
+	busName      = "org.freedesktop.systemd1"
+	managerPath  = "/org/freedesktop/systemd1"
+	unitIface    = "org.freedesktop.systemd1.Unit"
+	serviceIface = "org.freedesktop.systemd1.Service"
+	properties   = "org.freedesktop.DBus.Properties"
+)
+
+// props are properties of a D-Bus object.
+type props map[string]dbus.Variant
+
+// get is a property, the zero value where it is missing or of another type.
+func get[T any](p props, name string) T {
+	v, _ := p[name].Value().(T)
+	return v
+}
+
+// at is a time in microseconds, zero if never.
+func (p props) at(name string) time.Time {
+	usec := get[uint64](p, name)
+	if usec == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(usec))
+}
+
+// serviceProps are the few of a service's many properties that are wanted: all
+// of them cost systemd far more to tell, since it reads the cgroup for some.
+var serviceProps = []string{"Result", "NRestarts", "MainPID", "ExecMainStartTimestamp", "ExecMainStatus"}
+
+// Unit implements host.Systemd. A unit's properties come in one call, a
+// service's own in a few more that are on the way at the same time.
+func (m *manager) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
+	p, err := call(ctx, m, func(c *connection) (props, error) { return c.unit(ctx, name) })
+	if err != nil {
+		return host.UnitStatus{}, refused(name, err)
+	}
+	return status(name, p), nil
+}
+
+func (c *connection) unit(ctx context.Context, name string) (props, error) {
+	obj := c.raw.Object(busName, dbus.ObjectPath(managerPath+"/unit/"+systemd.PathBusEscape(name)))
+	all := obj.GoWithContext(ctx, properties+".GetAll", 0, make(chan *dbus.Call, 1), unitIface)
+	single := make([]*dbus.Call, len(serviceProps))
+	for i, n := range serviceProps {
+		single[i] = obj.GoWithContext(ctx, properties+".Get", 0, make(chan *dbus.Call, 1), serviceIface, n)
+	}
+	p := props{}
+	if err := (<-all.Done).Store((*map[string]dbus.Variant)(&p)); err != nil {
+		return nil, err
+	}
+	for i, n := range serviceProps {
+		var v dbus.Variant
+		if (<-single[i].Done).Store(&v) == nil {
+			p[n] = v
+		}
+	}
+	return p, ctx.Err()
+}
+
+func status(name string, p props) host.UnitStatus {
+	return host.UnitStatus{
+		Name:             name,
+		LoadState:        get[string](p, "LoadState"),
+		ActiveState:      get[string](p, "ActiveState"),
+		SubState:         get[string](p, "SubState"),
+		UnitFileState:    get[string](p, "UnitFileState"),
+		FragmentPath:     get[string](p, "FragmentPath"),
+		DropInPaths:      get[[]string](p, "DropInPaths"),
+		NeedDaemonReload: get[bool](p, "NeedDaemonReload"),
+		InvocationID:     hex.EncodeToString(get[[]byte](p, "InvocationID")),
+		ActiveEnter:      p.at("ActiveEnterTimestamp"),
+		Result:           get[string](p, "Result"),
+		NRestarts:        get[uint32](p, "NRestarts"),
+		MainPID:          get[uint32](p, "MainPID"),
+		ExecMainStart:    p.at("ExecMainStartTimestamp"),
+		ExecMainStatus:   get[int32](p, "ExecMainStatus"),
+	}
+}

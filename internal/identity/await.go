@@ -1,0 +1,119 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	certificates "k8s.io/api/certificates/v1"
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// slow is how long a request may wait before its key is kept on the machine: so
+// long that only a person can be the one who approves.
+const slow = 3 * time.Second
+
+// await follows the request until it is decided. A watch that ends is opened
+// again after a fresh look.
+func (o *order) await(ctx context.Context, csr *certificates.CertificateSigningRequest) ([]byte, error) {
+	timer := time.NewTimer(slow)
+	defer timer.Stop()
+	pauses := &backoff.ExponentialBackOff{InitialInterval: 50 * time.Millisecond, Multiplier: 2, RandomizationFactor: 0.3, MaxInterval: 3 * time.Second}
+	for {
+		o.request = csr
+		if certificate, err := o.verdict(csr); certificate != nil || err != nil {
+			return certificate, err
+		}
+		next, err := o.follow(ctx, csr, timer.C)
+		if ctx.Err() != nil {
+			return nil, o.late(errors.Join(err, ctx.Err()))
+		}
+		if next != nil {
+			csr = next
+			continue
+		}
+		if !rest(ctx, pauses.NextBackOff()) {
+			continue
+		}
+		if next, err = o.client.GetRequest(ctx, csr.Name); err == nil {
+			csr = next
+		}
+	}
+}
+
+// follow returns the next version of the request, or nil if the watch ended.
+func (o *order) follow(ctx context.Context, csr *certificates.CertificateSigningRequest, slow <-chan time.Time) (*certificates.CertificateSigningRequest, error) {
+	w, err := o.client.WatchRequest(ctx, csr.Name, csr.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Stop()
+	for {
+		select {
+		case <-slow:
+			o.pending.save(o.key)
+		case <-ctx.Done():
+			return nil, nil
+		case event := <-w.ResultChan():
+			if next, ok := event.Object.(*certificates.CertificateSigningRequest); ok && event.Type != watch.Deleted {
+				return next, nil
+			}
+			return nil, nil
+		}
+	}
+}
+
+// verdict returns the certificate, or an error if there will be none, or neither
+// while the request is undecided.
+func (o *order) verdict(csr *certificates.CertificateSigningRequest) ([]byte, error) {
+	for _, condition := range csr.Status.Conditions {
+		if condition.Status == core.ConditionFalse {
+			continue
+		}
+		text := fmt.Errorf("%s: %s", condition.Reason, condition.Message)
+		switch condition.Type {
+		case certificates.CertificateDenied:
+			o.pending.drop()
+			return nil, o.fault(ReasonDenied, text, "somebody denied the request; delete it (kubectl delete csr "+csr.Name+") and run again")
+		case certificates.CertificateFailed:
+			o.pending.drop()
+			return nil, o.fault(ReasonFailed, text, "see the log of the signer (kube-controller-manager)")
+		}
+	}
+	return csr.Status.Certificate, nil
+}
+
+// late is the error at the deadline: it says who has not done what.
+func (o *order) late(err error) *Error {
+	if approved(o.request) {
+		return o.fault(ReasonUnsigned, err, "the request is approved but not signed: see the log of the signer (kube-controller-manager)")
+	}
+	since := o.request.CreationTimestamp.UTC().Format(time.RFC3339)
+	e := o.fault(ReasonPending, err, "kubectl certificate approve "+o.request.Name)
+	e.Err = fmt.Errorf("not approved since %s: %w", since, err)
+	return e
+}
+
+func approved(csr *certificates.CertificateSigningRequest) bool {
+	for _, condition := range csr.Status.Conditions {
+		if condition.Type == certificates.CertificateApproved {
+			return true
+		}
+	}
+	return false
+}
+
+// rest waits for d; it returns false if ctx ended first.
+func rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

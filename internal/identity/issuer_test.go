@@ -1,0 +1,198 @@
+package identity
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	certificates "k8s.io/api/certificates/v1"
+	core "k8s.io/api/core/v1"
+
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+var _ converge.Issuer = (*Issuer)(nil)
+
+// clock is a memory host with the real time, since the clusters of these tests
+// issue certificates by it.
+type clock struct {
+	*memory.Host
+	skew time.Duration
+}
+
+// Now implements host.Clock.
+func (c clock) Now() time.Time { return time.Now().Add(c.skew) }
+
+func TestIssue(t *testing.T) {
+	c := newCluster(t)
+	m := clock{memory.New(), 0}
+	before := m.Tree("/")
+	start := time.Now()
+	cred, err := New(m).Issue(t.Context(), c.wants(10*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("took %s", time.Since(start))
+	pair, err := tls.X509KeyPair(cred.Certificate, cred.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pair.Leaf.Subject.CommonName != "system:node:n1" || !slices.Equal(pair.Leaf.Subject.Organization, []string{"system:nodes"}) {
+		t.Errorf("subject %s", pair.Leaf.Subject)
+	}
+	if diff := cmp.Diff(before, m.Tree("/")); diff != "" {
+		t.Errorf("touched the machine: %s", diff)
+	}
+	spec := c.csr.Spec
+	if spec.SignerName != "kubernetes.io/kube-apiserver-client-kubelet" || !slices.Equal(spec.Usages, []certificates.KeyUsage{"digital signature", "client auth"}) {
+		t.Errorf("spec %+v", spec)
+	}
+}
+
+func TestIssueWaitsForApproval(t *testing.T) {
+	c := newCluster(t)
+	c.delay = 200 * time.Millisecond
+	c.decide = func(r *certificates.CertificateSigningRequest) {
+		approve(r)
+		time.AfterFunc(50*time.Millisecond, func() { c.update(c.sign) })
+	}
+	if _, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(10*time.Second)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestIssueFindsARequestWhoseAnswerWasLost(t *testing.T) {
+	c := newCluster(t)
+	c.loseOne = true
+	if _, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(10*time.Second)); err != nil {
+		t.Error(err)
+	}
+	if c.posts != 2 {
+		t.Errorf("%d requests were sent", c.posts)
+	}
+}
+
+func TestIssueSaysWhyNot(t *testing.T) {
+	refuse := func(condition certificates.RequestConditionType) func(*cluster) {
+		return func(c *cluster) {
+			c.decide = func(r *certificates.CertificateSigningRequest) {
+				r.Status.Conditions = []certificates.CertificateSigningRequestCondition{{Type: condition, Status: core.ConditionTrue, Reason: "Because", Message: "not you"}}
+			}
+		}
+	}
+	undecided := func(*certificates.CertificateSigningRequest) {}
+	for _, tc := range []struct {
+		name    string
+		arrange func(*cluster)
+		want    func(*desired.ClientCertificate)
+		reason  Reason
+		text    string
+	}{
+		{"no token", nil, func(d *desired.ClientCertificate) { d.Token = "" }, ReasonNoToken, "no token"},
+		{"unknown token", func(c *cluster) { c.token = "other" }, nil, ReasonUnauthorized, ""},
+		{"forbidden", func(c *cluster) { c.refusal = 403 }, nil, ReasonForbidden, ""},
+		{"denied", refuse(certificates.CertificateDenied), nil, ReasonDenied, "not you"},
+		{"failed", refuse(certificates.CertificateFailed), nil, ReasonFailed, "not you"},
+		{"pending", func(c *cluster) { c.decide = undecided }, nil, ReasonPending, "not approved since"},
+		{"unsigned", func(c *cluster) { c.decide = approve }, nil, ReasonUnsigned, ""},
+		{"other CA", nil, func(d *desired.ClientCertificate) {
+			certificate, _, _ := SelfSigned([]string{"ca"}, time.Now())
+			d.CA = string(certificate)
+		}, ReasonTLS, "unknown authority"},
+		{"no CA", nil, func(d *desired.ClientCertificate) { d.CA = "text" }, ReasonTLS, "no certificate"},
+		{"gone", func(c *cluster) { c.server.Close() }, nil, ReasonUnreachable, "refused"},
+		{"busy", func(c *cluster) { c.refusal = 503 }, nil, ReasonUnreachable, ""},
+		{"other subject", func(c *cluster) {
+			c.decide = func(r *certificates.CertificateSigningRequest) {
+				block, _ := pem.Decode(r.Spec.Request)
+				csr, _ := x509.ParseCertificateRequest(block.Bytes)
+				approve(r)
+				r.Status.Certificate = c.issue(pkix.Name{CommonName: "system:node:n2"}, csr.PublicKey.(*ecdsa.PublicKey), time.Hour)
+			}
+		}, nil, ReasonUnusable, "system:node:n2"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			if tc.arrange != nil {
+				tc.arrange(c)
+			}
+			d := c.wants(1500 * time.Millisecond)
+			if tc.want != nil {
+				tc.want(d)
+			}
+			_, err := New(clock{memory.New(), 0}).Issue(t.Context(), d)
+			e, ok := errors.AsType[*Error](err)
+			if !ok || e.Reason != tc.reason || !strings.Contains(e.Error(), tc.text) || e.Hint == "" {
+				t.Fatalf("got %#v: %v", err, err)
+			}
+			if strings.Contains(e.Error()+e.Hint, testToken) || strings.Contains(e.Error()+e.Hint, "0123456789abcdef") {
+				t.Errorf("shows the token: %s; %s", e.Error(), e.Hint)
+			}
+			if late := tc.reason == ReasonPending; late != strings.HasPrefix(e.Hint, "kubectl certificate approve node-csr-") {
+				t.Errorf("hint %q", e.Hint)
+			}
+		})
+	}
+}
+
+func TestIssueOnAClockThatIsBehind(t *testing.T) {
+	c := newCluster(t)
+	_, err := New(clock{memory.New(), -24 * time.Hour}).Issue(t.Context(), c.wants(2*time.Second))
+	if ReasonOf(err) != ReasonUnusable || !strings.Contains(err.Error(), "the clock says") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestIssueEndsWithItsContext(t *testing.T) {
+	c := newCluster(t)
+	c.decide = func(*certificates.CertificateSigningRequest) {}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if _, err := New(clock{memory.New(), 0}).Issue(ctx, c.wants(time.Minute)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestIssueGoesOnWithTheRequestThatWaits(t *testing.T) {
+	c := newCluster(t)
+	c.decide = func(*certificates.CertificateSigningRequest) {}
+	m := clock{memory.New(), 0}
+	before := m.Tree("/")
+	_, err := New(m).Issue(t.Context(), c.wants(slow+500*time.Millisecond))
+	first := c.csr.Name
+	if kept, lost := m.Lstat(pendingPath(c.wants(0))); ReasonOf(err) != ReasonPending || lost != nil || kept.Mode != 0o600 {
+		t.Fatalf("got %v, kept %+v, %v", err, kept, lost)
+	}
+	c.update(c.sign)
+	if _, err := New(m).Issue(t.Context(), c.wants(5*time.Second)); err != nil || c.csr.Name != first {
+		t.Errorf("got %v, request %s after %s", err, c.csr.Name, first)
+	}
+	left := m.Tree("/")
+	delete(left, "/var/lib/berth")
+	delete(left, "/var/lib/berth/identity")
+	if diff := cmp.Diff(before, left); diff != "" {
+		t.Errorf("left behind: %s", diff)
+	}
+}
+
+func TestStageOfTheCauseIsKept(t *testing.T) {
+	c := newCluster(t)
+	c.server.Close()
+	_, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(300*time.Millisecond))
+	if apiserver.StageOf(err) != apiserver.StageTCP {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,77 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// pairFault says why a client certificate with its key does not serve a node at
+// a time, with margin to spare; "" if it does. Both are PEM.
+func pairFault(certificate, key []byte, node string, now time.Time, margin time.Duration) string {
+	if len(certificate) == 0 || len(key) == 0 {
+		return "no client certificate"
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return "certificate and key: " + err.Error()
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return "certificate: " + err.Error()
+	}
+	if want := nodeUserPrefix + node; leaf.Subject.CommonName != want {
+		return fmt.Sprintf("certificate is for %q, not for %q", leaf.Subject.CommonName, want)
+	}
+	if !slices.Contains(leaf.Subject.Organization, nodesGroup) {
+		return fmt.Sprintf("certificate is not for group %q", nodesGroup)
+	}
+	return windowFault(leaf, now, margin)
+}
+
+// windowFault says why a certificate is not valid now, or not for long enough.
+func windowFault(leaf *x509.Certificate, now time.Time, margin time.Duration) string {
+	left := leaf.NotAfter.Sub(now)
+	switch {
+	case now.Before(leaf.NotBefore):
+		return fmt.Sprintf("certificate is valid from %s and the clock says %s", stamp(leaf.NotBefore), stamp(now))
+	case left <= 0:
+		return fmt.Sprintf("certificate expired at %s, %s ago", stamp(leaf.NotAfter), (-left).Round(time.Second))
+	case left < margin:
+		return fmt.Sprintf("certificate expires at %s, in %s", stamp(leaf.NotAfter), left.Round(time.Second))
+	}
+	return ""
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// certificates returns the parsable certificates of a PEM text.
+func parseCertificates(text []byte) []*x509.Certificate {
+	var all []*x509.Certificate
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			return all
+		}
+		if block.Type != certificateBlock {
+			continue
+		}
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			all = append(all, c)
+		}
+	}
+}
+
+// overlap says whether two bundles share an authority: a rotation that adds one
+// keeps the others.
+func overlap(a, b []*x509.Certificate) bool {
+	return slices.ContainsFunc(a, func(x *x509.Certificate) bool {
+		return slices.ContainsFunc(b, func(y *x509.Certificate) bool {
+			return bytes.Equal(x.RawSubjectPublicKeyInfo, y.RawSubjectPublicKeyInfo)
+		})
+	})
+}

@@ -1,0 +1,81 @@
+package identity
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	certificates "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// order is one certificate on its way.
+type order struct {
+	c       *desired.ClientCertificate
+	client  *apiserver.Client
+	key     *ecdsa.PrivateKey
+	request *certificates.CertificateSigningRequest
+	pending pending
+	now     func() time.Time
+}
+
+// refusals is how often a refusal is asked again before it is believed: a token
+// or a role that was made a moment ago has not reached every server yet.
+const refusals = 3
+
+// submit sends the request. An answer that got lost leaves a request behind; the
+// next try finds it under the same name.
+func (o *order) submit(ctx context.Context) (*certificates.CertificateSigningRequest, error) {
+	var last error
+	refused := 0
+	csr, err := backoff.Retry(ctx, func() (*certificates.CertificateSigningRequest, error) {
+		csr, err := o.client.CreateRequest(ctx, o.request)
+		if apierrors.IsAlreadyExists(err) {
+			csr, err = o.client.GetRequest(ctx, o.request.Name)
+		}
+		if err == nil || last == nil || ctx.Err() == nil {
+			last = err
+		}
+		if final(err) {
+			if refused++; refused >= refusals {
+				err = backoff.Permanent(err)
+			}
+		}
+		return csr, err
+	}, retries()...)
+	if err != nil {
+		return nil, o.blame(last)
+	}
+	return csr, nil
+}
+
+func retries() []backoff.RetryOption {
+	pauses := &backoff.ExponentialBackOff{InitialInterval: 200 * time.Millisecond, Multiplier: 1.7, RandomizationFactor: 0.3, MaxInterval: 3 * time.Second}
+	return []backoff.RetryOption{backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0)}
+}
+
+// final says whether an answer is unlikely to change with time.
+func final(err error) bool {
+	e, ok := errors.AsType[*apiserver.Error](err)
+	return ok && e.Permanent || apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+// finish pairs the certificate with its key and makes sure that they serve.
+func (o *order) finish(certificate []byte) (converge.Credential, error) {
+	key, err := encodeKey(o.key)
+	if err != nil {
+		return converge.Credential{}, err
+	}
+	o.pending.drop()
+	if reason := pairFault(certificate, key, o.c.NodeName, o.now(), 0); reason != "" {
+		return converge.Credential{}, o.fault(ReasonUnusable, errors.New("issued certificate: "+reason), "compare this machine's clock with the cluster's")
+	}
+	return converge.Credential{Certificate: certificate, Key: key}, nil
+}

@@ -1,0 +1,110 @@
+package provision
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// attempt is the last run that ended on this machine.
+type attempt struct {
+	ended    bool
+	sentinel string
+	document report.Document
+	// raw is the result as it stands on the disk; problem says why it can't be
+	// used.
+	raw     []byte
+	problem error
+}
+
+// lastAttempt looks for a sentinel of this instance. One of another instance
+// came with the image and says nothing about this machine.
+func lastAttempt(h host.FS, instance string, bake bool) (attempt, error) {
+	for _, p := range report.Places(bake) {
+		s, err := report.ReadSentinel(h, p.Sentinel)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return attempt{}, fmt.Errorf("read sentinel: %w", err)
+		}
+		if s.InstanceID != "" && instance != "" && s.InstanceID != instance {
+			continue
+		}
+		return readAttempt(h, p), nil
+	}
+	return attempt{}, nil
+}
+
+func readAttempt(h host.FS, p report.Place) attempt {
+	a := attempt{ended: true, sentinel: p.Sentinel}
+	a.raw, a.problem = h.ReadFile(p.Result)
+	if a.problem == nil {
+		a.document, a.problem = report.Decode(a.raw)
+	}
+	if a.problem == nil {
+		_, a.problem = strconv.ParseUint(a.document.ExitCode, 10, 8)
+	}
+	return a
+}
+
+// exitCode is the recorded one; 0 where there is no result to read, as with a
+// sentinel that somebody put there to keep a machine from being provisioned.
+func (a attempt) exitCode() int {
+	n, err := strconv.Atoi(a.document.ExitCode)
+	if a.problem != nil || err != nil {
+		return report.CodeOK
+	}
+	return n
+}
+
+// interrupted says that the run was stopped from outside: it neither succeeded
+// nor failed, and goes on at the next boot.
+func (a attempt) interrupted() bool {
+	c := a.exitCode()
+	return c == report.CodeInterrupted || c == report.CodeKilled
+}
+
+// forget makes room for a new run: the sentinels go first, so that nobody takes
+// the old result for the new one, then the result gets another name.
+func forget(h host.Host, bake bool) error {
+	for _, p := range report.Places(bake) {
+		if err := remove(h, p.Sentinel); err != nil {
+			return fmt.Errorf("remove sentinel: %w", err)
+		}
+	}
+	run := report.Places(bake)[1]
+	if err := remove(h, run.Result); err != nil {
+		return fmt.Errorf("remove result: %w", err)
+	}
+	return archive(h)
+}
+
+func remove(h host.FS, p string) error {
+	err := h.Remove(p)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return h.SyncDir(path.Dir(p))
+}
+
+// archive renames the old result to provision.<UTC time>.json beside it.
+func archive(h host.Host) error {
+	to := path.Join(report.AKSLogDir, "provision."+h.Now().UTC().Format("20060102T150405.000000000Z")+".json")
+	err := h.Rename(report.ResultPath, to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("archive result: %w", err)
+	}
+	return h.SyncDir(report.AKSLogDir)
+}

@@ -1,0 +1,107 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/berth-dev/berth/internal/report"
+	"github.com/berth-dev/berth/pkg/nodeconfigutils"
+)
+
+// reportBudget bounds what is asked of the machine for the result.
+const reportBudget = 5 * time.Second
+
+// end turns the outcome into timeline, result, sentinel and event, and returns
+// the exit code. It works with a context of its own: the run's may have ended.
+func (r *run) end(ctx context.Context, outcome error) int {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportBudget)
+	defer cancel()
+	r.mu.Lock()
+	st, step := r.state, r.step
+	r.mu.Unlock()
+	f := report.Classify(outcome, st)
+	if outcome != nil && f.Doing == "" {
+		f.Doing = step
+	}
+	r.tell(f, outcome)
+	if err := r.saveTimeline(f); err != nil {
+		r.log.Warn("no timeline", "error", err)
+	}
+	if err := report.WriteResult(ctx, r.Host, r.document(ctx, f), r.intent.Bake); err != nil {
+		r.log.Error("the disk takes no result", "error", err)
+		r.say("the disk takes no result: " + err.Error())
+	}
+	if err := r.aftermath(f); err != nil { // nobody waits for it any more
+		r.log.Warn("no event or no links to the log", "error", err)
+	}
+	return f.Code.Number
+}
+
+func (r *run) tell(f report.Failure, outcome error) {
+	took := r.Host.Now().Sub(r.Start).Round(time.Millisecond)
+	if outcome == nil {
+		r.log.Info("provisioning is done", "stage", string(r.stage), "took", took.String())
+		r.say(fmt.Sprintf("provisioned in %s", took))
+		return
+	}
+	attrs := []any{"code", f.Code.Number, "name", f.Code.Name, "doing", f.Doing, "field", f.Field, "cause", f.Cause, "hint", f.Hint}
+	var p *report.PanicError
+	if errors.As(outcome, &p) {
+		attrs = append(attrs, "stack", p.Stack)
+	}
+	r.log.Error("provisioning failed", attrs...)
+	for _, line := range report.Explain(f) {
+		r.say(line)
+	}
+}
+
+func (r *run) saveTimeline(f report.Failure) error {
+	r.mu.Lock()
+	t := &report.Timeline{
+		Command: r.Command, Version: r.Version, InstanceID: r.instance, Start: r.Start, End: r.Host.Now(),
+		ExitCode: f.Code.Number, Stage: string(r.stage), Spans: r.spans,
+	}
+	r.mu.Unlock()
+	return t.Save(r.Host, report.TimelinePath)
+}
+
+func (r *run) document(ctx context.Context, f report.Failure) report.Document {
+	b := report.ReadBoot(ctx, r.Host)
+	start := report.DateTime(r.Start)
+	d := report.Document{
+		CSEStatus: nodeconfigutils.CSEStatus{
+			ExitCode: strconv.Itoa(f.Code.Number), Output: r.log.Tail(), Error: report.Sentence(f),
+			ExecDuration:    strconv.Itoa(int(r.Host.Now().Sub(r.Start).Seconds())),
+			KernelStartTime: b.Kernel, CloudInitLocalStartTime: b.CloudInitLocal, CloudInitStartTime: b.CloudInit,
+			CloudFinalStartTime: b.CloudFinal, NetworkdStartTime: b.Networkd, CSEStartTime: start,
+			GuestAgentStartTime: b.GuestAgent, SystemdSummary: b.Summary,
+		},
+		Berth: &report.Details{
+			Version: r.Version, InstanceID: r.instance, Code: f.Code.Name, Doing: f.Doing, Field: f.Field, Timeline: report.TimelinePath,
+		},
+	}
+	d.BootDatapoints.KernelStartTime = b.Kernel
+	d.BootDatapoints.CSEStartTime = start
+	d.BootDatapoints.GuestAgentStartTime = b.GuestAgent
+	d.BootDatapoints.KubeletStartTime = b.Kubelet
+	if f.Code.Number != report.CodeOK {
+		d.Berth.Hint = f.Hint
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d.Berth.Stage, d.Berth.Unhandled, d.Berth.Unverified = string(r.stage), r.unhandled, r.unverified
+	return d
+}
+
+// aftermath is what comes after the result: telemetry and known names.
+func (r *run) aftermath(f report.Failure) error {
+	message := "Completed"
+	if f.Code.Number != report.CodeOK {
+		message = f.Code.Name + ": " + report.Sentence(f)
+	}
+	e := report.NewEvent("Provision", message, f.Code.Number != report.CodeOK, r.Start, r.Host.Now())
+	return errors.Join(report.WriteEvent(r.Host, e), report.LinkLogs(r.Host))
+}

@@ -1,0 +1,147 @@
+package provision
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// FactsSource is where facts come from besides the file tree.
+type FactsSource struct {
+	// Version says of which version a program is; "" where it can't be known.
+	Version func(ctx context.Context, h host.Host, path string) (string, error)
+	// Address is the node's address; nil leaves it to kubelet.
+	Address func(ctx context.Context) string
+	// Offline: the host is a root directory. Its kernel and addresses are not
+	// those of this machine.
+	Offline bool
+}
+
+var (
+	containerdPaths = []string{"/usr/bin/containerd", "/usr/local/bin/containerd"}
+	runcPaths       = []string{"/usr/bin/runc", "/usr/sbin/runc", "/usr/local/bin/runc", "/usr/local/sbin/runc"}
+	kubectlPaths    = []string{"/opt/bin/kubectl", "/usr/local/bin/kubectl", "/usr/bin/kubectl"}
+	vendorUnitDirs  = []string{"/usr/lib/systemd/system", "/usr/local/lib/systemd/system", "/lib/systemd/system"}
+)
+
+// Gather collects what translation may depend on. It reads only, and what the
+// machine does not tell stays empty.
+func Gather(ctx context.Context, h host.Host, s FactsSource) component.Facts {
+	f := component.Facts{
+		OS:             osRelease(h),
+		ContainerdPath: firstFile(h, containerdPaths),
+		RuncPath:       firstFile(h, runcPaths),
+		KubectlPath:    firstFile(h, kubectlPaths),
+		VendorUnits:    vendorUnits(h),
+	}
+	if f.ContainerdPath != "" {
+		// An unknown version is a fact, too: translation decides what it means.
+		f.ContainerdVersion, _ = s.Version(ctx, h, f.ContainerdPath)
+	}
+	if s.Offline {
+		f.Hostname, f.IPv6 = line(h, "/etc/hostname"), true
+		return f
+	}
+	f.Hostname = line(h, "/proc/sys/kernel/hostname")
+	f.KernelRelease = line(h, "/proc/sys/kernel/osrelease")
+	_, err := h.Lstat("/proc/sys/net/ipv6")
+	f.IPv6 = err == nil
+	if s.Address != nil {
+		f.NodeIP = s.Address(ctx)
+	}
+	return f
+}
+
+func line(h host.FS, p string) string {
+	b, err := h.ReadFile(p)
+	if err != nil {
+		return ""
+	}
+	text, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(text)
+}
+
+// firstFile is the first of the paths that leads to a file, links resolved.
+func firstFile(h host.FS, paths []string) string {
+	for _, p := range paths {
+		if f := resolve(h, p); f != "" {
+			return f
+		}
+	}
+	return ""
+}
+
+// maxLinks is how many links in a row are followed, as many as the kernel does.
+const maxLinks = 40
+
+// resolve follows the links at a path's end; "" where they lead to no file.
+func resolve(h host.FS, p string) string {
+	for range maxLinks {
+		info, err := h.Lstat(p)
+		switch {
+		case err != nil:
+			return ""
+		case info.Mode.Type() != fs.ModeSymlink:
+			return p
+		}
+		target, err := h.Readlink(p)
+		if err != nil {
+			return ""
+		}
+		if !path.IsAbs(target) {
+			target = path.Join(path.Dir(p), target)
+		}
+		p = path.Clean(target)
+	}
+	return ""
+}
+
+func vendorUnits(h host.FS) []string {
+	var out []string
+	for _, dir := range vendorUnitDirs {
+		names, err := h.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, n := range names {
+			if path.Ext(n) != ".wants" && path.Ext(n) != ".d" {
+				out = append(out, n)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func osRelease(h host.FS) component.OSRelease {
+	for _, p := range []string{"/etc/os-release", "/usr/lib/os-release"} {
+		if b, err := h.ReadFile(p); err == nil {
+			return parseOSRelease(string(b))
+		}
+	}
+	return component.OSRelease{}
+}
+
+func parseOSRelease(text string) component.OSRelease {
+	var r component.OSRelease
+	for l := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(l), "=")
+		value = strings.Trim(value, `"'`)
+		switch key {
+		case "ID":
+			r.ID = value
+		case "VERSION_ID":
+			r.VersionID = value
+		}
+	}
+	return r
+}
+
+// Hostname is the name that kubelet registers without --hostname-override: the
+// kernel's, in lower case.
+func Hostname(h host.FS) string { return strings.ToLower(line(h, "/proc/sys/kernel/hostname")) }

@@ -1,0 +1,64 @@
+package provision
+
+import (
+	"fmt"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Last is the outcome of the last provisioning of this machine.
+type Last struct {
+	// Ended says that there is one.
+	Ended    bool   `json:"ended"`
+	Bake     bool   `json:"bake,omitempty"`
+	ExitCode int    `json:"exitCode"`
+	Code     string `json:"code,omitempty"`
+	Stage    string `json:"stage,omitempty"`
+	Error    string `json:"error,omitempty"`
+	Hint     string `json:"hint,omitempty"`
+	// Problem is why the result can't be read.
+	Problem string `json:"problem,omitempty"`
+}
+
+// LastResult reads the result of this machine, of provisioning or of an image's
+// preparation.
+func LastResult(h host.FS) (Last, error) {
+	for _, bake := range []bool{false, true} {
+		a, err := lastAttempt(h, InstanceID(h), bake)
+		if err != nil {
+			return Last{}, err
+		}
+		if a.ended {
+			return a.last(bake), nil
+		}
+	}
+	return Last{}, nil
+}
+
+func (a attempt) last(bake bool) Last {
+	l := Last{Ended: true, Bake: bake, ExitCode: a.exitCode(), Error: a.document.Error}
+	if d := a.document.Berth; d != nil {
+		l.Code, l.Stage, l.Hint = d.Code, d.Stage, d.Hint
+	}
+	if a.problem != nil {
+		l.Problem = a.problem.Error()
+	}
+	return l
+}
+
+// String is the outcome in a line or a few.
+func (l Last) String() string {
+	switch {
+	case !l.Ended:
+		return "has not ended on this machine"
+	case l.Problem != "":
+		return "has ended, but its result can't be read: " + l.Problem
+	case l.ExitCode == 0:
+		return fmt.Sprintf("done, reached %s", l.Stage)
+	}
+	s := fmt.Sprintf("failed with %s (%d): %s", l.Code, l.ExitCode, l.Error)
+	if l.Hint != "" {
+		s += "\n  hint: " + l.Hint
+	}
+	return s
+}

@@ -1,0 +1,159 @@
+// Package provision is the run behind `berth provision`: a contract's document
+// becomes a machine's state, and whatever happens becomes a result. It also
+// waits for such a run (Wait) and answers for one that was killed
+// (ResultIfMissing).
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/contract"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// Options are what a run needs. All are required but the last three.
+type Options struct {
+	Host host.Host
+	// Config is the path of the document.
+	Config string
+	// Boot: the unit asks, not an operator. A run that has ended on this machine
+	// is not repeated then.
+	Boot bool
+	// WaitFor is the stage that makes the run a success.
+	WaitFor Stage
+	// Command and Version name the program in what is reported.
+	Command, Version string
+	// Start is when the program started.
+	Start time.Time
+
+	Decode func([]byte) (contract.Contract, error)
+	Facts  func(context.Context, host.Host) component.Facts
+	// Apply brings the machine to a state; converge's engine.
+	Apply func(context.Context, *desired.State, converge.Observer) (*converge.Result, error)
+	// Await waits for stages of the node up to one, and tells each it reaches.
+	Await func(ctx context.Context, st *desired.State, to Stage, reached func(Stage)) error
+	// Refused is why the command line can't be carried out; nil if it can.
+	Refused error
+	// Observer is told of each action, for a terminal; may be nil.
+	Observer converge.Observer
+	// Say prints a line for people; may be nil.
+	Say func(string)
+}
+
+// Provision runs to an end and returns the exit code. A result and its sentinel
+// are written whatever happens; only where a result of this machine is to be
+// kept is nothing written at all.
+func Provision(ctx context.Context, o Options) int {
+	r := newRun(o)
+	if o.Boot {
+		if code, kept := r.keep(ctx); kept {
+			return code
+		}
+	}
+	defer r.log.Close()
+	if err := forget(o.Host, r.intent.Bake); err != nil {
+		return r.end(ctx, err)
+	}
+	r.open()
+	ctx, cancel := context.WithDeadlineCause(ctx, o.Start.Add(r.intent.Timeout), report.ErrTimeout)
+	defer cancel()
+	return r.end(ctx, r.bounded(ctx))
+}
+
+// restarted says that systemd started the unit again by itself: nobody asks for
+// another try.
+func (r *run) restarted(ctx context.Context) bool {
+	s, err := r.Host.Unit(ctx, report.ServiceUnit)
+	return err == nil && s.NRestarts > 0
+}
+
+// keep says whether the result that is there shall stand, and its code. A run
+// that was interrupted goes on at the next boot, or when somebody asks for it.
+func (r *run) keep(ctx context.Context) (int, bool) {
+	a, err := lastAttempt(r.Host, r.instance, r.intent.Bake)
+	if err != nil || !a.ended || a.interrupted() && !r.restarted(ctx) {
+		return 0, false
+	}
+	code := a.exitCode()
+	r.say(fmt.Sprintf("nothing to do: provisioning of this machine has ended with exit code %d (%s); "+
+		"berth provision repeats it", code, a.sentinel))
+	return code, true
+}
+
+// grace is what a run that was told to stop gets for it.
+const grace = 10 * time.Second
+
+// bounded runs the steps and gives them up when they do not end although the
+// context has: a result is worth more than an orderly end.
+func (r *run) bounded(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- r.recovered(ctx) }()
+	select {
+	case err := <-done:
+		return ended(ctx, err)
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return ended(ctx, err)
+	case <-late.C:
+		return fmt.Errorf("%w, and %s did not stop", context.Cause(ctx), r.current())
+	}
+}
+
+// ended adds why the context ended to an error that came of it.
+func ended(ctx context.Context, err error) error {
+	var stage *apiserver.StageError // says itself what was waited for, and how it stands
+	if err == nil || ctx.Err() == nil || errors.As(err, &stage) && !errors.Is(context.Cause(ctx), report.ErrInterrupted) {
+		return err
+	}
+	if errors.Is(err, context.Cause(ctx)) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+}
+
+func (r *run) recovered(ctx context.Context) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &report.PanicError{Value: v, Stack: string(debug.Stack())}
+		}
+	}()
+	return r.steps(ctx)
+}
+
+// steps is the flow: document, state, machine, node.
+func (r *run) steps(ctx context.Context) error {
+	if r.Refused != nil {
+		return r.Refused
+	}
+	doc, err := r.read()
+	if err != nil {
+		return err
+	}
+	st, err := r.translate(ctx, doc)
+	if err != nil {
+		return err
+	}
+	if err := r.apply(ctx, st); err != nil {
+		return err
+	}
+	if doc.Terms().Bake {
+		r.reach(StageBaked)
+		return nil
+	}
+	r.reach(StageApplied)
+	defer r.span("wait", "for "+string(r.WaitFor))()
+	return r.Await(ctx, st, r.WaitFor, r.reach)
+}

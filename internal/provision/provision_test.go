@@ -1,0 +1,326 @@
+package provision
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/contract"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// fakeContract is a document without a format.
+type fakeContract struct{ terms contract.Terms }
+
+func (fakeContract) Kind() contract.Kind { return contract.AKS }
+func (fakeContract) Notes() []desired.FieldNote {
+	return []desired.FieldNote{{Path: "new_field", Reason: "unknown"}}
+}
+func (c fakeContract) Terms() contract.Terms { return c.terms }
+func (fakeContract) Translate(component.Facts) (*desired.State, error) {
+	st := &desired.State{Owner: desired.OwnerAKS, Unhandled: []string{"gpu_config"}}
+	st.Add(&desired.Artifact{Name: "kubernetes", ExitCode: 31, Files: []desired.ArtifactFile{{Path: "/opt/bin/kubelet"}}})
+	return st, st.Seal()
+}
+
+// machineOf is a machine that cloud-init has set up.
+func machineOf(config string) *memory.Host {
+	h := memory.New()
+	h.Put("/var/lib/cloud/data/instance-id", "vm-1\n", 0o644)
+	h.Put(report.ConfigPath, config, 0o600)
+	h.PutDir("/var/log/azure/aks")
+	h.Put("/dev/console", "", 0o600)
+	h.Program("/usr/bin/systemctl", func(host.Command) host.Output {
+		return host.Output{Stdout: []byte("KernelTimestamp=Sat 2026-11-21 01:27:22 UTC\nUserspaceTimestamp=\nFinishTimestamp=\n")}
+	})
+	return h
+}
+
+func options(h host.Host) Options {
+	return Options{
+		Host: h, Config: report.ConfigPath, WaitFor: StageRegistered, Command: "berth provision", Version: "test", Start: h.Now(),
+		Decode: func([]byte) (contract.Contract, error) { return fakeContract{}, nil },
+		Facts:  func(context.Context, host.Host) component.Facts { return component.Facts{} },
+		Apply: func(_ context.Context, _ *desired.State, o converge.Observer) (*converge.Result, error) {
+			o(converge.Span{ID: "file:/x", Verb: converge.VerbCreate, Phase: "commit", Start: h.Now(), End: h.Now()})
+			return &converge.Result{Plan: &converge.Plan{}, Unverified: []string{"kubernetes"}}, nil
+		},
+		Await: func(_ context.Context, _ *desired.State, to Stage, reached func(Stage)) error {
+			reached(to)
+			return nil
+		},
+	}
+}
+
+func result(t *testing.T, h host.FS, p string) report.Document {
+	t.Helper()
+	b, err := h.ReadFile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := report.Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b) > report.Limit {
+		t.Errorf("result has %d bytes", len(b))
+	}
+	return d
+}
+
+func TestProvisionReportsSuccess(t *testing.T) {
+	h := machineOf(`{"version":"v1"}`)
+	if code := Provision(t.Context(), options(h)); code != 0 {
+		t.Fatalf("code %d", code)
+	}
+	d := result(t, h, report.ResultPath)
+	if d.ExitCode != "0" || d.Error != "" || d.KernelStartTime != "Sat 2026-11-21 01:27:22 UTC" {
+		t.Errorf("result %+v", d)
+	}
+	want := &report.Details{
+		Version: "test", InstanceID: "vm-1", Code: "OK", Stage: "registered",
+		Unhandled: []string{"gpu_config"}, Unverified: []string{"kubernetes"}, Timeline: report.TimelinePath,
+	}
+	if diff := cmp.Diff(want, d.Berth); diff != "" {
+		t.Error(diff)
+	}
+	s, err := report.ReadSentinel(h, report.SentinelPath)
+	if err != nil || s.InstanceID != "vm-1" || s.ExitCode != "0" {
+		t.Errorf("sentinel %+v, %v", s, err)
+	}
+	for _, p := range []string{report.LogPath, report.ClusterLog, report.TimelinePath, report.AKSLogDir + "/cluster-provision.log"} {
+		if _, err := h.Lstat(p); err != nil {
+			t.Error(err)
+		}
+	}
+	if events, err := h.ReadDir(report.EventsDir); err != nil || len(events) != 1 {
+		t.Errorf("events %v, %v", events, err)
+	}
+}
+
+func TestProvisionReportsEveryFailure(t *testing.T) {
+	slow := func(ctx context.Context, _ *desired.State, _ converge.Observer) (*converge.Result, error) {
+		<-ctx.Done()
+		return &converge.Result{}, &converge.ActionError{ID: "unit:containerd.service", Verb: converge.VerbStart, Err: ctx.Err()}
+	}
+	failing := func(err error) func(context.Context, *desired.State, converge.Observer) (*converge.Result, error) {
+		return func(context.Context, *desired.State, converge.Observer) (*converge.Result, error) {
+			return &converge.Result{}, err
+		}
+	}
+	cases := map[string]struct {
+		change func(*Options)
+		code   int
+		says   string
+	}{
+		"refused by the command line": {func(o *Options) {
+			o.Refused = &report.Error{Number: 250, During: "read --nbc-cmd", Err: errors.New("not supported")}
+		}, 250, "not supported"},
+		"no configuration": {func(o *Options) { o.Config = "/nowhere" }, 240, "/nowhere"},
+		"bad document": {func(o *Options) {
+			o.Decode = contract.Decode
+		}, 240, "configuration refused"},
+		"panic": {func(o *Options) { o.Facts = func(context.Context, host.Host) component.Facts { panic("oh") } }, 240, "panic: oh"},
+		"download": {func(o *Options) {
+			o.Apply = failing(&converge.ActionError{ID: "artifact:kubernetes", Verb: converge.VerbFetch, Field: "kube_binary_config", Err: errors.New("404")})
+		}, 31, "404"},
+		"wait": {func(o *Options) {
+			o.Await = func(context.Context, *desired.State, Stage, func(Stage)) error {
+				return &report.Error{Number: 245, During: "wait", Err: errors.New("no node")}
+			}
+		}, 245, "no node"},
+		"timeout": {func(o *Options) { o.Apply = slow; o.Start = time.Now().Add(-time.Hour) }, 124, "cse_timeout"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := machineOf(`{"version":"v9"}`)
+			o := options(h)
+			o.Start = time.Now()
+			c.change(&o)
+			if code := Provision(t.Context(), o); code != c.code {
+				t.Errorf("code %d, want %d", code, c.code)
+			}
+			d := result(t, h, report.ResultPath)
+			if d.ExitCode != fmt.Sprint(c.code) || !strings.Contains(d.Error, c.says) {
+				t.Errorf("result %s: %s", d.ExitCode, d.Error)
+			}
+			if d.Berth.Code == "" || d.Berth.Hint == "" || d.Berth.Doing == "" {
+				t.Errorf("the result explains nothing: %+v", d.Berth)
+			}
+			if _, err := h.Lstat(report.SentinelPath); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestProvisionReportsASignal(t *testing.T) {
+	h := machineOf(`{}`)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	o := options(h)
+	o.Start = time.Now()
+	o.Apply = func(ctx context.Context, _ *desired.State, _ converge.Observer) (*converge.Result, error) {
+		cancel(fmt.Errorf("%w by signal 15", report.ErrInterrupted))
+		<-ctx.Done()
+		return &converge.Result{}, ctx.Err()
+	}
+	if code := Provision(ctx, o); code != report.CodeInterrupted {
+		t.Errorf("code %d", code)
+	}
+	if d := result(t, h, report.ResultPath); !strings.Contains(d.Error, "signal 15") {
+		t.Errorf("error %q", d.Error)
+	}
+}
+
+func TestBootKeepsWhatHasEnded(t *testing.T) {
+	cases := map[string]struct {
+		instance string
+		ended    string // exit code of the earlier run; empty: none
+		boot     bool
+		code     int
+		runs     bool
+	}{
+		"first boot":                 {"vm-1", "", true, 0, true},
+		"reboot":                     {"vm-1", "0", true, 0, false},
+		"reboot after a failure":     {"vm-1", "51", true, 51, false},
+		"reboot after a kill":        {"vm-1", "137", true, 0, true},
+		"captured image":             {"vm-0", "0", true, 0, true},
+		"published sentinel":         {"", "0", true, 0, false},
+		"an operator asks":           {"vm-1", "0", false, 0, true},
+		"an operator asks once more": {"vm-1", "51", false, 0, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := machineOf(`{}`)
+			if c.ended != "" {
+				d := report.Document{Berth: &report.Details{InstanceID: c.instance}}
+				d.ExitCode = c.ended
+				if err := report.WriteResult(t.Context(), h, d, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := h.Tree(report.AKSLogDir, report.SentinelDir)
+			o, ran := options(h), false
+			o.Boot = c.boot
+			apply := o.Apply
+			o.Apply = func(ctx context.Context, st *desired.State, ob converge.Observer) (*converge.Result, error) {
+				ran = true
+				if _, err := h.Lstat(report.SentinelPath); err == nil {
+					t.Error("the sentinel stands while a run goes on")
+				}
+				return apply(ctx, st, ob)
+			}
+			if code := Provision(t.Context(), o); code != c.code || ran != c.runs {
+				t.Errorf("code %d, ran %v", code, ran)
+			}
+			if diff := cmp.Diff(before, h.Tree(report.AKSLogDir, report.SentinelDir)); !c.runs && diff != "" {
+				t.Errorf("changed:\n%s", diff)
+			}
+			if c.ended != "" && c.runs && len(archives(t, h)) != 1 {
+				t.Errorf("archives %v", archives(t, h))
+			}
+		})
+	}
+}
+
+func archives(t *testing.T, h host.FS) []string {
+	t.Helper()
+	names, err := h.ReadDir(report.AKSLogDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, n := range names {
+		if strings.HasPrefix(n, "provision.2") {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func TestBakeHasItsOwnSentinel(t *testing.T) {
+	h := machineOf(`{"pre_provision_only": true}`)
+	o := options(h)
+	o.Decode = func([]byte) (contract.Contract, error) {
+		return fakeContract{contract.Terms{Bake: true}}, nil
+	}
+	o.Await = nil // nobody waits for a node
+	if code := Provision(t.Context(), o); code != 0 {
+		t.Fatalf("code %d", code)
+	}
+	if _, err := h.Lstat(report.SentinelPath); err == nil {
+		t.Error("provision.complete exists")
+	}
+	if d := result(t, h, report.ResultPath); d.Berth.Stage != "baked" {
+		t.Errorf("stage %q", d.Berth.Stage)
+	}
+	last, err := LastResult(h)
+	if err != nil || !last.Ended || !last.Bake {
+		t.Errorf("last %+v, %v", last, err)
+	}
+}
+
+// TestFullDisk: the disk takes nothing, memory does; provision-wait finds the
+// result there, and the console has it.
+func TestFullDisk(t *testing.T) {
+	h := machineOf(`{}`)
+	console := ""
+	h.Program("/usr/bin/tee", func(c host.Command) host.Output {
+		console += c.Args[0] + " " + string(c.Stdin)
+		return host.Output{}
+	})
+	if code := Provision(t.Context(), options(fullDisk{h})); code != 0 {
+		t.Errorf("code %d", code)
+	}
+	for _, want := range []string{"/dev/console berth: {", "/dev/kmsg berth: {", `"ExitCode":"0"`} {
+		if !strings.Contains(console, want) {
+			t.Errorf("no %s on the console: %s", want, console)
+		}
+	}
+	out := &bytes.Buffer{}
+	if code, err := Wait(t.Context(), waitOptions(h, out, nil)); code != 0 || err != nil || !strings.Contains(out.String(), "vm-1") {
+		t.Errorf("code %d, %v, printed %s", code, err, out)
+	}
+}
+
+// fullDisk takes new files only in memory.
+type fullDisk struct{ host.Host }
+
+func (d fullDisk) Create(p string) (host.File, error) {
+	if strings.HasPrefix(p, "/run/") {
+		return d.Host.Create(p)
+	}
+	return nil, &fs.PathError{Op: "create", Path: p, Err: syscall.ENOSPC}
+}
+
+func TestResultHoldsOnlyStrings(t *testing.T) {
+	h := machineOf(`{}`)
+	Provision(t.Context(), options(h))
+	b, err := h.ReadFile(report.ResultPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(b, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range fields {
+		if _, ok := v.(string); !ok && k != "Berth" && k != "BootDatapoints" {
+			t.Errorf("%s is %T", k, v)
+		}
+	}
+}

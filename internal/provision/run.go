@@ -1,0 +1,179 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/berth-dev/berth/internal/contract"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// run is one Provision on its way.
+type run struct {
+	Options
+	instance string
+	intent   intent
+	log      *report.Log
+
+	mu         sync.Mutex
+	stage      Stage
+	step       string // what the run itself did last
+	state      *desired.State
+	spans      []converge.Span
+	unhandled  []string
+	unverified []string
+	doing      map[desired.ID]converge.Span
+}
+
+func newRun(o Options) *run {
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	return &run{
+		Options: o, instance: InstanceID(o.Host), intent: peek(o.Host, o.Config),
+		log: &report.Log{Logger: slog.New(slog.DiscardHandler)}, doing: map[desired.ID]converge.Span{},
+	}
+}
+
+// open starts the log and says that the run has started.
+func (r *run) open() {
+	log, err := report.OpenLog(r.Host, report.LogPath)
+	r.log = log
+	r.log.Info("provisioning starts", "command", r.Command, "version", r.Version, "instance", r.instance,
+		"timeout", r.intent.Timeout.String(), "waitFor", string(r.WaitFor))
+	if err != nil {
+		r.log.Warn("no log file", "error", err)
+	}
+}
+
+func (r *run) say(s string) { r.Say(s) }
+
+// span starts a step of the run itself; the function ends it.
+func (r *run) span(verb, what string) func() {
+	s := converge.Span{ID: desired.ID(what), Verb: converge.Verb(verb), Phase: "wait", Start: r.Host.Now()}
+	r.mu.Lock()
+	r.doing[s.ID] = s
+	r.step = verb + " " + what
+	r.mu.Unlock()
+	return func() {
+		s.End = r.Host.Now()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.doing, s.ID)
+		r.spans = append(r.spans, s)
+	}
+}
+
+// current is what is being done now, for a run that does not stop.
+func (r *run) current() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var last converge.Span
+	for _, s := range r.doing {
+		if s.Start.After(last.Start) {
+			last = s
+		}
+	}
+	return fmt.Sprintf("%s %s", last.Verb, last.ID)
+}
+
+// reach notes a stage.
+func (r *run) reach(s Stage) {
+	r.mu.Lock()
+	r.stage = s
+	r.mu.Unlock()
+	r.log.Info("reached", "stage", string(s))
+	r.say("reached: " + string(s))
+}
+
+func (r *run) read() (contract.Contract, error) {
+	defer r.span("read", r.Config)()
+	b, err := r.Host.ReadFile(r.Config)
+	if err != nil {
+		return nil, &report.Error{
+			Number: report.CodeInternal, During: "read the configuration",
+			Remedy: "Check that cloud-init wrote " + r.Config + ": cloud-init status --long.", Err: err,
+		}
+	}
+	doc, err := r.Decode(b)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range doc.Notes() {
+		r.log.Warn("tolerated", "field", n.Path, "reason", n.Reason)
+	}
+	return doc, nil
+}
+
+func (r *run) translate(ctx context.Context, doc contract.Contract) (*desired.State, error) {
+	defer r.span("translate", "the configuration")()
+	st, err := doc.Translate(r.Facts(ctx, r.Host))
+	if err != nil {
+		return nil, fmt.Errorf("translate the configuration: %w", err)
+	}
+	for _, n := range st.Unused {
+		r.log.Info("has no effect", "field", n.Path, "reason", n.Reason)
+	}
+	for _, p := range st.Unhandled {
+		r.log.Warn("not handled by this version", "field", p)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state, r.unhandled = st, st.Unhandled
+	return st, nil
+}
+
+func (r *run) apply(ctx context.Context, st *desired.State) error {
+	res, err := r.Apply(ctx, st, r.observe)
+	if res == nil {
+		return err
+	}
+	r.mu.Lock()
+	r.spans = append(r.spans, res.Timeline...)
+	r.unverified = res.Unverified
+	r.mu.Unlock()
+	if res.Resumed {
+		r.log.Info("went on where an earlier run was interrupted")
+	}
+	for _, u := range res.Unverified {
+		r.log.Warn("came without a digest", "artifact", u)
+	}
+	if res.Plan != nil {
+		for _, m := range res.Plan.Remarks {
+			r.log.Warn("left alone", "remark", m)
+		}
+	}
+	return err
+}
+
+// observe notes what is being done and logs what has been.
+func (r *run) observe(s converge.Span) {
+	if r.Observer != nil {
+		r.Observer(s)
+	}
+	key := desired.ID(s.Phase + " " + string(s.ID))
+	r.mu.Lock()
+	if s.End.IsZero() {
+		r.doing[key] = s
+	} else {
+		delete(r.doing, key)
+	}
+	r.mu.Unlock()
+	if s.End.IsZero() {
+		return
+	}
+	attrs := []any{"id", string(s.ID), "phase", s.Phase, "ms", float64(s.End.Sub(s.Start).Round(100*time.Microsecond)) / 1e6}
+	if s.Detail != "" {
+		attrs = append(attrs, "detail", s.Detail)
+	}
+	if s.Error != "" {
+		r.log.Error(string(s.Verb), append(attrs, "error", s.Error)...)
+		return
+	}
+	r.log.Info(string(s.Verb), attrs...)
+}

@@ -1,0 +1,121 @@
+package provision
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/report"
+	"github.com/berth-dev/berth/pkg/nodeconfigutils"
+)
+
+// waitMargin is what Wait gives a run beyond its own deadline.
+const waitMargin = time.Minute
+
+// WaitOptions are what Wait needs; Watch is DirWatch outside tests.
+type WaitOptions struct {
+	Host    host.Host
+	Config  string
+	Version string
+	Out     io.Writer
+	Watch   func(dirs ...string) (Watcher, error)
+}
+
+// Watcher tells that something changed in the directories it watches, at least
+// once after each change.
+type Watcher interface {
+	Changed() <-chan struct{}
+	Close() error
+}
+
+// Wait waits until provisioning has ended, prints the result, at most
+// report.Limit bytes, and returns the provisioning exit code. It ends after
+// cse_timeout and a minute at the latest, with a result made from the unit's
+// state and code 124. The error is one of printing.
+func Wait(ctx context.Context, o WaitOptions) (int, error) {
+	if _, err := host.MkdirAll(o.Host, report.SentinelDir); err != nil {
+		return o.giveUp(ctx, err)
+	}
+	if _, err := host.MkdirAll(o.Host, report.RunDir); err != nil {
+		return o.giveUp(ctx, err)
+	}
+	w, err := o.Watch(report.SentinelDir, report.RunDir) // before the first look: no change is missed
+	if err != nil {
+		return o.giveUp(ctx, err)
+	}
+	defer w.Close()
+	ctx, cancel := context.WithTimeoutCause(ctx, peek(o.Host, o.Config).Timeout+waitMargin, errNoResult)
+	defer cancel()
+	for {
+		a, err := lastAttempt(o.Host, InstanceID(o.Host), peek(o.Host, o.Config).Bake)
+		if err == nil && a.ended {
+			return o.finish(ctx, a)
+		}
+		select {
+		case <-w.Changed():
+		case <-ctx.Done():
+			return o.giveUp(ctx, context.Cause(ctx))
+		}
+	}
+}
+
+var errNoResult = errors.New("provisioning has not ended in time")
+
+func (o WaitOptions) finish(ctx context.Context, a attempt) (int, error) {
+	if a.problem != nil {
+		return o.giveUp(ctx, fmt.Errorf("%s says that provisioning has ended, but its result can't be read: %w", a.sentinel, a.problem))
+	}
+	out := append(bytes.TrimSpace(a.raw), '\n')
+	if len(out) > report.Limit {
+		short, err := report.Encode(a.document)
+		if err != nil {
+			return report.CodeInternal, err
+		}
+		out = short
+	}
+	_, err := o.Out.Write(out)
+	return a.exitCode(), err
+}
+
+// giveUp prints a result that says why there is none, and how the unit is.
+func (o WaitOptions) giveUp(ctx context.Context, why error) (int, error) {
+	code := report.ByNumber(report.CodeTimeout)
+	d := report.Document{
+		CSEStatus: nodeconfigutils.CSEStatus{
+			ExitCode: strconv.Itoa(code.Number),
+			Error:    fmt.Sprintf("%v; %s", why, unitState(ctx, o.Host)),
+		},
+		Berth: &report.Details{
+			Version: o.Version, InstanceID: InstanceID(o.Host), Code: code.Name, Doing: "wait for " + report.SentinelPath,
+			Hint: "Look at systemctl status " + report.ServiceUnit + " and at " + report.LogPath + ".",
+		},
+	}
+	b, err := report.Encode(d)
+	if err != nil {
+		return code.Number, err
+	}
+	_, err = o.Out.Write(b)
+	return code.Number, err
+}
+
+// unitState describes the unit that provisions, in half a line.
+func unitState(ctx context.Context, h host.Systemd) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	s, err := h.Unit(ctx, report.ServiceUnit)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%s: %v", report.ServiceUnit, err)
+	case s.LoadState != "loaded":
+		return fmt.Sprintf("%s is %s", report.ServiceUnit, s.LoadState)
+	case s.ExecMainStart.IsZero():
+		return fmt.Sprintf("%s is %s (%s) and was never started", report.ServiceUnit, s.ActiveState, s.SubState)
+	}
+	return fmt.Sprintf("%s is %s (%s), result %s, started %s, %d restarts", report.ServiceUnit, s.ActiveState, s.SubState,
+		s.Result, report.SystemdTime(s.ExecMainStart), s.NRestarts)
+}

@@ -1,0 +1,144 @@
+package provision
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/report"
+	"github.com/berth-dev/berth/pkg/nodeconfigutils"
+)
+
+// pulse is a Watcher that a test beats.
+type pulse chan struct{}
+
+func (p pulse) Changed() <-chan struct{} { return p }
+func (pulse) Close() error               { return nil }
+
+func waitOptions(h host.Host, out *bytes.Buffer, p pulse) WaitOptions {
+	return WaitOptions{
+		Host: h, Config: report.ConfigPath, Version: "test", Out: out,
+		Watch: func(...string) (Watcher, error) { return p, nil },
+	}
+}
+
+func TestWaitReturnsTheResult(t *testing.T) {
+	h := machineOf(`{}`)
+	p := make(pulse, 1)
+	out := &bytes.Buffer{}
+	o := waitOptions(h, out, p)
+	o.Watch = func(...string) (Watcher, error) {
+		go func() { // the run ends after the first look, or before: both must do
+			d := report.Document{Berth: &report.Details{InstanceID: "vm-1"}}
+			d.ExitCode, d.Output = "51", strings.Repeat("x", 9000)
+			if err := report.WriteResult(t.Context(), h, d, false); err != nil {
+				t.Error(err)
+			}
+			p <- struct{}{}
+		}()
+		return p, nil
+	}
+	code, err := Wait(t.Context(), o)
+	if code != 51 || err != nil || out.Len() > report.Limit {
+		t.Errorf("code %d, %d bytes, %v", code, out.Len(), err)
+	}
+	s, err := nodeconfigutils.ParseCSEStatus("[stdout]\n" + out.String() + "[stderr]\n")
+	if err != nil || s.ExitCode != "51" {
+		t.Errorf("status %+v, %v", s, err)
+	}
+}
+
+func TestWaitAlwaysEnds(t *testing.T) {
+	cases := map[string]struct {
+		sentinel, result string
+		says             string
+	}{
+		"partial result":   {`{"instanceID":"vm-1"}`, `{"ExitCode":"0","Outp`, "can't be read"},
+		"no result":        {``, "", "can't be read"},
+		"no exit code":     {``, `{}`, "can't be read"},
+		"nothing at all":   {"none", "", "not ended in time"},
+		"of another image": {`{"instanceID":"vm-0"}`, `{"ExitCode":"0"}`, "not ended in time"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := machineOf(`{}`)
+			if c.sentinel != "none" {
+				h.Put(report.SentinelPath, c.sentinel, 0o600)
+			}
+			if c.result != "" {
+				h.Put(report.ResultPath, c.result, 0o600)
+			}
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errNoResult)
+			defer cancel()
+			out := &bytes.Buffer{}
+			code, err := Wait(ctx, waitOptions(h, out, make(pulse)))
+			if code != report.CodeTimeout || err != nil {
+				t.Errorf("code %d, %v", code, err)
+			}
+			d, err := report.Decode(out.Bytes())
+			if err != nil || d.ExitCode != "124" || !strings.Contains(d.Error, c.says) || !strings.Contains(d.Error, report.ServiceUnit) {
+				t.Errorf("printed %s (%v)", out, err)
+			}
+		})
+	}
+}
+
+func TestWaitShortensAForeignResult(t *testing.T) {
+	h := machineOf(`{}`)
+	h.Put(report.SentinelPath, "", 0o600)
+	h.Put(report.ResultPath, `{"ExitCode":"7","Output":"`+strings.Repeat("é", 5000)+`"}`, 0o600)
+	out := &bytes.Buffer{}
+	code, err := Wait(t.Context(), waitOptions(h, out, make(pulse)))
+	if code != 7 || err != nil || out.Len() > report.Limit {
+		t.Errorf("code %d, %d bytes, %v", code, out.Len(), err)
+	}
+}
+
+// TestDirWatch measures what the issue promises: awake within 50 ms.
+func TestDirWatch(t *testing.T) {
+	dir := t.TempDir()
+	w, err := DirWatch(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	start := time.Now()
+	writeFile(t, dir+"/provision.complete")
+	select {
+	case <-w.Changed():
+		if d := time.Since(start); d > 50*time.Millisecond {
+			t.Errorf("woke after %s", d)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("never woke")
+	}
+}
+
+func TestResultIfMissing(t *testing.T) {
+	h := machineOf(`{}`)
+	said, err := ResultIfMissing(t.Context(), h, report.ConfigPath, "test", Ending{"success", "exited", "0"})
+	if err != nil || said != "wrote the result" {
+		t.Fatal(said, err)
+	}
+	if d := result(t, h, report.ResultPath); d.ExitCode != "247" {
+		t.Errorf("exit code %s", d.ExitCode)
+	}
+	said, err = ResultIfMissing(t.Context(), h, report.ConfigPath, "test", Ending{"signal", "killed", "KILL"})
+	if err != nil || said != "the result is there" {
+		t.Error(said, err)
+	}
+}
+
+func TestAKilledRunStartsAgainFirst(t *testing.T) {
+	h := machineOf(`{}`)
+	said, err := ResultIfMissing(t.Context(), h, report.ConfigPath, "test", Ending{"oom-kill", "killed", "KILL"})
+	if err != nil || !strings.Contains(said, "starts again") {
+		t.Error(said, err)
+	}
+	if _, err := h.Lstat(report.SentinelPath); err == nil {
+		t.Error("a sentinel exists")
+	}
+}

@@ -1,0 +1,28 @@
+package report
+
+import "fmt"
+
+// Sentence is a failure in one line, for the field Error; empty if there is
+// none.
+func Sentence(f Failure) string {
+	switch {
+	case f.Cause == "":
+		return ""
+	case f.Doing == "":
+		return f.Cause
+	}
+	return f.Doing + ": " + f.Cause
+}
+
+// Explain is a failure for people: what failed, where, why, and what helps.
+func Explain(f Failure) []string {
+	lines := []string{fmt.Sprintf("error: %s (exit code %d)", f.Code.Name, f.Code.Number)}
+	for _, l := range []struct{ name, text string }{
+		{"doing", f.Doing}, {"field", f.Field}, {"cause", f.Cause}, {"hint", f.Hint},
+	} {
+		if l.text != "" {
+			lines = append(lines, fmt.Sprintf("  %s: %s", l.name, l.text))
+		}
+	}
+	return lines
+}
