@@ -92,6 +92,9 @@ func (a *applying) before(ctx context.Context) error {
 func (a *applying) place(late bool) error {
 	dirs := map[string]bool{}
 	for _, t := range a.sorted() {
+		if len(t.puts) == 0 {
+			continue
+		}
 		span := Span{ID: t.id, Verb: t.placeVerb(late), Phase: "commit", Start: a.h.Now()}
 		n := 0
 		for _, q := range t.puts {

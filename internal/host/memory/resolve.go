@@ -82,8 +82,7 @@ func (h *Host) follow(p string, safe bool) (*inode, error) {
 // replaced by its target, empty if there was none.
 func (h *Host) walk(p string) (n *inode, next string, err error) {
 	n = h.root
-	at, rest := "/", strings.TrimPrefix(p, "/")
-	for rest != "" {
+	for rest := strings.TrimPrefix(p, "/"); rest != ""; {
 		name, tail, _ := strings.Cut(rest, "/")
 		if !n.mode.IsDir() {
 			return nil, "", syscall.ENOTDIR
@@ -93,9 +92,9 @@ func (h *Host) walk(p string) (n *inode, next string, err error) {
 			return nil, "", syscall.ENOENT
 		}
 		if child.isLink() {
-			return child, host.Splice(at, child.target, tail), nil
+			return child, host.Splice(p[:len(p)-len(rest)], child.target, tail), nil
 		}
-		n, at, rest = child, path.Join(at, name), tail
+		n, rest = child, tail
 	}
 	return n, "", nil
 }

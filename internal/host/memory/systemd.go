@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"slices"
 	"syscall"
 
 	"github.com/berth-dev/berth/internal/host"
@@ -106,8 +107,8 @@ func (h *Host) startBoot() {
 	defer h.mu.Unlock()
 	verbs := map[string]string{}
 	for _, target := range builtin {
-		d := h.load(target)
-		for _, name := range append(d.wants, d.requires...) {
+		d := h.unit(target).def
+		for _, name := range slices.Concat(d.wants, d.requires) {
 			verbs[name] = "boot"
 		}
 	}

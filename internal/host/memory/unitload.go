@@ -80,16 +80,33 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
+// unitDir is a directory of definitions that is there.
+type unitDir struct {
+	path string
+	node *inode
+}
+
+func (h *Host) unitTree() []unitDir {
+	var out []unitDir
+	for _, dir := range unitDirs {
+		if n, err := h.walkDir(dir, false); err == nil {
+			out = append(out, unitDir{dir, n})
+		}
+	}
+	return out
+}
+
 // fragment finds the definition; masked is a link to /dev/null or an empty file.
 func (h *Host) fragment(name string) (p string, masked bool) {
 	for _, candidate := range []string{name, template(name)} {
-		for _, dir := range unitDirs {
-			p := path.Join(dir, candidate)
-			n, err := h.follow(p, false)
-			if candidate == "" || err != nil || n.mode.IsDir() {
+		for _, dir := range h.unitTree() {
+			if dir.node.children[candidate] == nil {
 				continue
 			}
-			return p, len(n.content) == 0
+			p := path.Join(dir.path, candidate)
+			if n, err := h.follow(p, false); err == nil && !n.mode.IsDir() {
+				return p, len(n.content) == 0
+			}
 		}
 	}
 	return "", false
@@ -109,9 +126,12 @@ func template(name string) string {
 // is none.
 func (h *Host) dropIns(name string) []string {
 	found := map[string]string{}
-	for _, dir := range unitDirs {
-		for _, d := range dropInDirs(name) {
-			h.collect(path.Join(dir, d+".d"), found)
+	candidates := dropInDirs(name)
+	for _, dir := range h.unitTree() {
+		for _, d := range candidates {
+			if dir.node.children[d] != nil {
+				h.collect(path.Join(dir.path, d), found)
+			}
 		}
 	}
 	var out []string
@@ -135,33 +155,31 @@ func (h *Host) collect(dir string, found map[string]string) {
 	}
 }
 
-// dropInDirs are the unit, its template, each prefix that ends in a dash, and
-// its type.
+// dropInDirs are the directories for the unit, its template, each prefix that
+// ends in a dash, and its type.
 func dropInDirs(name string) []string {
-	out := []string{name}
+	out := []string{name + ".d"}
 	if t := template(name); t != "" {
-		out = append(out, t)
+		out = append(out, t+".d")
 	}
 	ext := path.Ext(name)
 	stem := strings.TrimSuffix(name, ext)
 	for i := len(stem) - 2; i > 0; i-- {
 		if stem[i] == '-' {
-			out = append(out, stem[:i+1]+ext)
+			out = append(out, stem[:i+1]+ext+".d")
 		}
 	}
-	return append(out, strings.TrimPrefix(ext, "."))
+	return append(out, strings.TrimPrefix(ext, ".")+".d")
 }
 
 // linked are the names in the directories NAME.wants or NAME.requires.
 func (h *Host) linked(name, suffix string) []string {
 	found := map[string]bool{}
-	for _, dir := range unitDirs {
-		n, err := h.follow(path.Join(dir, name+suffix), false)
-		if err != nil {
-			continue
-		}
-		for child := range n.children {
-			found[child] = true
+	for _, dir := range h.unitTree() {
+		if n := dir.node.children[name+suffix]; n != nil {
+			for child := range n.children {
+				found[child] = true
+			}
 		}
 	}
 	return sortedKeys(found)

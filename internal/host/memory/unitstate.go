@@ -64,20 +64,18 @@ func (h *Host) unit(name string) *unit {
 // loadAll reads every definition anew, and those of the targets that are always
 // there.
 func (h *Host) loadAll() {
-	for _, name := range builtin {
+	for _, u := range h.systemd.units {
+		u.def = nil
+	}
+	for _, name := range slices.Concat(builtin, sortedKeys(h.systemd.units)) {
 		h.unit(name)
 	}
-	for name, u := range h.systemd.units {
-		u.def = h.load(name)
-	}
 	h.systemd.dropInDirs = map[string]bool{}
-	for _, dir := range unitDirs {
-		n, err := h.follow(dir, false)
-		if err != nil {
-			continue
-		}
-		for sub := range n.children {
-			h.systemd.dropInDirs[path.Join(dir, sub)] = strings.HasSuffix(sub, ".d")
+	for _, dir := range h.unitTree() {
+		for sub := range dir.node.children {
+			if strings.HasSuffix(sub, ".d") {
+				h.systemd.dropInDirs[path.Join(dir.path, sub)] = true
+			}
 		}
 	}
 }

@@ -14,12 +14,6 @@ const (
 	agentPort   = "org.qemu.guest_agent.0"
 )
 
-// processor is all that TCG can do, under the number of a processor of 2017: for
-// the old one that QEMU pretends by default, Linux works around a defect with
-// an idle loop that now and then oversleeps under emulation (a boot of 20 s took
-// 60 s). Without svm, udev loads no hypervisor.
-const processor = "max,family=23,model=1,stepping=2,svm=off"
-
 // args is QEMU's command line. The guest is created stopped (-S).
 //
 // cache=unsafe means that the guest's flushes do not reach the host's disk,
@@ -29,7 +23,7 @@ func (v *VM) args() []string {
 	c := v.cfg
 	a := []string{
 		"-S", "-nodefaults", "-display", "none", "-name", c.Name,
-		"-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", processor,
+		"-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", "max",
 		"-m", fmt.Sprint(cmp.Or(c.MemoryMiB, 1536)), "-smp", fmt.Sprint(cmp.Or(c.CPUs, 2)),
 		"-kernel", c.Image.Kernel, "-initrd", c.Image.Initrd, "-append", kernelLine(c.Append),
 		"-drive", "if=virtio,format=qcow2,cache=unsafe,file=" + v.path(overlayName),
