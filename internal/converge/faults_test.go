@@ -82,7 +82,7 @@ func look(h *machine, s scenario, jobs bool) outcome {
 	for _, unit := range s.units {
 		st, err := h.Unit(tctx, unit)
 		must(err)
-		o.Units[unit] = fmt.Sprint(st.ActiveState, " ", st.UnitFileState, " ", last[unit].Definition, last[unit].Reads)
+		o.Units[unit] = fmt.Sprint(st.ActiveState, " ", last[unit].Definition, last[unit].Reads)
 	}
 	return o
 }
