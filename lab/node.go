@@ -8,12 +8,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/berth-dev/berth/lab/internal/cgroup"
 	"github.com/berth-dev/berth/lab/internal/image"
 	"github.com/berth-dev/berth/lab/internal/machine"
-	"github.com/berth-dev/berth/lab/internal/proc"
 	"github.com/berth-dev/berth/lab/internal/state"
 )
 
@@ -138,25 +136,6 @@ func (l *Lab) register(c NodeConfig, lowers []string) (rec state.Node, err error
 	})
 }
 
-// freeAddress is the first address from the tenth on that no node has.
-func freeAddress(subnet netip.Prefix, s *state.State) netip.Addr {
-	used := map[string]bool{}
-	for _, n := range s.Nodes {
-		used[n.IP] = true
-	}
-	for _, v := range s.VMs {
-		used[v.IP] = true
-	}
-	a := subnet.Masked().Addr()
-	for range 10 {
-		a = a.Next()
-	}
-	for used[a.String()] {
-		a = a.Next()
-	}
-	return a
-}
-
 func (l *Lab) node(name string, rec state.Node) (*Node, error) {
 	ip, err := netip.ParseAddr(rec.IP)
 	if err != nil {
@@ -192,97 +171,4 @@ func (l *Lab) Nodes() (map[string]*Node, error) {
 		}
 	}
 	return nodes, nil
-}
-
-// writeHosts tells the name server the names of the API server and the nodes.
-// The caller holds the state's lock.
-func (l *Lab) writeHosts(s *state.State) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s\n", l.Gateway(), APIServerName)
-	for name, n := range s.Nodes {
-		fmt.Fprintf(&b, "%s %s %s.lab.test\n", n.IP, name, name)
-	}
-	for name, v := range s.VMs {
-		fmt.Fprintf(&b, "%s %s %s.lab.test\n", v.IP, name, name)
-	}
-	for name, ip := range s.Names {
-		fmt.Fprintf(&b, "%s %s\n", ip, name)
-	}
-	if err := os.MkdirAll(filepath.Dir(l.hostsFile()), 0o755); err != nil {
-		return fmt.Errorf("create lab directory: %w", err)
-	}
-	tmp := l.hostsFile() + ".new"
-	if err := os.WriteFile(tmp, []byte(b.String()), 0o644); err != nil {
-		return fmt.Errorf("write lab's hosts: %w", err)
-	}
-	return os.Rename(tmp, l.hostsFile())
-}
-
-// Start boots a node that does not run.
-func (n *Node) Start(ctx context.Context) error {
-	if err := n.spec.Mount(n.rec.Lowers); err != nil {
-		return err
-	}
-	return n.spec.Start(ctx)
-}
-
-// Stop powers the node off as its operator would.
-func (n *Node) Stop(ctx context.Context) error { return n.spec.Stop(ctx) }
-
-// Crash takes the node's power. What its programs wrote is on the disk, since
-// the host's kernel lives on.
-func (n *Node) Crash(ctx context.Context) error { return n.spec.Crash(ctx) }
-
-// Running reports whether the node's PID 1 runs.
-func (n *Node) Running() bool {
-	_, err := n.spec.Leader()
-	return err == nil
-}
-
-// Boots counts the boots since the last Start: it is 2 after one reboot.
-func (n *Node) Boots() (int, error) {
-	r, err := n.spec.State()
-	return r.Boots, err
-}
-
-// Reboot reboots the node from inside and returns when the next boot's PID 1
-// runs.
-func (n *Node) Reboot(ctx context.Context) error {
-	before, err := n.Boots()
-	if err != nil {
-		return err
-	}
-	if err := n.Run(ctx, "systemctl", "reboot"); err != nil {
-		return err
-	}
-	return proc.Poll(ctx, "reboot of "+n.Name, func() (bool, error) {
-		r, err := n.spec.State()
-		if err != nil {
-			return false, err
-		}
-		return r.Boots > before && n.Running(), nil
-	})
-}
-
-// Partition cuts the node off the network, or connects it again.
-func (n *Node) Partition(ctx context.Context, cut bool) error {
-	state := "up"
-	if cut {
-		state = "down"
-	}
-	return n.lab.ns.IP(ctx, "link", "set", "vb-"+n.spec.Machine, state)
-}
-
-// Remove crashes the node and removes its disk. The cluster's Node object stays.
-func (n *Node) Remove(ctx context.Context) error {
-	if err := n.spec.Kill(ctx); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(n.rec.Dir); err != nil {
-		return fmt.Errorf("remove disk of %s: %w", n.Name, err)
-	}
-	return state.Update(n.lab.Name, func(s *state.State) error {
-		delete(s.Nodes, n.Name)
-		return n.lab.writeHosts(s)
-	})
 }

@@ -34,7 +34,10 @@ func (f *Fetcher) one(ctx context.Context, h host.Host, a *desired.Artifact, s s
 	in := &intake{body: body, ctx: ctx, sum: sha256.New(), left: f.opt.MaxBytes, alive: func() { watchdog.Reset(f.opt.Stall) }}
 	files := &staging{h: h}
 	if err := f.take(in, files, a, s); err != nil {
-		return converge.Staged{}, errors.Join(err, files.remove())
+		if left := files.remove(); left != nil {
+			err = errors.Join(err, left)
+		}
+		return converge.Staged{}, err
 	}
 	return converge.Staged{URL: s.shown(), SHA256: in.digest(), Bytes: f.opt.MaxBytes - in.left, Unverified: s.digest == ""}, nil
 }
@@ -107,7 +110,7 @@ func (in *intake) Read(p []byte) (int, error) {
 		in.alive()
 		in.sum.Write(p[:n])
 	}
-	if in.left -= int64(n); in.left < 0 && err == nil {
+	if in.left -= int64(n); in.left < 0 {
 		err = errTooLarge
 	}
 	if err != nil && err != io.EOF && in.err == nil {

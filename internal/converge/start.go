@@ -3,6 +3,8 @@ package converge
 import (
 	"context"
 	"errors"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/host"
@@ -60,7 +62,11 @@ func (up *unitPlan) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if up.stale(st) {
+	drops, err := dropIns(up.h, up.u.Name)
+	if err != nil {
+		return err
+	}
+	if up.stale(st, drops) {
 		if err := up.h.DaemonReload(ctx); err != nil {
 			return err
 		}
@@ -72,11 +78,24 @@ func (up *unitPlan) reload(ctx context.Context) error {
 	return nil
 }
 
-// stale says that systemd holds an old definition. Its own flag does not see a
-// new definition of higher precedence than the loaded one.
-func (up *unitPlan) stale(st host.UnitStatus) bool {
-	overridden := strings.HasPrefix(up.fragment, adminUnits+"/") && st.LoadState == "loaded" && st.FragmentPath != up.fragment
-	return st.NeedDaemonReload || st.LoadState == "masked" || overridden
+// stale says that systemd holds an old definition. Its own flag sees neither a
+// new definition of higher precedence than the loaded one, nor a drop-in in a
+// directory that did not exist at its last reload.
+func (up *unitPlan) stale(st host.UnitStatus, drops []string) bool {
+	if st.NeedDaemonReload || st.LoadState == "masked" {
+		return true
+	}
+	if st.LoadState != "loaded" {
+		return false
+	}
+	overridden := strings.HasPrefix(up.fragment, adminUnits+"/") && st.FragmentPath != up.fragment
+	return overridden || slices.ContainsFunc(drops, func(p string) bool { return !namesBase(st.DropInPaths, p) })
+}
+
+// namesBase compares by base name: a drop-in hides one of the same name in a
+// directory of lower precedence.
+func namesBase(paths []string, p string) bool {
+	return slices.ContainsFunc(paths, func(q string) bool { return path.Base(q) == path.Base(p) })
 }
 
 // stamp notes with what the unit was started. Without the stamp a later run
