@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X github.com/berth-dev/berth/internal/cli.Version=$(VERSION)
+LDFLAGS := -s -w -X github.com/berth-dev/berth/internal/cli.version=$(VERSION)
 TOOL := go tool -modfile=tools/go.mod
 
 .PHONY: help

@@ -52,3 +52,5 @@ func (l *Lab) writeHosts(s *state.State) error {
 	}
 	return os.Rename(tmp, l.hostsFile())
 }
+
+func (l *Lab) resolvConf() []byte { return []byte("nameserver " + l.Gateway().String() + "\n") }

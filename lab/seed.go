@@ -72,7 +72,7 @@ func (n *Node) seed(id string, userData []byte) (map[string]File, error) {
 		seedDir + "/meta-data":      {Content: meta},
 		seedDir + "/user-data":      {Content: userData, Mode: 0o600},
 		seedDir + "/network-config": {Content: network},
-		"/etc/resolv.conf":          {Content: []byte("nameserver " + n.lab.Gateway().String() + "\n")},
+		"/etc/resolv.conf":          {Content: n.lab.resolvConf()},
 	}, nil
 }
 

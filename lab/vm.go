@@ -77,7 +77,7 @@ func (l *Lab) vmImage(ctx context.Context, c VMConfig) (vm.Image, error) {
 		lowers = append([]string{l.berth}, lowers...)
 	}
 	src := filepath.Join(l.root, "lab/internal/vm")
-	key, err := cache.FileKey(strings.Join(lowers, ":")+l.pause, filepath.Join(src, "rootfs.go"), filepath.Join(src, "image.go"))
+	key, err := cache.FileKey(strings.Join(lowers, ":")+l.pause+string(l.resolvConf()), filepath.Join(src, "rootfs.go"), filepath.Join(src, "image.go"))
 	if err != nil {
 		return vm.Image{}, err
 	}
@@ -95,6 +95,10 @@ func (l *Lab) fillVMImage(ctx context.Context, c VMConfig, lowers []string, dir 
 	return image.WithTree(lowers, dir, func(root string) error {
 		if err := vm.PrepareRootfs(root); err != nil {
 			return err
+		}
+		// networkd hands name servers to resolved only, which is not there.
+		if err := os.WriteFile(filepath.Join(root, "etc/resolv.conf"), l.resolvConf(), 0o644); err != nil {
+			return fmt.Errorf("write resolv.conf: %w", err)
 		}
 		if c.Flavour == Prebaked {
 			if err := copyTree(filepath.Join(l.pause, "containerd"), filepath.Join(root, "var/lib/containerd")); err != nil {

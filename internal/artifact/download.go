@@ -103,9 +103,13 @@ type intake struct {
 	err error
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. An end that comes after the request was given up is
+// none: a server that notices may still close its answer properly.
 func (in *intake) Read(p []byte) (int, error) {
 	n, err := in.body.Read(p)
+	if err == io.EOF && in.ctx.Err() != nil {
+		err = context.Cause(in.ctx)
+	}
 	if n > 0 {
 		in.alive()
 		in.sum.Write(p[:n])

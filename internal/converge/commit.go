@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -30,7 +29,9 @@ func (a *applying) commit(ctx context.Context) error {
 	if err := a.before(ctx); err != nil {
 		return err
 	}
-	if err := a.place(false); err != nil {
+	g := a.newGraph("commit")
+	g.nodes = []*node{{id: placeID, verb: VerbUpdate, do: func(context.Context) error { return a.place(false) }}}
+	if err := g.run(ctx); err != nil {
 		return err
 	}
 	return a.liveGraph().run(ctx)
@@ -87,16 +88,19 @@ func (a *applying) before(ctx context.Context) error {
 	return nil
 }
 
+// The nodes of the timeline that stand for many names at once.
+const (
+	// placeID is the moment at which the new state becomes visible.
+	placeID desired.ID = "names"
+	// lateID is what makes units start at boot.
+	lateID desired.ID = "enablement"
+)
+
 // place gives everything its name and makes the names durable, each directory
 // once.
 func (a *applying) place(late bool) error {
 	dirs := map[string]bool{}
 	for _, t := range a.sorted() {
-		if len(t.puts) == 0 {
-			continue
-		}
-		span := Span{ID: t.id, Verb: t.placeVerb(late), Phase: "commit", Start: a.h.Now()}
-		n := 0
 		for _, q := range t.puts {
 			if q.late != late || (q.kind == putDir && q.seen == nil) {
 				continue
@@ -104,32 +108,21 @@ func (a *applying) place(late bool) error {
 			if err := placeOne(a.h, q); err != nil {
 				return &ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}
 			}
-			dirs[path.Dir(q.path)] = true
-			switch q.kind {
-			case putDelete:
-				delete(dirs, q.path)
-			case putDir:
-				dirs[q.path] = true
-			}
-			n++
-		}
-		if span.End = a.h.Now(); n > 0 {
-			a.observer(span)
+			q.noteDirs(dirs)
 		}
 	}
 	return a.syncDirs(dirs)
 }
 
-// placeVerb is the word for what a task's names mean: a unit's are the links that
-// enable it, or the mask that goes.
-func (t *task) placeVerb(late bool) Verb {
-	switch {
-	case !strings.HasPrefix(string(t.id), "unit:"):
-		return t.verb()
-	case late:
-		return VerbEnable
+// noteDirs marks the directories whose names a put has changed.
+func (q *put) noteDirs(dirs map[string]bool) {
+	dirs[path.Dir(q.path)] = true
+	switch q.kind {
+	case putDelete:
+		delete(dirs, q.path)
+	case putDir:
+		dirs[q.path] = true
 	}
-	return t.actions[0].Verb
 }
 
 func (a *applying) syncDirs(dirs map[string]bool) error {
@@ -177,9 +170,6 @@ func (a *applying) unchanged() error {
 	}
 	return nil
 }
-
-// lateID is the node that makes units start at boot.
-const lateID desired.ID = "enablement"
 
 // liveGraph holds what changes the running machine. Order passes through tasks
 // that have nothing to do themselves.

@@ -84,7 +84,9 @@ func WriteFile(h FS, p string, content []byte, a Attributes) error {
 }
 
 // MkdirAll makes a directory and its missing parents, mode 0755, and makes each
-// new name durable. It returns the directories it made, outermost first.
+// new name durable. It returns the directories it made, outermost first. One that
+// is there already is not synced: who made it and was killed before its SyncDir
+// may have left it to the kernel's own write-back.
 func MkdirAll(h FS, dir string) ([]string, error) {
 	info, err := h.Lstat(dir)
 	if err == nil && !info.Mode.IsDir() && info.Mode.Type() != fs.ModeSymlink {

@@ -1,6 +1,9 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Sentence is a failure in one line, for the field Error; empty if there is
 // none.
@@ -8,7 +11,7 @@ func Sentence(f Failure) string {
 	switch {
 	case f.Cause == "":
 		return ""
-	case f.Doing == "":
+	case f.Doing == "", strings.HasPrefix(f.Cause, f.Doing):
 		return f.Cause
 	}
 	return f.Doing + ": " + f.Cause

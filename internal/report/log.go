@@ -73,7 +73,8 @@ func (t *tail) String() string {
 }
 
 // textHandler prints a record as one short line: time, level unless it is info,
-// message, attributes.
+// message, attributes. Of an action's attributes the id needs no name, the phase
+// no mention, and a duration of nothing either.
 type textHandler struct {
 	w     io.Writer
 	attrs []slog.Attr
@@ -89,7 +90,7 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 	}
 	b.WriteString(r.Message)
 	add := func(a slog.Attr) bool {
-		b.WriteString(" " + a.Key + "=" + strings.ReplaceAll(a.Value.Resolve().String(), "\n", " "))
+		b.WriteString(short(a))
 		return true
 	}
 	for _, a := range h.attrs {
@@ -99,6 +100,17 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 	b.WriteByte('\n')
 	_, err := io.WriteString(h.w, b.String())
 	return err
+}
+
+func short(a slog.Attr) string {
+	text := strings.ReplaceAll(a.Value.Resolve().String(), "\n", " ")
+	switch {
+	case a.Key == "id":
+		return " " + text
+	case a.Key == "phase", a.Key == "ms" && text == "0":
+		return ""
+	}
+	return " " + a.Key + "=" + text
 }
 
 func (h *textHandler) WithAttrs(as []slog.Attr) slog.Handler {

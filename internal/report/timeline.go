@@ -82,6 +82,8 @@ func label(s converge.Span) string {
 // millisecond below 10 s, else to a tenth of a second.
 func roundMillis(d time.Duration) string {
 	switch {
+	case 0 < d && d < 50*time.Microsecond:
+		return "<0.1ms"
 	case d < 10*time.Millisecond:
 		return d.Round(100 * time.Microsecond).String()
 	case d < 10*time.Second:

@@ -24,7 +24,7 @@ func TestHandWrittenMachine(t *testing.T) {
 			t.Errorf("remove machine: %v", err)
 		}
 	})
-	if _, err := l.WaitNodeReady(within(t, 150*time.Second), "vm"); err != nil {
+	if _, err := l.WaitNodeReady(within(t, 4*time.Minute), "vm"); err != nil {
 		t.Fatalf("%v; serial log %s", err, v.SerialLog())
 	}
 	t.Logf("Ready %.1f s after the machine was made", time.Since(start).Seconds())
@@ -36,7 +36,7 @@ func TestHandWrittenMachine(t *testing.T) {
 // logMachine says what the machine was at.
 func logMachine(t *testing.T, v *lab.VM) {
 	serial, _ := os.ReadFile(v.SerialLog())
-	t.Logf("serial console:\n%s", serial[max(0, len(serial)-60000):])
+	t.Logf("serial console:\n%s", serial[max(0, len(serial)-3000):])
 	for _, cmd := range []string{"systemctl --failed --no-pager; systemctl list-jobs --no-pager", "journalctl --no-pager -n 80 -u kubelet -u containerd -u cloud-final"} {
 		out, err := v.Output(within(t, 30*time.Second), "sh", "-c", cmd)
 		t.Logf("%s: %v\n%s", cmd, err, out)

@@ -15,11 +15,19 @@ func slice(name string) []desired.Resource {
 		return nil
 	}
 	return []desired.Resource{
-		plain("/etc/systemd/system/"+name, unitfile.Text(unitfile.In("Unit",
-			"Description", "Resources reserved for kubelet and the container runtime",
-			"Before", "slices.target"))),
+		plain("/etc/systemd/system/"+name, sliceText()),
 		plain(UnitFile+".d/"+SliceDropIn, SliceText(name)),
 	}
+}
+
+// sliceText: kubelet sets the limits, but only in a cgroup that has the
+// controllers, which is what accounting is for.
+func sliceText() string {
+	return unitfile.Text(
+		unitfile.In("Unit",
+			"Description", "Resources reserved for kubelet and the container runtime",
+			"Before", "slices.target"),
+		unitfile.In("Slice", "CPUAccounting", "yes", "MemoryAccounting", "yes", "TasksAccounting", "yes"))
 }
 
 // SliceText puts a service into a slice.

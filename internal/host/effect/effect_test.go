@@ -39,7 +39,10 @@ func everything(t *testing.T, h host.Host) error {
 		func() error { return h.Symlink("f", "/srv/d/l") },
 		func() error { return h.Remove("/srv/d/l") },
 		func() error { return h.WriteValue("/proc/sys/vm/x", []byte("2\n")) },
-		func() error { _, err := h.Run(ctx, host.Command{Path: "/usr/bin/x", Args: []string{"a", "b"}}); return err },
+		func() error {
+			_, err := h.Run(ctx, host.Command{Path: "/usr/bin/x", Args: []string{"a", "b"}})
+			return err
+		},
 		func() error { return h.DaemonReload(ctx) },
 		func() error { return h.StartUnit(ctx, "x.service") },
 		func() error { return h.EnqueueRestart(ctx, "x.service") },

@@ -3,7 +3,6 @@ package hosttest
 import (
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -176,107 +175,6 @@ func remove(t *testing.T, h host.Host, dir string) {
 	must(t, h.Remove(dir+"/d"))
 	want(t, "remove of nothing", h.Remove(dir+"/d"), fs.ErrNotExist)
 	only(t, h, dir)
-}
-
-func attributes(t *testing.T, h host.Host, dir string) {
-	put(t, h, dir+"/f", "")
-	must(t, h.Symlink("f", dir+"/l"))
-	must(t, h.Chown(dir+"/f", 5, 6))
-	must(t, h.Chmod(dir+"/f", 0o711|fs.ModeSetuid))
-	info := lstat(t, h, dir+"/f")
-	if info.Mode != 0o711|fs.ModeSetuid || info.UID != 5 || info.GID != 6 {
-		t.Errorf("file is %+v", info)
-	}
-	want(t, "chmod of a link", h.Chmod(dir+"/l", 0o600), syscall.EOPNOTSUPP)
-	must(t, h.Chown(dir+"/l", 7, 8))
-	if l, f := lstat(t, h, dir+"/l"), lstat(t, h, dir+"/f"); l.UID != 7 || f.UID != 5 {
-		t.Errorf("chown of a link: link %+v, file %+v", l, f)
-	}
-	must(t, h.Chown(dir+"/f", -1, 9))
-	if f := lstat(t, h, dir+"/f"); f.UID != 5 || f.GID != 9 {
-		t.Errorf("chown of the group: %+v", f)
-	}
-	want(t, "chmod of nothing", h.Chmod(dir+"/n", 0o600), fs.ErrNotExist)
-	want(t, "chown of nothing", h.Chown(dir+"/n", 0, 0), fs.ErrNotExist)
-}
-
-func openAttributes(t *testing.T, h host.Host, dir string) {
-	f, err := h.Create(dir + "/f")
-	must(t, err)
-	must(t, f.Chown(3, 4))
-	must(t, f.Chmod(0o755))
-	must(t, h.Rename(dir+"/f", dir+"/g"))
-	_, err = f.Write([]byte("later"))
-	must(t, err)
-	must(t, f.Close())
-	if info := lstat(t, h, dir+"/g"); info.Mode != 0o755 || info.UID != 3 || info.GID != 4 {
-		t.Errorf("file is %+v", info)
-	}
-	expect(t, h, dir+"/g", "later")
-}
-
-func changeShows(t *testing.T, h host.Host, dir string) {
-	put(t, h, dir+"/f", "1")
-	before := lstat(t, h, dir+"/f")
-	if again := lstat(t, h, dir+"/f"); again != before {
-		t.Errorf("nothing happened, but %+v became %+v", before, again)
-	}
-	put(t, h, dir+"/f", "1")
-	after := lstat(t, h, dir+"/f")
-	if before.Inode == after.Inode && before.ChangeTime.Equal(after.ChangeTime) {
-		t.Error("a file that was replaced looks the same")
-	}
-	if after.ModTime.Before(before.ModTime) {
-		t.Error("time went back")
-	}
-}
-
-func readDir(t *testing.T, h host.Host, dir string) {
-	names := []string{"b", "a", "B", ".c", "a.b"}
-	for _, n := range names {
-		put(t, h, dir+"/"+n, "")
-	}
-	slices.Sort(names)
-	only(t, h, dir, names...)
-	_, err := h.ReadDir(dir + "/a")
-	want(t, "read of a file as a directory", err, syscall.ENOTDIR)
-	_, err = h.ReadDir(dir + "/none")
-	want(t, "read of no directory", err, fs.ErrNotExist)
-}
-
-func readPieces(t *testing.T, h host.Host, dir string) {
-	put(t, h, dir+"/f", "0123456789")
-	f, err := h.Open(dir + "/f")
-	must(t, err)
-	buf := make([]byte, 4)
-	_, err = f.ReadAt(buf, 5)
-	must(t, err)
-	if string(buf) != "5678" {
-		t.Errorf("at 5: %q", buf)
-	}
-	if n, err := f.ReadAt(buf, 8); n != 2 || err != io.EOF {
-		t.Errorf("at 8: %d, %v", n, err)
-	}
-	rest, err := io.ReadAll(f)
-	must(t, err)
-	if string(rest) != "0123456789" {
-		t.Errorf("all: %q", rest)
-	}
-	must(t, f.Close())
-}
-
-func readOthers(t *testing.T, h host.Host, dir string) {
-	put(t, h, dir+"/f", "")
-	must(t, h.Symlink("f", dir+"/l"))
-	read := map[string]func(string) error{
-		"read": func(p string) error { _, err := h.ReadFile(p); return err },
-		"open": func(p string) error { _, err := h.Open(p); return err },
-	}
-	for what, do := range read {
-		want(t, what+" of a directory", do(dir), syscall.EISDIR)
-		want(t, what+" of a link", do(dir+"/l"), syscall.ELOOP)
-		want(t, what+" of nothing", do(dir+"/n"), fs.ErrNotExist)
-	}
 }
 
 func appendTo(t *testing.T, h host.Host, dir string) {

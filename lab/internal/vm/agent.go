@@ -16,7 +16,7 @@ import (
 func (v *VM) WaitAgent(ctx context.Context) error {
 	err := v.wait(ctx, "the guest agent", func() (bool, error) {
 		if v.qemu == nil {
-			return false, ErrOff
+			return false, v.offReason()
 		}
 		return v.qemu.agentOpen, nil
 	})

@@ -19,10 +19,13 @@ const (
 // cache=unsafe means that the guest's flushes do not reach the host's disk,
 // which nobody here needs: what a guest flushed is in the host's page cache and
 // survives the end of QEMU.
+//
+// A reset ends QEMU and live starts the next one: in the same process, one boot
+// in five stood still for half a minute, under QEMU 7.2.
 func (v *VM) args() []string {
 	c := v.cfg
 	a := []string{
-		"-S", "-nodefaults", "-display", "none", "-name", c.Name,
+		"-S", "-no-reboot", "-nodefaults", "-display", "none", "-name", c.Name,
 		"-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", "max",
 		"-m", fmt.Sprint(cmp.Or(c.MemoryMiB, 1536)), "-smp", fmt.Sprint(cmp.Or(c.CPUs, 2)),
 		"-kernel", c.Image.Kernel, "-initrd", c.Image.Initrd, "-append", kernelLine(c.Append),

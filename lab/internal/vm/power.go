@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 )
 
 // Running reports whether the power is on.
@@ -28,11 +27,19 @@ func (v *VM) Resets() int {
 // for.
 func (v *VM) WaitReset(ctx context.Context, n int) error {
 	return v.wait(ctx, "a reset", func() (bool, error) {
-		if v.qemu == nil {
-			return false, ErrOff
+		if v.resets > n {
+			return true, nil
 		}
-		return v.resets > n, nil
+		return false, v.offReason()
 	})
+}
+
+// offReason is nil while the power is on.
+func (v *VM) offReason() error {
+	if v.qemu != nil {
+		return nil
+	}
+	return errors.Join(ErrOff, v.failure)
 }
 
 // WaitOff returns when the power is off.
@@ -47,14 +54,20 @@ func (v *VM) WaitOff(ctx context.Context) error {
 func (v *VM) PowerCut() error {
 	v.mu.Lock()
 	r := v.qemu
-	v.mu.Unlock()
 	if r == nil {
+		v.mu.Unlock()
 		return ErrOff
 	}
-	if err := r.cmd.Process.Kill(); err != nil {
+	r.cut = true
+	var err error
+	if r.process != nil {
+		err = r.process.Kill()
+	}
+	v.mu.Unlock()
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill qemu: %w", err)
 	}
-	<-r.exited
+	<-r.off
 	return nil
 }
 
@@ -87,36 +100,30 @@ func (v *VM) Close() error {
 
 func (v *VM) command(ctx context.Context, name string, args, out any) error {
 	v.mu.Lock()
-	r := v.qemu
+	var m *monitor
+	if v.qemu != nil {
+		m = v.qemu.monitor
+	}
 	v.mu.Unlock()
-	if r == nil || r.monitor == nil {
+	if m == nil {
 		return ErrOff
 	}
-	return r.monitor.do(ctx, name, args, out)
+	return m.do(ctx, name, args, out)
 }
 
 func (v *VM) event(r *running, e Event) {
-	switch e.Name {
-	case "RESET":
-		v.update(func() { v.countReset(r, e.time()) })
-	case "VSERPORT_CHANGE":
-		var port struct {
-			ID   string `json:"id"`
-			Open bool   `json:"open"`
-		}
-		if json.Unmarshal(e.Data, &port) == nil && port.ID == "agent" {
-			v.update(func() { r.agentOpen = port.Open })
-		}
+	var data struct {
+		ID     string `json:"id"`
+		Open   bool   `json:"open"`
+		Reason string `json:"reason"`
 	}
-}
-
-// countReset takes resets in quick succession for one: the firmware, when it
-// finds that it ran before, resets the machine again. No emulated guest gets to
-// its own reboot so soon.
-func (v *VM) countReset(r *running, at time.Time) {
-	r.agentOpen = false
-	if at.Sub(r.lastReset) > 5*time.Second {
-		v.resets++
+	if json.Unmarshal(e.Data, &data) != nil {
+		return // an event without data is none of these
 	}
-	r.lastReset = at
+	switch {
+	case e.Name == "SHUTDOWN" && (data.Reason == "guest-reset" || data.Reason == "host-qmp-system-reset"):
+		v.update(func() { r.again = true })
+	case e.Name == "VSERPORT_CHANGE" && data.ID == "agent":
+		v.update(func() { r.agentOpen = data.Open })
+	}
 }

@@ -7,20 +7,13 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"time"
 )
 
 // Event is one asynchronous message of QEMU, such as RESET or SHUTDOWN.
 type Event struct {
 	Name string          `json:"event"`
 	Data json.RawMessage `json:"data"`
-	Time struct {
-		Seconds      int64 `json:"seconds"`
-		Microseconds int64 `json:"microseconds"`
-	} `json:"timestamp"`
 }
-
-func (e Event) time() time.Time { return time.Unix(e.Time.Seconds, e.Time.Microseconds*1000) }
 
 type reply struct {
 	Event
@@ -61,6 +54,7 @@ func (m *monitor) read() {
 		var r reply
 		if dec.Decode(&r) != nil {
 			m.fail()
+			m.conn.Close()
 			return
 		}
 		m.dispatch(r)

@@ -38,15 +38,23 @@ type VM struct {
 	changed chan struct{}
 	resets  int
 	saved   map[string]bool // state → whether the agent was there
+	failure error           // why a reset machine did not come back
 }
 
-// running is one life of the QEMU process.
+// running is the time from power on to power off. A guest that resets itself
+// gets a new process of QEMU, see args.
 type running struct {
-	cmd       *exec.Cmd
-	monitor   *monitor
-	exited    chan struct{}
+	process   *process
+	monitor   *monitor // nil between two processes
 	agentOpen bool
-	lastReset time.Time
+	again     bool // the guest wants to start again
+	cut       bool // nobody wants it to
+	off       chan struct{}
+}
+
+type process struct {
+	*os.Process
+	ended chan struct{}
 }
 
 // ErrOff means that the machine has no power.
@@ -86,48 +94,105 @@ func (v *VM) SetSeed(ctx context.Context, s Seed) error {
 func (v *VM) Boot(ctx context.Context) error { return v.boot(ctx) }
 
 func (v *VM) boot(ctx context.Context, extra ...string) error {
-	if v.Running() {
+	r := &running{off: make(chan struct{})}
+	v.mu.Lock()
+	on := v.qemu != nil
+	if !on {
+		v.qemu = r
+	}
+	v.mu.Unlock()
+	if on {
 		return errors.New("the machine is on already")
 	}
+	err := v.start(ctx, r, extra)
+	if err != nil {
+		v.turnOff(r)
+		return err
+	}
+	go v.live(r)
+	return nil
+}
+
+// live follows a machine through its resets until it is off.
+func (v *VM) live(r *running) {
+	defer v.turnOff(r)
+	for {
+		<-r.process.ended
+		again := false
+		v.update(func() {
+			again = r.again && !r.cut
+			r.again, r.agentOpen, r.monitor = false, false, nil
+			if again {
+				v.resets++
+			}
+		})
+		if !again {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		err := v.start(ctx, r, nil)
+		cancel()
+		if err != nil {
+			v.update(func() { v.failure = err })
+			return
+		}
+	}
+}
+
+func (v *VM) turnOff(r *running) {
+	v.update(func() { v.qemu = nil })
+	close(r.off)
+}
+
+// start runs one process of QEMU and lets its guest go.
+func (v *VM) start(ctx context.Context, r *running, extra []string) error {
 	for _, name := range []string{"qmp.sock", "agent.sock", "qemu.pid"} {
 		if err := os.RemoveAll(v.path(name)); err != nil {
 			return fmt.Errorf("remove stale file: %w", err)
 		}
 	}
-	r, stderr, err := v.launch(extra)
+	p, err := v.launch(extra)
 	if err != nil {
 		return err
 	}
-	if err := v.attach(ctx, r); err != nil {
-		err = errors.Join(err, r.cmd.Process.Kill())
-		<-r.exited
-		return fmt.Errorf("start qemu: %w: %s", err, tail(stderr))
+	cut := false
+	v.update(func() { r.process, cut = p, r.cut })
+	if !cut {
+		err = v.attach(ctx, r)
+	}
+	if cut || err != nil {
+		err = errors.Join(err, p.Kill())
+		<-p.ended
+	}
+	if err != nil {
+		return fmt.Errorf("start qemu: %w: %s", err, tail(v.path("qemu.log")))
 	}
 	return nil
 }
 
-func (v *VM) launch(extra []string) (*running, string, error) {
-	stderr := v.path("qemu.log")
-	log, err := os.Create(stderr)
+func (v *VM) launch(extra []string) (*process, error) {
+	log, err := os.Create(v.path("qemu.log"))
 	if err != nil {
-		return nil, "", fmt.Errorf("open qemu's log: %w", err)
+		return nil, fmt.Errorf("open qemu's log: %w", err)
 	}
 	defer log.Close()
 	cmd := exec.Command("qemu-system-x86_64", append(v.args(), extra...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := v.cfg.Spawn.start(cmd); err != nil {
-		return nil, "", fmt.Errorf("start qemu: %w", err)
+		return nil, fmt.Errorf("start qemu: %w", err)
 	}
-	r := &running{cmd: cmd, exited: make(chan struct{})}
-	v.update(func() { v.qemu = r })
-	go v.reap(r)
-	return r, stderr, nil
+	p := &process{cmd.Process, make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // a killed qemu is the point of PowerCut
+		close(p.ended)
+	}()
+	return p, nil
 }
 
 // attach connects the monitor and, since the machine waits for it, starts the
 // guest: no event can be missed.
 func (v *VM) attach(ctx context.Context, r *running) error {
-	conn, err := dialUntil(ctx, v.path("qmp.sock"), r.exited)
+	conn, err := dialUntil(ctx, v.path("qmp.sock"), r.process.ended)
 	if err != nil {
 		return err
 	}
@@ -136,7 +201,7 @@ func (v *VM) attach(ctx context.Context, r *running) error {
 		return err
 	}
 	v.update(func() { r.monitor = m })
-	pid := strconv.Itoa(r.cmd.Process.Pid)
+	pid := strconv.Itoa(r.process.Pid)
 	if err := os.WriteFile(v.path("qemu.pid"), []byte(pid), 0o600); err != nil {
 		return fmt.Errorf("write pid file: %w", err)
 	}
@@ -158,17 +223,6 @@ func dialUntil(ctx context.Context, socket string, exited <-chan struct{}) (net.
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-}
-
-func (v *VM) reap(r *running) {
-	_ = r.cmd.Wait() // a killed qemu is the point of PowerCut
-	v.update(func() {
-		if r.monitor != nil {
-			r.monitor.conn.Close()
-		}
-		v.qemu = nil
-	})
-	close(r.exited)
 }
 
 // update changes the state and wakes everybody in wait.
