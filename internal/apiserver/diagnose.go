@@ -64,7 +64,7 @@ func (v *vigil) blameRegistration(ctx context.Context, e *StageError) {
 		blameServer(e, v.nodeErr)
 	case v.node != nil:
 		e.Reason = CodeStaleNode
-		e.Detail = fmt.Sprintf("Node %s (uid %s) speaks of another boot (%s, this is %s)%s", v.Node, v.node.UID, v.node.Status.NodeInfo.BootID, v.boot, v.tail(ctx))
+		e.Detail = fmt.Sprintf("Node %s (uid %s) speaks of boot %q, this one is %q%s", v.Node, v.node.UID, v.node.Status.NodeInfo.BootID, v.boot, v.tail(ctx))
 		e.Hint = "another machine may use the same node name; else delete the Node"
 	default:
 		e.Reason, e.Detail = CodeNotRegistered, "kubelet runs and the API server answers, but there is no Node "+v.Node+v.tail(ctx)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -175,3 +176,5 @@ func listen(t *testing.T, handle func(net.Conn)) net.Listener {
 	}()
 	return l
 }
+
+var _ converge.Prober = Prober{}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
 
@@ -27,12 +28,13 @@ type env struct {
 	terminal bool
 	width    int
 	open     func(root string) (host.Host, error)
+	watch    func(dirs ...string) (provision.Watcher, error)
 }
 
 // Main runs the command line and returns the exit code. args[0] is the name
 // under which the program was started.
 func Main(args []string) int {
-	e := &env{start: time.Now(), out: os.Stdout, err: os.Stderr, open: openHost}
+	e := &env{start: time.Now(), out: os.Stdout, err: os.Stderr, open: openHost, watch: provision.DirWatch}
 	e.terminal, e.width = terminal(os.Stderr)
 	ctx, stop := interruptible()
 	defer stop()

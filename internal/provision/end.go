@@ -69,24 +69,18 @@ func (r *run) saveTimeline(f report.Failure) error {
 }
 
 func (r *run) document(ctx context.Context, f report.Failure) report.Document {
-	b := report.ReadBoot(ctx, r.Host)
 	start := report.DateTime(r.Start)
 	d := report.Document{
 		CSEStatus: nodeconfigutils.CSEStatus{
 			ExitCode: strconv.Itoa(f.Code.Number), Output: r.log.Tail(), Error: report.Sentence(f),
-			ExecDuration:    strconv.Itoa(int(r.Host.Now().Sub(r.Start).Seconds())),
-			KernelStartTime: b.Kernel, CloudInitLocalStartTime: b.CloudInitLocal, CloudInitStartTime: b.CloudInit,
-			CloudFinalStartTime: b.CloudFinal, NetworkdStartTime: b.Networkd, CSEStartTime: start,
-			GuestAgentStartTime: b.GuestAgent, SystemdSummary: b.Summary,
+			ExecDuration: strconv.Itoa(int(r.Host.Now().Sub(r.Start).Seconds())), CSEStartTime: start,
 		},
 		Berth: &report.Details{
 			Version: r.Version, InstanceID: r.instance, Code: f.Code.Name, Doing: f.Doing, Field: f.Field, Timeline: report.TimelinePath,
 		},
 	}
-	d.BootDatapoints.KernelStartTime = b.Kernel
 	d.BootDatapoints.CSEStartTime = start
-	d.BootDatapoints.GuestAgentStartTime = b.GuestAgent
-	d.BootDatapoints.KubeletStartTime = b.Kubelet
+	report.ReadBoot(ctx, r.Host).Into(&d)
 	if f.Code.Number != report.CodeOK {
 		d.Berth.Hint = f.Hint
 	}

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"path"
@@ -44,7 +45,7 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) component.Facts {
 		f.ContainerdVersion, _ = s.Version(ctx, h, f.ContainerdPath)
 	}
 	if s.Offline {
-		f.Hostname, f.IPv6 = line(h, "/etc/hostname"), true
+		f.Hostname, f.IPv6 = cmp.Or(line(h, "/etc/hostname"), "localhost"), true
 		return f
 	}
 	f.Hostname = line(h, "/proc/sys/kernel/hostname")

@@ -38,19 +38,21 @@ func ResultIfMissing(ctx context.Context, h host.Host, config, version string, e
 	if e.ServiceResult != "success" && s.NRestarts < restarts {
 		return fmt.Sprintf("no result yet: the run ended by %s %s and starts again", e.ExitCode, e.ExitStatus), nil
 	}
-	return "wrote the result", report.WriteResult(ctx, h, killed(e, instance, version), bake)
+	return "wrote the result", report.WriteResult(ctx, h, killed(ctx, h, e, instance, version), bake)
 }
 
-func killed(e Ending, instance, version string) report.Document {
+func killed(ctx context.Context, h host.Host, e Ending, instance, version string) report.Document {
 	c := report.ByNumber(report.CodeKilled)
 	if e.ServiceResult == "success" { // told to stop before it could say so
 		c = report.ByNumber(report.CodeInterrupted)
 	}
-	return report.Document{
+	d := report.Document{
 		CSEStatus: nodeconfigutils.CSEStatus{
 			ExitCode: strconv.Itoa(c.Number),
 			Error:    fmt.Sprintf("provisioning ended without a result: %s (%s %s)", e.ServiceResult, e.ExitCode, e.ExitStatus),
 		},
 		Berth: &report.Details{Version: version, InstanceID: instance, Code: c.Name, Doing: "provision", Hint: c.Hint},
 	}
+	report.ReadBoot(ctx, h).Into(&d)
+	return d
 }

@@ -52,17 +52,24 @@ func Wait(ctx context.Context, o WaitOptions) (int, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, peek(o.Host, o.Config).Timeout+waitMargin, errNoResult)
 	defer cancel()
 	for {
-		a, err := lastAttempt(o.Host, InstanceID(o.Host), peek(o.Host, o.Config).Bake)
-		if err == nil && a.ended {
+		var again <-chan time.Time
+		if !identified(ctx, o.Host) {
+			again = time.After(identifyEvery)
+		} else if a, err := lastAttempt(o.Host, InstanceID(o.Host), peek(o.Host, o.Config).Bake); err == nil && a.ended {
 			return o.finish(ctx, a)
 		}
 		select {
 		case <-w.Changed():
+		case <-again:
 		case <-ctx.Done():
 			return o.giveUp(ctx, context.Cause(ctx))
 		}
 	}
 }
+
+// identifyEvery is how often Wait asks whether cloud-init has looked: the end of
+// a unit is no event in a directory.
+const identifyEvery = 100 * time.Millisecond
 
 var errNoResult = errors.New("provisioning has not ended in time")
 

@@ -86,6 +86,32 @@ func TestWaitAlwaysEnds(t *testing.T) {
 	}
 }
 
+func writeResult(t *testing.T, h host.Host, instance, code string) {
+	t.Helper()
+	d := report.Document{Berth: &report.Details{InstanceID: instance}}
+	d.ExitCode = code
+	if err := report.WriteResult(t.Context(), h, d, false); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWaitKnowsTheMachineFirst: a captured image has its origin's id and result
+// until cloud-init has looked.
+func TestWaitKnowsTheMachineFirst(t *testing.T) {
+	h := machineOf(`{}`)
+	h.Put(cloudInitEnabled, "", 0o644)
+	writeResult(t, h, "vm-1", "0")
+	go func() {
+		time.Sleep(3 * identifyEvery / 2)
+		writeResult(t, h, "vm-2", "51")
+		h.Put(bootInstance, "vm-2\n", 0o644)
+	}()
+	out := &bytes.Buffer{}
+	if code, err := Wait(t.Context(), waitOptions(h, out, nil)); code != 51 || err != nil {
+		t.Errorf("code %d, %v, printed %s", code, err, out)
+	}
+}
+
 func TestWaitShortensAForeignResult(t *testing.T) {
 	h := machineOf(`{}`)
 	h.Put(report.SentinelPath, "", 0o600)

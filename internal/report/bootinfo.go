@@ -41,6 +41,16 @@ func ReadBoot(ctx context.Context, h host.Host) Boot {
 	return b
 }
 
+// Into puts the times where the published document has them.
+func (b Boot) Into(d *Document) {
+	d.KernelStartTime, d.SystemdSummary = b.Kernel, b.Summary
+	d.CloudInitLocalStartTime, d.CloudInitStartTime, d.CloudFinalStartTime = b.CloudInitLocal, b.CloudInit, b.CloudFinal
+	d.NetworkdStartTime, d.GuestAgentStartTime = b.Networkd, b.GuestAgent
+	d.BootDatapoints.KernelStartTime = b.Kernel
+	d.BootDatapoints.GuestAgentStartTime = b.GuestAgent
+	d.BootDatapoints.KubeletStartTime = b.Kubelet
+}
+
 // started is when the first of the units that ever ran started.
 func started(ctx context.Context, h host.Host, units ...string) string {
 	for _, u := range units {

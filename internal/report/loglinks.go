@@ -41,7 +41,7 @@ const keptLog = 1 << 20
 // openAppend continues a log file: what is kept of the old one is copied into a
 // new one, which takes the name and is then written to.
 func openAppend(h host.FS, p string) (io.WriteCloser, error) {
-	if _, err := host.MkdirAll(h, path.Dir(p)); err != nil {
+	if err := mkdirs(h, path.Dir(p)); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	old, err := h.ReadFile(p)
@@ -60,6 +60,18 @@ func openAppend(h host.FS, p string) (io.WriteCloser, error) {
 		return nil, fmt.Errorf("open log: %w", errors.Join(err, f.Close()))
 	}
 	return f, nil
+}
+
+// mkdirs makes directories that need not outlive a power cut: a run does not
+// wait for the disk to keep its log.
+func mkdirs(h host.FS, dir string) error {
+	if _, err := h.Lstat(dir); err == nil || dir == "/" {
+		return nil
+	}
+	if err := mkdirs(h, path.Dir(dir)); err != nil {
+		return err
+	}
+	return h.Mkdir(dir, 0o755)
 }
 
 func begin(h host.FS, f host.File, p string, old []byte) error {

@@ -49,6 +49,12 @@ func variants(t testing.TB) map[string]*aksnodeconfigv1.Configuration {
 			c.EnableSsh = proto.Bool(true)
 			c.DisablePubkeyAuth = proto.Bool(false)
 			c.CustomCloudConfig.CustomCloudEnvName = "other"
+			c.GpuConfig.EnableNvidia = proto.Bool(false)
+			c.LocalDnsProfile.EnableLocalDns = false
+			c.ServiceAccountImagePullProfile.Enabled = false
+			c.ImdsRestrictionConfig.EnableImdsRestriction = false
+			c.CustomLinuxOsConfig.EnableSwapConfig = false
+			c.CustomSearchDomainConfig.RealmUser = ""
 		}),
 		"bare kubenet": full(func(c *aksnodeconfigv1.Configuration) {
 			c.KubernetesVersion = "1.26.3"

@@ -36,7 +36,7 @@ var judges = map[string]judge{
 	"custom_cloud_config.custom_cloud_env_name":           ofMember(when(inCustomCloud, toState, useless("only the name akscustom means something"))),
 	"custom_cloud_config.custom_env_json_content":         ofMember(when(inCustomCloud, toState, useless("custom_cloud_env_name is not akscustom"))),
 	"custom_cloud_config.container_registry_dns_suffix":   ofMember(when(provided, toState, useless(noProvider))),
-	"custom_cloud_config.repo_depot_endpoint":             later,
+	"custom_cloud_config.repo_depot_endpoint":             when(inCustomCloud, later, useless("custom_cloud_env_name is not akscustom")),
 	"containerd_config.containerd_package_url":            when(unpacks, toState, later),
 	"containerd_config.containerd_version":                when(unpacks, toState, useless("the containerd of the image decides")),
 	"containerd_config.containerd_download_url_base":      useless(unread),
@@ -55,15 +55,15 @@ var judges = map[string]judge{
 	kubeletFile + "tls_cert_file":                         ofMember(when(servesOwn, toState, useless(clusterServes))),
 	kubeletFile + "tls_private_key_file":                  ofMember(when(servesOwn, toState, useless(clusterServes))),
 	kubeletFile + "streaming_connection_idle_timeout":     ofMember(when(streams, toState, useless("kubelet 1.34 dropped it, or there is no configuration file"))),
-	"custom_search_domain_config":                         later,
+	"custom_search_domain_config":                         when(joinsDomain, later, useless("it takes a domain, a user and a password")),
 	"custom_linux_os_config.sysctl_config":                toState,
 	"custom_linux_os_config.ulimit_config":                toState,
-	"custom_linux_os_config.enable_swap_config":           later,
-	"custom_linux_os_config.swap_file_size":               later,
+	"custom_linux_os_config.enable_swap_config":           when(swaps, later, useless(halfSwap)),
+	"custom_linux_os_config.swap_file_size":               when(swaps, later, useless(halfSwap)),
 	"custom_linux_os_config.transparent_hugepage_support": later,
 	"custom_linux_os_config.transparent_defrag":           later,
 	"http_proxy_config":                                   later,
-	"gpu_config":                                          later,
+	"gpu_config":                                          when(gpus, later, useless("enable_nvidia is off")),
 	"gpu_config.gpu_device_plugin":                        useless(unread),
 	"gpu_config.enable_amd_gpu":                           useless(unread),
 	"gpu_config.managed_gpu_experience_afec_enabled":      useless(unread),
@@ -92,9 +92,9 @@ var judges = map[string]judge{
 	"needs_cgroupv2":                                      when(driverFlag, useless("kubelet_flags names the cgroup driver"), toState),
 	"disable_custom_data":                                 useless(unread),
 	"bootstrap_profile_container_registry_server":         toState,
-	"imds_restriction_config":                             later,
-	"local_dns_profile":                                   later,
-	"service_account_image_pull_profile":                  later,
+	"imds_restriction_config":                             when(restrictsIMDS, later, useless("it is not enabled")),
+	"local_dns_profile":                                   when(localDNS, later, useless("enable_local_dns is off")),
+	"service_account_image_pull_profile":                  when(boundPulls, later, useless("it is not enabled")),
 	"enabled_features":                                    later,
 }
 
@@ -102,6 +102,7 @@ const (
 	kubeletFile   = "kubelet_config.kubelet_config_file_config."
 	paced         = "backoff mode v2 has no such setting"
 	tokenFirst    = "there is a bootstrap token, which goes first"
+	halfSwap      = "swap takes both the switch and a size"
 	noProvider    = "kubelet_flags names no credential provider"
 	clusterServes = "the cluster issues the serving certificate, or there is no configuration file"
 )
@@ -141,8 +142,22 @@ func unpacks(t *translation) bool       { return packageURL(t.cfg) != "" }
 func fetchesRunc(t *translation) bool   { return runcURL(t.cfg) != "" }
 func configFile(t *translation) bool    { return t.cfg.GetKubeletConfig().GetEnableKubeletConfigFile() }
 func gpus(t *translation) bool          { return t.cfg.GetGpuConfig().GetEnableNvidia() }
-func sshStays(t *translation) bool      { return t.cfg.GetEnableSsh() }
-func keysStay(t *translation) bool      { return !t.cfg.GetDisablePubkeyAuth() }
+func boundPulls(t *translation) bool    { return t.cfg.GetServiceAccountImagePullProfile().GetEnabled() }
+func restrictsIMDS(t *translation) bool {
+	return t.cfg.GetImdsRestrictionConfig().GetEnableImdsRestriction()
+}
+func sshStays(t *translation) bool { return t.cfg.GetEnableSsh() }
+func keysStay(t *translation) bool { return !t.cfg.GetDisablePubkeyAuth() }
+
+func swaps(t *translation) bool {
+	c := t.cfg.GetCustomLinuxOsConfig()
+	return c.GetEnableSwapConfig() && c.GetSwapFileSize() > 0
+}
+
+func joinsDomain(t *translation) bool {
+	c := t.cfg.GetCustomSearchDomainConfig()
+	return c.GetDomainName() != "" && c.GetRealmUser() != "" && c.GetRealmPassword() != ""
+}
 
 func driverFlag(t *translation) bool {
 	return strings.TrimSpace(t.cfg.GetKubeletConfig().GetKubeletFlags()[cgroupFlag]) != ""

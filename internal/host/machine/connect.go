@@ -163,16 +163,26 @@ func authenticate(raw *dbus.Conn) error {
 	return nil
 }
 
-// call runs f with the connection, and once more if that was lost meanwhile.
+// cut says whether a call failed because the connection was lost. The first who
+// notice do so a moment before the connection itself says it.
+func (c *connection) cut(err error) bool {
+	if errors.Is(err, dbus.ErrClosed) {
+		<-c.raw.Context().Done()
+	}
+	return c.lost()
+}
+
+// call runs f with the connection, and again if that was lost meanwhile: once by
+// rights, and once more for a connection that the old systemd still accepted.
 func call[T any](ctx context.Context, m *manager, f func(*connection) (T, error)) (T, error) {
-	for again := true; ; again = false {
+	for again := 2; ; again-- {
 		c, err := m.connect(ctx)
 		if err != nil {
 			var none T
 			return none, err
 		}
 		out, err := f(c)
-		if err == nil || !again || !c.lost() {
+		if err == nil || again == 0 || !c.cut(err) {
 			return out, err
 		}
 	}

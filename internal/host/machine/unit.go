@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/dbus"
@@ -64,11 +65,14 @@ func (c *connection) unit(ctx context.Context, name string) (props, error) {
 	}
 	for i, n := range serviceProps {
 		var v dbus.Variant
-		if (<-single[i].Done).Store(&v) == nil {
-			p[n] = v
+		var noService dbus.Error
+		err := (<-single[i].Done).Store(&v)
+		if err != nil && !errors.As(err, &noService) {
+			return nil, err
 		}
+		p[n] = v
 	}
-	return p, ctx.Err()
+	return p, nil
 }
 
 func status(name string, p props) host.UnitStatus {

@@ -26,6 +26,12 @@ func Pause(ctx context.Context, lab, dest string) error {
 	return t.run(ctx, lab, dest)
 }
 
+// Workload compiles the program of the lab's pods into dest.
+func Workload(ctx context.Context, lab, dest string) error {
+	t := target{out: "workload", ldflags: "-s -w", packages: []string{"./images/workload"}}
+	return t.run(ctx, lab, dest)
+}
+
 // Root finds the main module's directory: the nearest parent of the working
 // directory, or of $BERTH_ROOT if set, whose go.mod is berth's.
 func Root() (string, error) {

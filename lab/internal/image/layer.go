@@ -32,6 +32,7 @@ var common = layer{name: "common", links: map[string]string{
 	systemd + "sockets.target.wants/systemd-networkd.socket":                     "/lib/systemd/system/systemd-networkd.socket",
 	systemd + "dbus-org.freedesktop.network1.service":                            "/lib/systemd/system/systemd-networkd.service",
 	systemd + "network-online.target.wants/systemd-networkd-wait-online.service": "/lib/systemd/system/systemd-networkd-wait-online.service",
+	systemd + "multi-user.target.wants/walinuxagent.service":                     "/etc/systemd/system/walinuxagent.service",
 }}
 
 // nspawn turns off what only a machine of its own can do.

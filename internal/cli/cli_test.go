@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/contract/aks"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/provision"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+var update = flag.Bool("update", false, "write goldens")
+
+const sample = "../contract/aks/testdata/minimal.json"
+
+// still is a Watcher of directories in which nothing changes.
+type still struct{}
+
+func (still) Changed() <-chan struct{} { return nil }
+func (still) Close() error             { return nil }
+
+// invoke runs a command line on a machine in memory.
+func invoke(h host.Host, args ...string) (code int, stdout, stderr string) {
+	var out, errOut bytes.Buffer
+	e := &env{start: time.Now(), out: &out, err: &errOut, width: 100, open: func(string) (host.Host, error) { return h, nil },
+		watch: func(...string) (provision.Watcher, error) { return still{}, nil }}
+	return e.run(context.Background(), args), out.String(), errOut.String()
+}
+
+func TestCommandLine(t *testing.T) {
+	bad := path.Join(t.TempDir(), "bad.json")
+	pod := path.Join(t.TempDir(), "pod.yaml")
+	write(t, bad, `{"version":"v1","cse_timeout":"x"}`)
+	write(t, pod, "apiVersion: v1\nkind: Pod\n")
+	cases := map[string]struct {
+		args   string
+		code   int
+		stdout string
+		stderr string
+	}{
+		"nothing":                   {"berth", 1, "", "Usage:"},
+		"unknown command":           {"berth frob", 1, "", `unknown command "frob"`},
+		"unknown command elsewhere": {"/opt/azure/containers/aks-node-controller frob", 1, "", "aks-node-controller [command]"},
+		"not of that name":          {"aks-node-controller plan", 1, "", `unknown command "plan"`},
+		"a hotfix binary":           {"aks-node-controller-hotfix version", 0, Version(), ""},
+		"unknown flag":              {"aks-node-controller provision --frob", 1, "", "unknown flag: --frob"},
+		"version":                   {"aks-node-controller version extra", 0, Version(), ""},
+		"-v":                        {"aks-node-controller -v", 0, Version(), ""},
+		"--version":                 {"berth --version", 0, Version(), ""},
+		"help":                      {"berth help plan", 0, "would change", ""},
+		"check-hotfix":              {"aks-node-controller check-hotfix --odd 1", 0, "", "nothing to check"},
+		"download-hotfix":           {"aks-node-controller download-hotfix", 0, "", "nothing to install"},
+		"download-hotfix x":         {"aks-node-controller download-hotfix x", 1, "", "no arguments"},
+		"bad stage":                 {"berth provision --provision-config=x --wait-for=tea", 1, "", "registered or ready"},
+		"dry run of nothing":        {"berth provision --dry-run", 1, "", "--provision-config is required"},
+		"render refused":            {"berth render -f " + bad, 3, "", "cse_timeout"},
+		"plan of a pod":             {"berth plan -f " + pod, 3, "", "Pod"},
+		"render no file":            {"berth render", 1, "", "filename"},
+		"render odd format":         {"berth render -f " + sample + " -o xml", 1, "", "xml"},
+		"apply no such file":        {"berth apply -f /nowhere/x", 1, "", "/nowhere/x"},
+		"timeline of nothing":       {"berth timeline", 1, "", report.TimelinePath},
+		"node":                      {"berth node result", 0, "", "starts again"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := invoke(memory.New(), strings.Fields(c.args)...)
+			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("code %d\nstdout: %s\nstderr: %s", code, stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestRenderPrintsItsThreeKeys(t *testing.T) {
+	h := memory.New()
+	h.Value("/proc/sys/kernel/hostname", "node-1\n")
+	code, stdout, stderr := invoke(h, "berth", "render", "-f", sample)
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(stdout), &keys); err != nil || code != 0 {
+		t.Fatalf("code %d, %v: %s", code, err, stderr)
+	}
+	for _, k := range []string{"state", "unused", "unhandled"} {
+		if len(keys[k]) == 0 || string(keys[k]) == "null" {
+			t.Errorf("no %s", k)
+		}
+	}
+	if strings.Contains(stdout, "0123456789abcdef") {
+		t.Error("the token is printed")
+	}
+	if code, yaml, _ := invoke(h, "berth", "render", "-f", sample, "-o", "yaml"); code != 0 || !strings.Contains(yaml, "unhandled: []") {
+		t.Errorf("code %d: %s", code, yaml)
+	}
+}
+
+func TestPlanCounts(t *testing.T) {
+	code, stdout, stderr := invoke(memory.New(), "berth", "plan", "-f", sample, "--root", "/mnt")
+	if code != exitPending || !strings.Contains(stdout, "create file:/etc/kubernetes/certs/ca.crt: absent") {
+		t.Errorf("code %d: %s%s", code, stdout, stderr)
+	}
+	code, stdout, _ = invoke(memory.New(), "berth", "plan", "-f", sample, "--root", "/mnt", "-o", "json")
+	var p struct {
+		Actions   []converge.Action
+		Unhandled []string
+	}
+	if err := json.Unmarshal([]byte(stdout), &p); err != nil || code != exitPending || len(p.Actions) == 0 || p.Unhandled == nil {
+		t.Errorf("code %d, %v: %s", code, err, stdout)
+	}
+}
+
+func TestApplyThenPlanIsEmpty(t *testing.T) {
+	h := memory.New()
+	code, _, stderr := invoke(h, "berth", "apply", "-f", sample, "--root", "/mnt")
+	if code != 0 || !strings.Contains(stderr, "applied") || strings.Contains(stderr, "\x1b") {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	if code, stdout, _ := invoke(h, "berth", "plan", "-f", sample, "--root", "/mnt"); code != 0 || !strings.HasSuffix(stdout, "no changes\n") {
+		t.Errorf("code %d: %s", code, stdout)
+	}
+	for format, want := range map[string]string{"text": "berth apply", "json": `"spans"`, "svg": "<svg"} {
+		if code, stdout, _ := invoke(h, "berth", "timeline", "-o", format); code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("%s: code %d: %s", format, code, stdout)
+		}
+	}
+}
+
+func TestProvisionRefusesCommands(t *testing.T) {
+	h := memory.New()
+	code, _, stderr := invoke(h, "aks-node-controller", "provision", "--nbc-cmd=/opt/x.sh")
+	if code != report.CodeCommandDocument || !strings.Contains(stderr, "hint: ") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	code, stdout, _ := invoke(h, "aks-node-controller", "provision-wait")
+	if code != report.CodeCommandDocument || !strings.Contains(stdout, "ERR_NBC_CMD_UNSUPPORTED") {
+		t.Errorf("code %d: %s", code, stdout)
+	}
+	if code, stdout, _ := invoke(h, "berth", "status"); code != 0 || !strings.Contains(stdout, "failed with ERR_NBC_CMD_UNSUPPORTED (250)") {
+		t.Errorf("code %d: %s", code, stdout)
+	}
+}
+
+func TestProgressOnATerminal(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&env{err: &out, terminal: true, width: 40})
+	start := time.Unix(0, 0)
+	s := converge.Span{ID: "unit:kubelet.service", Verb: "start", Phase: "commit", Start: start}
+	p.observe(s)
+	p.say("between")
+	s.End, s.Error = start.Add(time.Second), "no"
+	p.observe(s)
+	want := "… start unit:kubelet.service\r\x1b[Kbetween\n… start unit:kubelet.service\r\x1b[Kstart unit:kubelet.service (1s) FAILED: no\n"
+	if d := cmp.Diff(want, out.String()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	_, refused := aks.Decode([]byte(`{}`))
+	for want, err := range map[int]error{
+		0: nil, exitFailed: errors.New("x"), exitRefused: refused, exitPending: exitCode(2), exitInterrupted: report.ErrInterrupted,
+	} {
+		e := &env{err: io.Discard}
+		if got := e.exit(err); got != want {
+			t.Errorf("%v: %d, want %d", err, got, want)
+		}
+	}
+}
+
+func TestPages(t *testing.T) {
+	e := &env{}
+	for _, c := range e.berth().Commands() {
+		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
+			continue
+		}
+		file := "../../docs/commands/" + c.Name() + ".md"
+		got := page(c)
+		if *update {
+			write(t, file, got)
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), got); d != "" {
+			t.Errorf("%s is stale (-file +now):\n%s", file, d)
+		}
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

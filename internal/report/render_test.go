@@ -1,0 +1,179 @@
+package report
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+func sampleTimeline() *Timeline {
+	start := time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
+	at := func(ms float64) time.Time { return start.Add(time.Duration(ms * float64(time.Millisecond))) }
+	return &Timeline{
+		Command: "berth provision", Version: "202611.21.0", InstanceID: "vm-1", Start: start, End: at(900), ExitCode: 34, Stage: "applied",
+		Spans: []converge.Span{
+			{ID: "unit:kubelet.service", Verb: "start", Phase: "commit", Start: at(350), End: at(880), Waited: "unit:containerd.service", Error: "job result <failed>"},
+			{ID: "check:apiserver", Verb: "check", Phase: "stage", Start: at(20), End: at(34)},
+			{ID: "artifact:kubernetes", Verb: "fetch", Phase: "stage", Start: at(21), End: at(300), Detail: "61 MiB"},
+			{ID: "file:/etc/systemd/system/kubelet.service.d/10-containerd-base-flag.conf", Verb: "create", Phase: "stage", Start: at(22), End: at(22.02)},
+			{ID: "unit:containerd.service", Verb: "start", Phase: "commit", Start: at(301), End: at(349)},
+			{ID: "for registered", Verb: "wait", Phase: "wait", Start: at(880)},
+		},
+	}
+}
+
+func TestTimelineText(t *testing.T) {
+	var b strings.Builder
+	if err := sampleTimeline().WriteText(&b, 120); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/timeline.txt", b.String())
+}
+
+func TestTimelineSVG(t *testing.T) {
+	var b strings.Builder
+	if err := sampleTimeline().WriteSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/timeline.svg", b.String())
+	for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Contains(strings.ReplaceAll(b.String(), "http://www.w3.org/2000/svg", ""), "http") {
+		t.Error("the picture needs another file")
+	}
+}
+
+func TestTimelineSurvivesTheDisk(t *testing.T) {
+	h := memory.New()
+	want := sampleTimeline()
+	if err := want.Save(h, TimelinePath); err != nil {
+		t.Fatal(err)
+	}
+	got, err := LoadTimeline(h, TimelinePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTimelineOfNoTime(t *testing.T) {
+	var b strings.Builder
+	tl := &Timeline{Spans: []converge.Span{{ID: "a:b", Verb: "set"}}}
+	if err := errors.Join(tl.WriteText(&b, 0), tl.WriteSVG(&b)); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzParseTimeline(f *testing.F) {
+	f.Add([]byte(`{"start":"2026-11-21T01:02:03Z","end":"2026-11-21T01:02:04Z","spans":[{"id":"a:b","start":"2026-11-21T01:02:03Z"}]}`))
+	f.Add([]byte(`{"start":"0001-01-01T00:00:00Z","end":"9999-01-01T00:00:00Z","spans":[{"start":"9999-12-01T00:00:00Z"}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tl, err := ParseTimeline(b)
+		if err != nil {
+			return
+		}
+		if err := errors.Join(tl.WriteText(io.Discard, 80), tl.WriteSVG(io.Discard)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPlanText(t *testing.T) {
+	p := &converge.Plan{
+		Actions: []converge.Action{
+			{ID: "file:/etc/x", Verb: "update", Reason: "content differs", Diff: "--- /etc/x\n+++ /etc/x\n-a\n+b\n", Disruption: converge.DisruptNone, Field: "some_field"},
+			{ID: "unit:kubelet.service", Verb: "restart", Reason: "a trigger changed", Disruption: converge.DisruptRestart},
+		},
+		Deferred: []converge.Action{{ID: "sysctl:a.b", Verb: "set", Reason: "on first boot"}},
+		Remarks:  []string{"this kernel has no a.c"},
+	}
+	var b strings.Builder
+	err := WritePlan(&b, p, []desired.FieldNote{{Path: "vm_size", Reason: "no GPU"}}, []string{"gpu_config"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/plan.txt", b.String())
+}
+
+func TestEvent(t *testing.T) {
+	h := memory.New()
+	start := time.Date(2026, 11, 21, 1, 2, 3, 4e6, time.Local)
+	for range 3 { // one after the other, never one in another's place
+		if err := WriteEvent(h, NewEvent("Provision", "Completed", false, start, start.Add(1500*time.Millisecond))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := h.ReadDir(EventsDir)
+	if err != nil || len(names) != 3 {
+		t.Fatal(names, err)
+	}
+	b, err := h.ReadFile(EventsDir + "/" + names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"Timestamp":"2026-11-21 01:02:03.004","OperationId":"2026-11-21 01:02:04.504","Version":"1.23","TaskName":"AKS.AKSNodeController.Provision",` +
+		`"EventLevel":"Informational","Message":"Completed | startTime=2026-11-21 01:02:03.004 endTime=2026-11-21 01:02:04.504 durationMs=1500","EventPid":"0","EventTid":"0"}`
+	if d := cmp.Diff(want, string(b)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	at := time.Date(2026, 11, 1, 1, 27, 22, 0, time.UTC).Local()
+	zone := at.Format("MST")
+	if got, want := DateTime(at), at.Format("Mon Jan")+" "+at.Format("_2 15:04:05")+" "+zone+" 2026"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := SystemdTime(at), at.Format("Mon 2006-01-02 15:04:05 ")+zone; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestLogContinuesTheFile(t *testing.T) {
+	h := memory.New()
+	h.Put(LogPath, strings.Repeat("old line\n", 200_000), 0o644)
+	l, err := OpenLog(h, LogPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Info("hello", "id", "file:/x", "phase", "stage", "ms", 0.0, "detail", "two\nlines")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := h.ReadFile(LogPath)
+	if err != nil || len(b) > keptLog+1000 || !strings.HasPrefix(string(b), "old line\n") {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	if last := string(b[strings.LastIndex(string(b), "old line")+9:]); !strings.Contains(last, `"msg":"hello"`) || strings.Count(last, "\n") != 1 {
+		t.Errorf("last: %s", last)
+	}
+	if tail := l.Tail(); !strings.HasSuffix(tail, " hello file:/x detail=two lines\n") {
+		t.Errorf("tail: %q", tail)
+	}
+}
+
+func TestTailKeepsWholeLines(t *testing.T) {
+	l := &tail{}
+	for range 5000 {
+		_, _ = l.Write([]byte("0123456789\n"))
+	}
+	if s := l.String(); len(s) > tailSize || !strings.HasPrefix(s, "0123456789\n") {
+		t.Errorf("%d bytes: %.20q", len(s), s)
+	}
+}

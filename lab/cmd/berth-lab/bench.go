@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-dev/berth/lab"
+	"github.com/berth-dev/berth/lab/bench"
+)
+
+func (a *app) bench() *cobra.Command {
+	var o bench.Options
+	cmd := &cobra.Command{Use: "bench", Short: "Measure berth against kubeadm join and its limits", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Log = os.Stderr
+			return runBench(cmd.Context(), o)
+		}}
+	cmd.Flags().IntVar(&o.Pairs, "pairs", 10, "runs of each side in each case")
+	return cmd
+}
+
+func runBench(ctx context.Context, o bench.Options) (err error) {
+	l, err := lab.Start(ctx, lab.Config{Name: fmt.Sprintf("bench-%d", os.Getpid())})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := l.Close(); err == nil {
+			err = e
+		}
+	}()
+	all, err := bench.Compare(ctx, l, o)
+	bench.Print(os.Stdout, all)
+	return err
+}

@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"math/big"
+	"reflect"
+	"testing"
+	"time"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/lab"
+	"github.com/berth-dev/berth/pkg/nodeconfigutils"
+)
+
+// The files that provisioning leaves.
+const (
+	configPath   = nodeconfigutils.ConfigPath
+	resultPath   = "/var/log/azure/aks/provision.json"
+	sentinelPath = "/opt/azure/containers/provision.complete"
+	berthPath    = "/usr/local/bin/berth"
+)
+
+// TestCaseCustomData follows one node from multipart CustomData to its reboot
+// and its captured image. Later parts meet the node as earlier ones left it:
+// converged.
+func TestCaseCustomData(t *testing.T) {
+	l := sharedLab(t)
+	reg := serveImages(t, l)
+	cfg := nodeConfig(t, l, everyKind(t))
+	n := addNode(t, l, lab.NodeConfig{Name: "case-one", UserData: customData(t, cfg), Files: reg.trust()})
+	status := runCSE(t, n)
+	if _, err := l.WaitNodeReady(within(t, time.Minute), n.Name); err != nil {
+		t.Fatal(err)
+	}
+	checkStatus(t, status())
+	checkWorkload(t, l, reg, "one-pod", n)
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T, *lab.Lab, *lab.Node)
+	}{
+		{"plan is empty", planIsEmpty}, {"readers", readers}, {"mutations", mutations}, {"no cycle", noCycle},
+		{"reboot", rebootKeeps}, {"power loss", crashKeeps}, {"captured image", capturedImage},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(t, l, n) })
+	}
+}
+
+// everyKind makes a configuration with a resource of every kind that a node of
+// the lab can have.
+func everyKind(t *testing.T) func(*aksnodeconfigv1.Configuration) {
+	t.Helper()
+	ca := base64.StdEncoding.EncodeToString(selfSigned(t))
+	return func(c *aksnodeconfigv1.Configuration) {
+		backlog, files, server := int32(8192), "65536", "mirror.lab.test"
+		c.CustomCaCerts = []string{ca}
+		c.BootstrapProfileContainerRegistryServer = &server
+		c.CustomLinuxOsConfig = &aksnodeconfigv1.CustomLinuxOsConfig{
+			SysctlConfig: &aksnodeconfigv1.SysctlConfig{NetIpv4TcpMaxSynBacklog: &backlog},
+			UlimitConfig: &aksnodeconfigv1.UlimitConfig{NoFile: &files},
+		}
+		c.KubeletConfig.EnableKubeletConfigFile = true
+		c.KubeletConfig.KubeletConfigFileConfig = kubeletFile(c.KubeletConfig.KubeletFlags)
+	}
+}
+
+// kubeletFile moves what can stand in the configuration file there.
+func kubeletFile(flags map[string]string) *aksnodeconfigv1.KubeletConfigFileConfig {
+	for f := range flags {
+		switch f {
+		case "--fail-cgroupv1", "--max-open-files", "--oom-score-adj", "--cgroup-driver":
+		default:
+			delete(flags, f)
+		}
+	}
+	pods, swap := int32(37), false
+	return &aksnodeconfigv1.KubeletConfigFileConfig{
+		Kind: "KubeletConfiguration", ApiVersion: "kubelet.config.k8s.io/v1beta1",
+		StaticPodPath: "/etc/kubernetes/manifests", Address: "0.0.0.0", RotateCertificates: true,
+		ClusterDomain: "cluster.local", ClusterDns: []string{"10.96.0.10"},
+		MaxPods: &pods, FailSwapOn: &swap, NodeStatusUpdateFrequency: "7s",
+		EvictionHard: map[string]string{"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+		Authentication: &aksnodeconfigv1.KubeletAuthentication{
+			X509:      &aksnodeconfigv1.KubeletX509Authentication{ClientCaFile: "/etc/kubernetes/certs/ca.crt"},
+			Webhook:   &aksnodeconfigv1.KubeletWebhookAuthentication{Enabled: true},
+			Anonymous: &aksnodeconfigv1.KubeletAnonymousAuthentication{},
+		},
+		Authorization: &aksnodeconfigv1.KubeletAuthorization{Mode: "Webhook"},
+	}
+}
+
+// selfSigned is the certificate of a CA that signs nothing, PEM.
+func selfSigned(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "custom CA of the lab"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// extensionRun is what the CustomScript extension reports.
+type extensionRun struct {
+	message string
+	code    int
+	err     error
+}
+
+// runCSE runs the client's command as the extension does, while the node boots.
+// The function that it returns waits for the end.
+func runCSE(t *testing.T, n *lab.Node) func() extensionRun {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	done := make(chan extensionRun, 1)
+	go func() {
+		message, code, err := n.RunExtension(ctx, nodeconfigutils.CSE)
+		done <- extensionRun{message, code, err}
+	}()
+	return func() extensionRun { return <-done }
+}
+
+// checkStatus proves a success that is told completely.
+func checkStatus(t *testing.T, r extensionRun) {
+	t.Helper()
+	if r.err != nil || r.code != 0 {
+		t.Fatalf("extension: %v, exit code %d\n%s", r.err, r.code, r.message)
+	}
+	status, err := nodeconfigutils.ParseCSEStatus(r.message)
+	if err != nil {
+		t.Fatalf("parse: %v\n%s", err, r.message)
+	}
+	if status.ExitCode != "0" || status.Error != "" {
+		t.Errorf("exit code %q, error %q", status.ExitCode, status.Error)
+	}
+	points := reflect.ValueOf(status.BootDatapoints)
+	for i := range points.NumField() {
+		if points.Field(i).String() == "" {
+			t.Errorf("BootDatapoints.%s is empty", points.Type().Field(i).Name)
+		}
+	}
+	if t.Failed() {
+		t.Logf("message:\n%s", r.message)
+	}
+}
+
+// run runs a command in a node that must succeed and returns what it prints.
+func run(t *testing.T, n *lab.Node, args ...string) string {
+	t.Helper()
+	out, err := n.Output(within(t, time.Minute), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func planIsEmpty(t *testing.T, _ *lab.Lab, n *lab.Node) {
+	if p := plan(t, n); len(p.Actions) > 0 || p.code != 0 {
+		t.Errorf("exit code %d, actions %v", p.code, p.Actions)
+	}
+}

@@ -1,0 +1,58 @@
+// Command workload is the lab's pod: it prints a line, answers HTTP on port
+// 8080 and sleeps. Called with arguments it is a client, for kubectl exec:
+// "echo WORD…" prints the words, "get URL" prints what the URL answers.
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	switch {
+	case len(args) == 0:
+		return serve()
+	case args[0] == "echo":
+		fmt.Println(strings.Join(args[1:], " "))
+		return nil
+	case args[0] == "get" && len(args) == 2:
+		return get(args[1])
+	}
+	return fmt.Errorf("unknown command %q", args)
+}
+
+func serve() error {
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	fmt.Println("workload runs in", name)
+	return http.ListenAndServe(":8080", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "hello from", name)
+	}))
+}
+
+func get(url string) error {
+	client := http.Client{Timeout: 5 * time.Second}
+	resp, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("get %s: %s", url, resp.Status)
+	}
+	_, err = io.Copy(os.Stdout, resp.Body)
+	return err
+}
