@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -38,7 +37,6 @@ type world struct {
 	ca     string
 	status int // of the API server's answers; 0 is 200
 
-	mu    sync.Mutex
 	nodes []*core.Node // what each look sees, in turn
 }
 

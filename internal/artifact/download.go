@@ -107,7 +107,7 @@ type intake struct {
 // none: a server that notices may still close its answer properly.
 func (in *intake) Read(p []byte) (int, error) {
 	n, err := in.body.Read(p)
-	if err == io.EOF && in.ctx.Err() != nil {
+	if errors.Is(err, io.EOF) && in.ctx.Err() != nil {
 		err = context.Cause(in.ctx)
 	}
 	if n > 0 {
@@ -117,7 +117,7 @@ func (in *intake) Read(p []byte) (int, error) {
 	if in.left -= int64(n); in.left < 0 {
 		err = errTooLarge
 	}
-	if err != nil && err != io.EOF && in.err == nil {
+	if err != nil && !errors.Is(err, io.EOF) && in.err == nil {
 		in.err = clean(in.ctx, err)
 	}
 	return n, err

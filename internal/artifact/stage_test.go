@@ -211,7 +211,7 @@ func TestStageSaysWhyNot(t *testing.T) {
 		{"silent", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "", Options{Budget: 300 * time.Millisecond}, 0, "", 9},
 		{"too large", always(bytes.Repeat([]byte("x"), 1000)), "", Options{MaxBytes: 999, Budget: 300 * time.Millisecond}, 0, "larger than the bound", 9},
 		{"downgrade", func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://127.0.0.1:1/x?sig=secret", 302)
+			http.Redirect(w, r, "http://127.0.0.1:1/x?sig=secret", http.StatusFound)
 		}, "", Options{}, 0, "plain http needs a digest", 1},
 		{"no such member", always(gz), "bin/kubelet", Options{}, 0, "no bin/kubelet in it; it holds bin/other, README", 1},
 		{"no archive", always([]byte("<html>")), "bin/kubelet", Options{}, 0, "unpack", 1},

@@ -24,7 +24,7 @@ func (e *env) plan() *cobra.Command {
 		Long: "Print what apply would change, why, and what it disrupts. Nothing is changed.\n" +
 			"Exit code 0: the machine is as the document says; 2: changes are pending.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := oneOf("-o", f.output, "text", "json", "yaml"); err != nil {
+			if err := oneOf(f.output, "text", "json", "yaml"); err != nil {
 				return e.usage(c, err)
 			}
 			return e.runPlan(c.Context(), f, false)

@@ -25,7 +25,7 @@ func (e *env) render() *cobra.Command {
 		Long: "Print the machine state that a document asks for, the fields of it that have no effect, with the reason, and those\n" +
 			"that this version does not act on. Secrets are redacted. Nothing is changed.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := oneOf("-o", f.output, "json", "yaml"); err != nil {
+			if err := oneOf(f.output, "json", "yaml"); err != nil {
 				return e.usage(c, err)
 			}
 			d, err := e.load(c.Context(), f)
@@ -55,13 +55,13 @@ func encode(w io.Writer, format string, v any) error {
 	return err
 }
 
-func oneOf(flag, value string, allowed ...string) error {
+func oneOf(output string, allowed ...string) error {
 	for _, a := range allowed {
-		if value == a {
+		if output == a {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s %s: must be one of %v", flag, value, allowed)
+	return fmt.Errorf("-o %s: must be one of %v", output, allowed)
 }
 
 func nonNil[T any](l []T) []T {

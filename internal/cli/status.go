@@ -36,7 +36,7 @@ func (e *env) status() *cobra.Command {
 	c := &cobra.Command{
 		Use: "status", Short: "Print how this machine stands: last result, units", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := oneOf("-o", output, "text", "json", "yaml"); err != nil {
+			if err := oneOf(output, "text", "json", "yaml"); err != nil {
 				return e.usage(c, err)
 			}
 			h, err := e.open("/")

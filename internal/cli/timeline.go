@@ -13,7 +13,7 @@ func (e *env) timeline() *cobra.Command {
 	c := &cobra.Command{
 		Use: "timeline", Short: "Print when each action of the last run started and ended", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := oneOf("-o", output, "text", "json", "svg"); err != nil {
+			if err := oneOf(output, "text", "json", "svg"); err != nil {
 				return e.usage(c, err)
 			}
 			h, err := e.open(root)

@@ -64,6 +64,11 @@ func (e *Engine) locked(ctx context.Context, st *desired.State, res *Result) err
 
 // run is stage, then commit. A run with nothing to do runs the checks alone.
 func (a *applying) run(ctx context.Context, cut bool) error {
+	if cut {
+		if err := a.resync(); err != nil {
+			return err
+		}
+	}
 	if a.result.Plan.Empty() {
 		if err := a.stageGraph().run(ctx); err != nil {
 			return err
@@ -81,6 +86,23 @@ func (a *applying) run(ctx context.Context, cut bool) error {
 		return err
 	}
 	return a.finish(true)
+}
+
+// resync makes durable what a run that was cut off left in place: this one finds
+// it equal to what is wanted and would not write it again.
+func (a *applying) resync() error {
+	names := a.wantedPaths()
+	for name := range a.led.Entries {
+		names[name] = true
+	}
+	names[originalsDir+"/x"] = true
+	dirs := map[string]bool{}
+	for name := range names {
+		if info, err := lstat(a.h, path.Dir(name)); err == nil && info != nil && info.Mode.IsDir() {
+			dirs[path.Dir(name)] = true
+		}
+	}
+	return a.syncDirs(dirs)
 }
 
 // finish does the bookkeeping, and ends the journal of this run or of the one

@@ -217,3 +217,27 @@ func TestParallelSchedules(t *testing.T) {
 		}
 	}
 }
+
+// What a run reports as done after one that was cut off is durable: a power cut
+// right after it loses nothing.
+func TestDoneIsDurable(t *testing.T) {
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			want, effects := undisturbed(t, s, 7)
+			for n := 1; n <= effects; n++ {
+				h := s.machine(t)
+				disturb(t, h, s, effect.Plan{{At: n, Kind: effect.StopAfter}})
+				h.Kill()
+				again(t, h, s)
+				h.PowerCut(memory.LoseAll)
+				h.Boot()
+				got := afterBoot(look(h, s, false)).Tree
+				delete(got, "/var/lib/berth/journal.json") // its removal may be lost: the next run looks, and finds nothing owed
+				if diff := cmp.Diff(afterBoot(want).Tree, got); diff != "" {
+					t.Fatalf("killed at effect %d, done, cut: %s", n, diff)
+				}
+			}
+			t.Logf("%d effects, each with a kill, a run and a power cut", effects)
+		})
+	}
+}

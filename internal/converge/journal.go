@@ -73,7 +73,7 @@ func (j *journal) drop(h host.FS) error {
 	if err := removeIfThere(h, journalPath); err != nil {
 		return fmt.Errorf("remove journal: %w", err)
 	}
-	return nil
+	return h.SyncDir(stateDir)
 }
 
 func removeIfThere(h host.FS, p string) error {

@@ -28,7 +28,7 @@ func (p *planning) artifact(ctx context.Context, t *task, a *desired.Artifact) e
 		return err
 	}
 	if p.opt.NoFetch {
-		t.postpone(VerbFetch, reason+"; fetched on first boot", DisruptNone)
+		t.postpone(VerbFetch, reason+"; fetched on first boot")
 		return nil
 	}
 	if len(a.URLs) == 0 {

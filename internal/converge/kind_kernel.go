@@ -17,7 +17,7 @@ func (p *planning) module(t *task, m *desired.Module) error {
 		return err
 	}
 	if p.opt.Offline {
-		t.postpone(VerbLoad, "kernel modules load on first boot", DisruptNone)
+		t.postpone(VerbLoad, "kernel modules load on first boot")
 		return nil
 	}
 	t.act(VerbLoad, "no sign of it in "+strings.Join(m.Evidence, ", "), DisruptNone)
@@ -68,7 +68,7 @@ func normalise(value string) string { return strings.Join(strings.Fields(value),
 
 func (p *planning) sysctl(t *task, s *desired.Sysctl) error {
 	if p.opt.Offline {
-		t.postpone(VerbSet, "kernel parameters are set on first boot", DisruptNone)
+		t.postpone(VerbSet, "kernel parameters are set on first boot")
 		return nil
 	}
 	path := sysctlPath(s.Key)

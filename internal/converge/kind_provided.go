@@ -15,7 +15,7 @@ var errNoProvider = errors.New("this engine was built without a provider for it"
 // check never changes anything: its stage verifies, every time.
 func (p *planning) check(t *task, c *desired.Check) error {
 	if p.opt.Offline {
-		t.postpone(VerbCheck, "checked on first boot", DisruptNone)
+		t.postpone(VerbCheck, "checked on first boot")
 		return nil
 	}
 	t.stage = func(ctx context.Context, _ *task) error {
@@ -36,7 +36,7 @@ func (p *planning) credential(t *task, c *desired.ClientCertificate) error {
 		return err
 	}
 	if p.opt.Offline {
-		t.postpone(VerbIssue, "requested on first boot", DisruptNone)
+		t.postpone(VerbIssue, "requested on first boot")
 		return nil
 	}
 	t.act(VerbIssue, reason, DisruptNone)
@@ -103,7 +103,7 @@ func (p *planning) serving(t *task, s *desired.ServingCertificate) error {
 		return p.servingModes(t, s, cert, key)
 	}
 	if p.opt.Offline {
-		t.postpone(VerbIssue, "made on first boot", DisruptNone)
+		t.postpone(VerbIssue, "made on first boot")
 		return nil
 	}
 	t.act(VerbIssue, reason, DisruptNone)

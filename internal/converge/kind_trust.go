@@ -62,7 +62,7 @@ func (p *planning) trust(t *task, a *desired.TrustAnchor) error {
 
 func (p *planning) rebundle(t *task, store trustStore, a *desired.TrustAnchor) error {
 	if p.opt.Offline {
-		t.postpone(VerbUpdate, "the bundle is rebuilt on first boot", DisruptNone)
+		t.postpone(VerbUpdate, "the bundle is rebuilt on first boot")
 		return nil
 	}
 	t.act(VerbUpdate, "not in "+store.bundle, DisruptNone)

@@ -216,7 +216,7 @@ func (up *unitPlan) activation() error {
 	case up.u.Activation == desired.AnyActivation:
 		return nil
 	case up.opt.Offline:
-		up.t.postpone(VerbStart, "units start on first boot", DisruptNone)
+		up.t.postpone(VerbStart, "units start on first boot")
 		return nil
 	case up.u.Activation == desired.Stopped:
 		up.planStop()

@@ -38,8 +38,8 @@ func (t *task) act(v Verb, reason string, d Disruption) {
 	t.actions = append(t.actions, t.action(v, reason, d))
 }
 
-func (t *task) postpone(v Verb, reason string, d Disruption) {
-	t.deferred = append(t.deferred, t.action(v, reason, d))
+func (t *task) postpone(v Verb, reason string) {
+	t.deferred = append(t.deferred, t.action(v, reason, DisruptNone))
 }
 
 func (t *task) action(v Verb, reason string, d Disruption) Action {

@@ -13,16 +13,16 @@ type Enablement string
 type Activation string
 
 const (
-	// Enabled: the links that the unit's [Install] section asks for exist.
+	// Enabled means that the links that the unit's [Install] section asks for exist.
 	Enabled Enablement = "enabled"
-	// Disabled: no such links.
+	// Disabled means that there are no such links.
 	Disabled Enablement = "disabled"
 	// AnyEnablement leaves it as it is.
 	AnyEnablement Enablement = ""
 
-	// Started: active, and started with the current definition and triggers.
+	// Started means active, and started with the current definition and triggers.
 	Started Activation = "started"
-	// Stopped: not active.
+	// Stopped means not active.
 	Stopped Activation = "stopped"
 	// AnyActivation leaves it as it is.
 	AnyActivation Activation = ""

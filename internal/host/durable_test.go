@@ -114,7 +114,7 @@ func TestWriteFailsWhole(t *testing.T) {
 					t.Errorf("%s: %v at %s: %q", name, errno, i.Hit(), got)
 				}
 				left := tree[host.TempName(target)] != ""
-				if left && !(name == "a leftover there" && i.Hit().Op == "remove") && !(name == "a leftover there" && n == 1) {
+				if left && (name != "a leftover there" || i.Hit().Op != "remove" && n != 1) {
 					t.Errorf("%s: %v at %s leaves a temporary file", name, errno, i.Hit())
 				}
 				again(t, h)

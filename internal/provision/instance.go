@@ -16,9 +16,10 @@ var instanceFiles = []string{
 }
 
 const (
-	bootInstance     = "/run/cloud-init/.instance-id"
-	cloudInitEnabled = "/run/cloud-init/enabled"
-	cloudInitUnit    = "cloud-init.service"
+	bootInstance = "/run/cloud-init/.instance-id"
+	// cloudInitDisabled is cloud-init's word that it does nothing in this boot.
+	cloudInitDisabled = "/run/cloud-init/disabled"
+	cloudInitUnit     = "cloud-init.service"
 )
 
 // InstanceID is the id of the machine, or "" where nothing tells.
@@ -36,12 +37,14 @@ func InstanceID(h host.FS) string {
 // looked, a machine made from a captured image still has its origin's id, and
 // its origin's result looks like its own.
 func identified(ctx context.Context, h host.Host) bool {
-	if _, err := h.Lstat(bootInstance); err == nil {
-		return true
-	}
-	if _, err := h.Lstat(cloudInitEnabled); err != nil {
-		return true // no cloud-init in this boot
+	for _, p := range []string{bootInstance, cloudInitDisabled} {
+		if _, err := h.Lstat(p); err == nil {
+			return true
+		}
 	}
 	s, err := h.Unit(ctx, cloudInitUnit)
-	return err == nil && (s.ActiveState == "active" || s.ActiveState == "failed")
+	if err != nil { // so early in the boot that there is nobody to ask
+		return false
+	}
+	return s.LoadState != "loaded" || s.ActiveState == "active" || s.ActiveState == "failed"
 }

@@ -59,7 +59,7 @@ func Provision(ctx context.Context, o Options) int {
 			return code
 		}
 	}
-	defer r.log.Close()
+	defer func() { _ = r.log.Close() }()
 	if err := forget(o.Host, r.intent.Bake); err != nil {
 		return r.end(ctx, err)
 	}

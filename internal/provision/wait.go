@@ -48,7 +48,7 @@ func Wait(ctx context.Context, o WaitOptions) (int, error) {
 	if err != nil {
 		return o.giveUp(ctx, err)
 	}
-	defer w.Close()
+	defer func() { _ = w.Close() }()
 	ctx, cancel := context.WithTimeoutCause(ctx, peek(o.Host, o.Config).Timeout+waitMargin, errNoResult)
 	defer cancel()
 	for {

@@ -99,7 +99,7 @@ func writeResult(t *testing.T, h host.Host, instance, code string) {
 // until cloud-init has looked.
 func TestWaitKnowsTheMachineFirst(t *testing.T) {
 	h := machineOf(`{}`)
-	h.Put(cloudInitEnabled, "", 0o644)
+	h.Put("/usr/lib/systemd/system/"+cloudInitUnit, "[Service]\nType=oneshot\nExecStart=/usr/bin/true\n", 0o644)
 	writeResult(t, h, "vm-1", "0")
 	go func() {
 		time.Sleep(3 * identifyEvery / 2)

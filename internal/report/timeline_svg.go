@@ -44,8 +44,10 @@ func (t *Timeline) WriteSVG(w io.Writer) error {
 }
 
 func (t *Timeline) axis(b *strings.Builder, height int) {
-	step := tick(t.End.Sub(t.Start))
-	for at := time.Duration(0); at <= t.End.Sub(t.Start); at += step {
+	total := t.End.Sub(t.Start)
+	step := tick(total)
+	for i := time.Duration(0); i <= total/step; i++ {
+		at := i * step
 		x := t.x(t.Start.Add(at))
 		fmt.Fprintf(b, `<line class="g" x1="%.1f" y1="48" x2="%.1f" y2="%d"/><text class="d" x="%.1f" y="44" text-anchor="middle">%s</text>`+"\n",
 			x, x, height-12, x, at)
@@ -62,7 +64,7 @@ func (t *Timeline) svgRow(b *strings.Builder, s converge.Span, y int) {
 	fmt.Fprintf(b, `<g><title>%s</title><text x="12" y="%d">%s</text>`, escaped(tooltip(s, end.Sub(s.Start))), y+14,
 		escaped(strings.TrimRight(pad(label(s), 57), " ")))
 	fmt.Fprintf(b, `<rect class="%s" x="%.1f" y="%d" width="%.1f" height="12" rx="2"/>`, escaped(class), x, y+4, width)
-	fmt.Fprintf(b, `<text class="d" x="%.1f" y="%d">%s</text></g>`+"\n", x+width+5, y+14, roundMillis(end.Sub(s.Start)))
+	fmt.Fprintf(b, `<text class="d" x="%.1f" y="%d">%s</text></g>`+"\n", x+width+5, y+14, escaped(roundMillis(end.Sub(s.Start))))
 }
 
 func (t *Timeline) x(at time.Time) float64 {
@@ -75,14 +77,14 @@ func (t *Timeline) x(at time.Time) float64 {
 
 // tick is a round step that gives four to ten marks.
 func tick(total time.Duration) time.Duration {
-	for unit := time.Millisecond; unit < 100*time.Hour; unit *= 10 {
+	for unit := time.Millisecond; unit < 1000*time.Hour; unit *= 10 {
 		for _, n := range []time.Duration{1, 2, 5} {
 			if total <= 10*n*unit {
 				return n * unit
 			}
 		}
 	}
-	return total
+	return total/10 + 1
 }
 
 func tooltip(s converge.Span, took time.Duration) string {

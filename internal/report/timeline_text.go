@@ -64,7 +64,7 @@ func (t *Timeline) column(at time.Time, n int) int {
 	if total <= 0 {
 		return 0
 	}
-	return max(0, int(int64(n)*int64(at.Sub(t.Start))/int64(total)))
+	return max(0, int(float64(n)*float64(at.Sub(t.Start))/float64(total)))
 }
 
 // pad brings a name to n runes; one that is too long loses its middle, since

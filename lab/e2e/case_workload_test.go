@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -42,7 +43,7 @@ func serveImages(t *testing.T, l *lab.Lab) *images {
 	if err := l.AddName(registryName, l.Gateway()); err != nil {
 		t.Fatal(err)
 	}
-	server := fmt.Sprintf("%s:%d", registryName, listen(t, l, r))
+	server := fmt.Sprintf("%s:%d", registryName, listen(t, l, plain(r)))
 	return &images{r, server, server + "/workload:1"}
 }
 
@@ -55,13 +56,13 @@ func (i *images) trust() map[string]lab.File {
 func (i *images) trustPath() string { return "/etc/containerd/certs.d/" + i.server + "/hosts.toml" }
 
 // runWorkload runs the workload as a pod of a node and waits until it runs.
-func runWorkload(t *testing.T, l *lab.Lab, i *images, name, node string) *corev1.Pod {
+func runWorkload(t *testing.T, l *lab.Lab, image, name, node string) *corev1.Pod {
 	t.Helper()
 	pods := l.Client().CoreV1().Pods("default")
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
-			Name: "workload", Image: i.workload, ImagePullPolicy: corev1.PullAlways}}},
+			Name: "workload", Image: image, ImagePullPolicy: corev1.PullAlways}}},
 	}
 	awaitServiceAccount(t, l)
 	if _, err := pods.Create(within(t, 10*time.Second), pod, metav1.CreateOptions{}); err != nil {
@@ -114,9 +115,10 @@ func kubectl(t *testing.T, l *lab.Lab, args ...string) string {
 
 // checkWorkload proves that a pod lives: its image came from the registry, it
 // has an address of its node, and logs and exec reach it through the cluster.
-func checkWorkload(t *testing.T, l *lab.Lab, i *images, name string, node *lab.Node) {
+func checkWorkload(t *testing.T, l *lab.Lab, i *images, image, name string, node *lab.Node) {
 	t.Helper()
-	pod := runWorkload(t, l, i, name, node.Name)
+	i.Clear()
+	pod := runWorkload(t, l, image, name, node.Name)
 	n, err := l.Client().CoreV1().Nodes().Get(within(t, 10*time.Second), node.Name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +127,7 @@ func checkWorkload(t *testing.T, l *lab.Lab, i *images, name string, node *lab.N
 		t.Error(err)
 	}
 	if !i.pulledBy(node) {
-		t.Errorf("%s did not pull %s", node.Name, i.workload)
+		t.Errorf("%s did not pull %s", node.Name, image)
 	}
 	if out := kubectl(t, l, "logs", name); out != "workload runs in "+name+"\n" {
 		t.Errorf("kubectl logs: %q", out)
@@ -156,15 +158,43 @@ func (i *images) pulledBy(n *lab.Node) bool {
 	})
 }
 
-// listen serves HTTP on the lab's gateway until the test ends, and returns the
-// port.
-func listen(t *testing.T, l *lab.Lab, h http.Handler) int {
+// mirrored is the workload's name in Microsoft's registry.
+const mirrored = "mcr.microsoft.com/workload:1"
+
+// mirror stands in for Microsoft's registry. It speaks TLS under an authority
+// that a node knows only if its bundle has it.
+type mirror struct {
+	server string // host:port
+	ca     []byte // PEM
+}
+
+func serveMirror(t *testing.T, l *lab.Lab, i *images) *mirror {
+	t.Helper()
+	const name = "mirror.lab.test"
+	cert, err := serve.Stranger(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AddName(name, l.Gateway()); err != nil {
+		t.Fatal(err)
+	}
+	port := listen(t, l, func(n net.Listener) *serve.Server { return serve.StartTLS(n, cert, i) })
+	return &mirror{fmt.Sprintf("%s:%d", name, port), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[1]})}
+}
+
+// plain serves HTTP without TLS.
+func plain(h http.Handler) func(net.Listener) *serve.Server {
+	return func(l net.Listener) *serve.Server { return serve.Start(l, h) }
+}
+
+// listen serves on the lab's gateway until the test ends, and returns the port.
+func listen(t *testing.T, l *lab.Lab, start func(net.Listener) *serve.Server) int {
 	t.Helper()
 	listener, err := l.Listen(within(t, 10*time.Second), "tcp", netip.AddrPortFrom(l.Gateway(), 0).String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve.Start(listener, h)
+	s := start(listener)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close server: %v", err)

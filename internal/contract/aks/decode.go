@@ -8,12 +8,16 @@ import (
 	"github.com/berth-dev/berth/internal/contract/aks/decode"
 )
 
-// The door of the contract. It is a package of its own because clients link it; see there.
+// The contract's door is a package of its own because clients link it: these are its types.
 type (
-	Document      = decode.Document
+	// Document is a decoded configuration.
+	Document = decode.Document
+	// DocumentError holds every fault of a document that is refused.
 	DocumentError = decode.DocumentError
-	Fault         = decode.Fault
-	Note          = decode.Note
+	// Fault is one of them.
+	Fault = decode.Fault
+	// Note is something that was tolerated.
+	Note = decode.Note
 )
 
 // Decode reads and validates a configuration. Its error is a *DocumentError with every fault.

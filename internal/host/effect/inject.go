@@ -16,12 +16,12 @@ var ErrStopped = errors.New("the process has stopped here")
 type Kind int
 
 const (
-	// Fail: the effect does not happen and its error is Fault.Err. Of a Write the
+	// Fail means that the effect does not happen and its error is Fault.Err. Of a Write the
 	// first half happens.
 	Fail Kind = iota
-	// StopBefore: the effect and everything after it does not happen.
+	// StopBefore means that the effect and everything after it does not happen.
 	StopBefore
-	// StopAfter: the effect happens, but nobody learns of it; nothing after it
+	// StopAfter means that the effect happens, but nobody learns of it; nothing after it
 	// happens.
 	StopAfter
 )

@@ -42,7 +42,7 @@ func (r *Recorder) Lines() []string {
 	var out []string
 	for _, e := range r.Effects() {
 		e.N = 0
-		line := e.Effect.String()[len("0 "):]
+		line := e.String()[len("0 "):]
 		if e.Err != nil {
 			line += ": " + e.Err.Error()
 		}

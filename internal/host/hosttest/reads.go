@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"slices"
@@ -33,7 +34,7 @@ func readPieces(t *testing.T, h host.Host, dir string) {
 	if string(buf) != "5678" {
 		t.Errorf("at 5: %q", buf)
 	}
-	if n, err := f.ReadAt(buf, 8); n != 2 || err != io.EOF {
+	if n, err := f.ReadAt(buf, 8); n != 2 || !errors.Is(err, io.EOF) {
 		t.Errorf("at 8: %d, %v", n, err)
 	}
 	rest, err := io.ReadAll(f)

@@ -16,7 +16,7 @@ func ip(s string) string {
 }
 
 func isDNSName(s string) bool {
-	return len(content.IsDNS1123SubdomainCaseless(strings.TrimSuffix(s, "."))) == 0
+	return len(content.IsDNS1123Subdomain(strings.ToLower(strings.TrimSuffix(s, ".")))) == 0
 }
 
 func dnsName(s string) string { return unless(isDNSName(s), "expected a DNS name") }
@@ -37,9 +37,9 @@ func host(s string) string {
 	return unless(err == nil || isDNSName(s), "expected a DNS name or an IP address, without scheme, port and path")
 }
 
-func parseWeb(s string) (*url.URL, bool) {
+func isWeb(s string) bool {
 	u, err := url.Parse(s)
-	return u, err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && validPort(u)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && validPort(u)
 }
 
 func validPort(u *url.URL) bool {
@@ -51,14 +51,14 @@ func validPort(u *url.URL) bool {
 }
 
 func webURL(s string) string {
-	_, ok := parseWeb(s)
+	ok := isWeb(s)
 	return unless(ok, "expected a URL, http or https")
 }
 
 var reference = regexp.MustCompile(`^[A-Za-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._/-]+(:[A-Za-z0-9._-]+)?(@sha256:[0-9a-f]{64})?$`)
 
 func urlOrReference(s string) string {
-	_, ok := parseWeb(s)
+	ok := isWeb(s)
 	return unless(ok || reference.MatchString(s), "expected a URL, http or https, or an OCI reference, e.g. registry.example/oss/kubernetes:v1")
 }
 

@@ -29,6 +29,7 @@ func (d *Document) Path(canonical string) string { return d.spelling.respell(can
 // NoteKind says what was tolerated.
 type NoteKind string
 
+// What a document may hold that is tolerated.
 const (
 	UnknownField NoteKind = "UnknownField" // a field of a newer contract; it was ignored
 	UnknownValue NoteKind = "UnknownValue" // an enum value of a newer contract; the field counts as not set

@@ -41,7 +41,7 @@ var nodeRules = map[string]rule{
 	"Configuration.custom_ca_certs":                             value(str(certificates)),
 	"Configuration.outbound_command":                            value(str(oneLine)),
 	"Configuration.bootstrap_profile_container_registry_server": value(str(registry)),
-	"Configuration.cse_timeout":                                 value(between(0, 21600)),
+	"Configuration.cse_timeout":                                 value(upTo(21600)),
 	"Configuration.enabled_features":                            {key: pattern(`^[A-Za-z_][A-Za-z0-9_]*$`, "the name of an environment variable"), value: str(oneLine)},
 
 	"ApiServerConfig.api_server_name":       value(str(host)),
@@ -77,7 +77,7 @@ var nodeRules = map[string]rule{
 	"CustomLinuxOsConfig.transparent_hugepage_support": value(oneOf("always", "madvise", "never")),
 	"CustomLinuxOsConfig.transparent_defrag":           value(oneOf("always", "defer", "defer+madvise", "madvise", "never")),
 	"SysctlConfig.net_ipv4_ip_local_port_range":        value(str(portRange)),
-	"SysctlConfig.vm_swappiness":                       value(between(0, 200)),
+	"SysctlConfig.vm_swappiness":                       value(upTo(200)),
 	"UlimitConfig.no_file":                             value(str(limitOfCount)),
 	"UlimitConfig.max_locked_memory":                   value(str(limitOfSize)),
 	"CustomSearchDomainConfig.domain_name":             value(str(dnsName)),

@@ -1,0 +1,37 @@
+package report
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestServiceUnit: the unit starts a run again for no code that is a result.
+func TestServiceUnit(t *testing.T) {
+	b, err := os.ReadFile("../../packaging/systemd/" + ServiceUnit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"1"} // a wrong command line
+	for _, c := range Registry() {
+		if c.Number != CodeOK {
+			want = append(want, strconv.Itoa(c.Number))
+		}
+	}
+	if line := "RestartPreventExitStatus=" + strings.Join(want, " ") + "\n"; !strings.Contains(string(b), line) {
+		t.Errorf("the unit should say %s", line)
+	}
+	for _, line := range []string{
+		"After=cloud-init.service network-online.target", "Wants=network-online.target", "ConditionPathExists=" + ConfigPath,
+		"Restart=on-failure", "WantedBy=cloud-init.target", "RemainAfterExit=yes",
+	} {
+		if !slices.Contains(strings.Split(string(b), "\n"), line) {
+			t.Errorf("no %s", line)
+		}
+	}
+	if strings.Contains(string(b), "DefaultDependencies") {
+		t.Error("default dependencies are off")
+	}
+}
