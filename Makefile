@@ -9,7 +9,7 @@ TOOL := go tool -modfile=tools/go.mod
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 .PHONY: build
 build: ## build bin/berth, one static binary
@@ -18,6 +18,10 @@ build: ## build bin/berth, one static binary
 .PHONY: demo
 demo: ## boot a node from CustomData in a local lab and show it Ready (root; stays up)
 	cd lab && go run ./cmd/berth-lab demo
+
+.PHONY: demo-down
+demo-down: ## stop what make demo left up
+	cd lab && go run ./cmd/berth-lab down --lab demo
 
 .PHONY: test
 test: lint race modules e2e ## everything: lint, unit tests with -race, end-to-end tests in the lab (root)

@@ -37,6 +37,7 @@ const (
 	VerbStart   Verb = "start"
 	VerbStop    Verb = "stop"
 	VerbRestart Verb = "restart"
+	VerbReload  Verb = "reload"
 	VerbCheck   Verb = "check"
 )
 

@@ -177,7 +177,7 @@ func (a *applying) stageGraph() *graph {
 		if t.stage == nil && !hasTemporary(t) {
 			continue
 		}
-		g.nodes = append(g.nodes, &node{id: t.id, verb: t.verb(), field: t.base.Field, after: t.staged,
+		g.nodes = append(g.nodes, &node{id: t.id, verb: t.stageVerb(), field: t.base.Field, after: t.staged,
 			do: func(ctx context.Context) error { return a.stageTask(ctx, t) }})
 	}
 	return g

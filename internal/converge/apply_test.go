@@ -90,7 +90,16 @@ func TestDrift(t *testing.T) {
 			must(h.StopUnit(tctx, "containerd.service"))
 		}, []string{"unmask unit:containerd.service", "start unit:containerd.service"}, "start containerd.service"},
 		"definition removed": {func(h *machine) { must(h.Remove("/etc/systemd/system/kubelet.service")) },
-			[]string{"create file:/etc/systemd/system/kubelet.service"}, ""},
+			[]string{"create file:/etc/systemd/system/kubelet.service", "reload unit:kubelet.service"}, ""},
+		"definition edited, loaded and put back": {func(h *machine) {
+			h.Put("/etc/systemd/system/kubelet.service", kubeletUnit+"#", 0o644)
+			must(h.DaemonReload(tctx))
+			h.Put("/etc/systemd/system/kubelet.service", kubeletUnit, 0o644)
+		}, []string{"reload unit:kubelet.service"}, ""},
+		"unit masked but running": {func(h *machine) {
+			must(h.Symlink("/dev/null", "/etc/systemd/system/containerd.service"))
+			must(h.DaemonReload(tctx))
+		}, []string{"unmask unit:containerd.service", "reload unit:containerd.service"}, ""},
 		"definition edited and loaded": {func(h *machine) {
 			h.Put("/etc/systemd/system/kubelet.service", kubeletUnit+"#", 0o644)
 			must(h.DaemonReload(tctx))
@@ -127,12 +136,23 @@ func TestDrift(t *testing.T) {
 			if err != nil || !plan.Empty() {
 				t.Fatalf("plan after repair: %v, %v", verbs(plan), err)
 			}
+			checkLoaded(t, h)
 			if name != "seed edited" && name != "foreign drop-in" {
 				if diff := cmp.Diff(want, h.Tree("/etc", "/var", "/opt", "/usr")); diff != "" {
 					t.Error(diff)
 				}
 			}
 		})
+	}
+}
+
+// checkLoaded proves that systemd would start the units as they are defined.
+func checkLoaded(t *testing.T, h *machine) {
+	t.Helper()
+	for _, u := range []string{"containerd.service", "kubelet.service"} {
+		if s, err := h.Unit(tctx, u); err != nil || s.NeedDaemonReload || s.LoadState != "loaded" {
+			t.Errorf("%s is %s, needs reload: %v, %v", u, s.LoadState, s.NeedDaemonReload, err)
+		}
 	}
 }
 

@@ -232,8 +232,9 @@ func (up *unitPlan) activation() error {
 	}
 	if reason != "" {
 		up.plan(VerbRestart, reason, DisruptRestart)
+		return nil
 	}
-	return nil
+	return up.reread()
 }
 
 // adopt stamps a unit that runs with what is wanted but was started by another,

@@ -54,6 +54,14 @@ func (t *task) verb() Verb {
 	return t.actions[len(t.actions)-1].Verb
 }
 
+// stageVerb is the word for what stage does: of a unit it prepares the links.
+func (t *task) stageVerb() Verb {
+	if len(t.actions) == 0 {
+		return VerbCheck
+	}
+	return t.actions[0].Verb
+}
+
 // putKind is what becomes of a name.
 type putKind int
 

@@ -57,6 +57,9 @@ func Compare(ctx context.Context, l *lab.Lab, o Options) ([]Comparison, error) {
 	if err := l.EnableKubeadm(ctx); err != nil {
 		return nil, err
 	}
+	if err := l.AwaitSigner(ctx); err != nil {
+		return nil, err
+	}
 	b := &bench{lab: l, log: o.Log}
 	var out []Comparison
 	for _, c := range Cases {
