@@ -61,6 +61,13 @@ func (c *Client) GetNode(ctx context.Context, name string) (*core.Node, error) {
 	})
 }
 
+// CreateNode posts a Node.
+func (c *Client) CreateNode(ctx context.Context, n *core.Node) error {
+	return c.short(ctx, func(ctx context.Context) error {
+		return c.nodes.Post().Resource(nodesResource).Body(n).MaxRetries(0).Do(ctx).Error()
+	})
+}
+
 func (c *Client) watch(ctx context.Context, from *rest.RESTClient, resource, name, version string) (watch.Interface, error) {
 	opts := &meta.ListOptions{Watch: true, FieldSelector: "metadata.name=" + name, ResourceVersion: version}
 	var w watch.Interface

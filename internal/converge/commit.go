@@ -92,9 +92,21 @@ func (a *applying) before(ctx context.Context) error {
 const (
 	// placeID is the moment at which the new state becomes visible.
 	placeID desired.ID = "names"
+	// announceID is the Node, created ahead of kubelet.
+	announceID desired.ID = "node"
 	// lateID is what makes units start at boot.
 	lateID desired.ID = "enablement"
 )
+
+// favour does what may fail without harm, and says so if it does.
+func (a *applying) favour(ctx context.Context, t *task) error {
+	if err := t.favour(ctx); err != nil && ctx.Err() == nil {
+		a.told.Lock()
+		defer a.told.Unlock()
+		a.result.Plan.Remarks = append(a.result.Plan.Remarks, "the Node was not created ahead of kubelet: "+err.Error())
+	}
+	return ctx.Err()
+}
 
 // place gives everything its name and makes the names durable, each directory
 // once.
@@ -178,6 +190,11 @@ func (a *applying) liveGraph() *graph {
 	for _, t := range a.sorted() {
 		if t.live != nil {
 			g.nodes = append(g.nodes, &node{id: t.id, verb: t.verb(), field: t.base.Field, after: a.liveBefore(t), do: t.live})
+		}
+	}
+	for _, t := range a.tasks {
+		if t.favour != nil {
+			g.nodes = append(g.nodes, &node{id: announceID, verb: VerbCreate, do: func(ctx context.Context) error { return a.favour(ctx, t) }})
 		}
 	}
 	if a.hasLate() {

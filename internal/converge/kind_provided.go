@@ -52,6 +52,9 @@ func (p *planning) issue(ctx context.Context, t *task, c *desired.ClientCertific
 		return err
 	}
 	t.puts = slices.DeleteFunc(t.puts, func(q *put) bool { return q.kind != putDir })
+	if c.Announce != nil {
+		t.favour = func(ctx context.Context) error { return p.opt.Issuer.Announce(ctx, c, cred) }
+	}
 	return p.credentialFiles(t, c, cred)
 }
 

@@ -86,6 +86,10 @@ func (p *providers) Issue(context.Context, *desired.ClientCertificate) (converge
 	return converge.Credential{Certificate: []byte("cert"), Key: []byte("key")}, p.issue
 }
 
+func (p *providers) Announce(context.Context, *desired.ClientCertificate, converge.Credential) error {
+	return nil
+}
+
 func (p *providers) Valid(h host.Host, c *desired.ClientCertificate) (bool, string, error) {
 	data, err := h.ReadFile(c.Kubeconfig)
 	target, err2 := h.Readlink(c.CertDir + "/kubelet-client-current.pem")

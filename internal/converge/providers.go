@@ -32,6 +32,9 @@ type Staged struct {
 type Issuer interface {
 	// Issue sends a certificate signing request and waits for the certificate.
 	Issue(ctx context.Context, c *desired.ClientCertificate) (Credential, error)
+	// Announce creates the Node that c describes, with a new credential. It is a
+	// favour to kubelet, which registers itself where it fails.
+	Announce(ctx context.Context, c *desired.ClientCertificate, cred Credential) error
 	// Valid says whether the credential on the machine serves; if not, why.
 	Valid(h host.Host, c *desired.ClientCertificate) (ok bool, reason string, err error)
 	// Files are what a new credential puts on the machine, in the order in which

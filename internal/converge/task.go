@@ -28,6 +28,9 @@ type task struct {
 	// before runs between stage and commit: stopping what is about to lose its
 	// definition.
 	before func(ctx context.Context) error
+	// favour runs beside the live work; nothing waits for it and its failure is a
+	// remark.
+	favour func(ctx context.Context) error
 	// live changes what runs, after all puts are durable.
 	live func(ctx context.Context) error
 	// settle is bookkeeping of a converged resource, at the end of an apply.

@@ -47,6 +47,26 @@ type ClientCertificate struct {
 	CertDir    string `json:"certDir"`
 	// Timeout bounds the request, approval and signing.
 	Timeout time.Duration `json:"timeout"`
+	// Announce is the Node that kubelet would register, where that is known. It is
+	// created as soon as the certificate is there, so that kubelet finds it.
+	Announce *Node `json:"announce,omitempty"`
+}
+
+// Node is what kubelet's registration says of a machine.
+type Node struct {
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Taints      []Taint           `json:"taints,omitempty"`
+	// Unless is a directory of configuration of others: while it holds a file,
+	// what kubelet would register is not known.
+	Unless string `json:"unless,omitempty"`
+}
+
+// Taint keeps pods away that do not tolerate it.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
 }
 
 // ClientCertificateID names the credential behind a kubeconfig.

@@ -73,8 +73,8 @@ func Resources(s Settings) []desired.Resource {
 		maps.Copy(tuning, kubeletValues)
 	}
 	out = append(out, file(ForwardFile, lines(forward)), file(SysctlFile, lines(tuning)))
-	out = append(out, live(forward, forward)...)
-	return append(out, live(tuning, s.Values)...)
+	out = append(out, s.live(forward, forward)...)
+	return append(out, s.live(tuning, s.Values)...)
 }
 
 func modules() []desired.Resource {
@@ -114,14 +114,15 @@ func lines(values map[string]string) string {
 }
 
 // live are the parameters themselves. A value that nobody asked for may be one
-// that this kernel does not have.
-func live(values, asked map[string]string) []desired.Resource {
+// that this kernel does not have. A kubelet that protects the kernel's defaults
+// writes none of them.
+func (s Settings) live(values, asked map[string]string) []desired.Resource {
 	var out []desired.Resource
 	for _, k := range slices.Sorted(maps.Keys(values)) {
 		_, explicit := asked[k]
 		out = append(out, &desired.Sysctl{
 			Base: desired.Base{After: needs(k)}, Key: k, Value: values[k],
-			KubeletWrites: kubeletValues[k] != "", Optional: !explicit,
+			KubeletWrites: kubeletValues[k] != "" && !s.ProtectKernelDefaults, Optional: !explicit,
 		})
 	}
 	return out

@@ -41,6 +41,7 @@ func requestedCertificate(s Settings) ([]desired.Resource, error) {
 		Base:     desired.Base{After: c.Credential.After},
 		NodeName: s.nodeName(), Server: c.Server, CA: string(c.CA), CAFile: CAFile,
 		Token: c.Credential.Token, Kubeconfig: s.kubeconfig(), CertDir: s.certDir(), Timeout: c.Credential.Timeout,
+		Announce: s.announce(),
 	}
 	flags := []string{"--kubeconfig=" + s.kubeconfig()}
 	if c.Credential.Token == "" {

@@ -38,7 +38,7 @@ var common = layer{name: "common", links: map[string]string{
 // nspawn turns off what only a machine of its own can do.
 var nspawn = layer{name: "nspawn", links: masked(
 	"systemd-udevd.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket",
-	"systemd-udev-trigger.service", "systemd-udev-settle.service", "systemd-sysctl.service",
+	"systemd-udev-trigger.service", "systemd-udev-settle.service",
 	"systemd-binfmt.service", "proc-sys-fs-binfmt_misc.automount", "proc-sys-fs-binfmt_misc.mount",
 	"sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-kernel-config.mount",
 	"systemd-pstore.service", "systemd-resolved.service",

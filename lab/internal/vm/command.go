@@ -2,17 +2,10 @@ package vm
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 )
 
-const (
-	overlayName = "disk.qcow2"
-	agentPort   = "org.qemu.guest_agent.0"
-)
+const agentPort = "org.qemu.guest_agent.0"
 
 // args is QEMU's command line. The guest is created stopped (-S).
 //
@@ -20,9 +13,8 @@ const (
 // which nobody here needs: what a guest flushed is in the host's page cache and
 // survives the end of QEMU.
 //
-// A reset ends QEMU and live starts the next one: within one process of QEMU
-// 7.2, 2 of 8 reboots stood still for more than 30 s in the kernel, for a reason
-// that was not found; across processes none of 15 did.
+// A reset ends QEMU and live starts the next one: reboots within one process of
+// QEMU 7.2 sometimes stood still in the kernel. The cause is not known.
 func (v *VM) args() []string {
 	c := v.cfg
 	a := []string{
@@ -54,17 +46,4 @@ func kernelLine(extra string) string {
 		line += " " + extra
 	}
 	return line
-}
-
-// WipeDisk gives the machine a fresh disk: the image as it was built.
-func (v *VM) WipeDisk(ctx context.Context) error {
-	if v.Running() {
-		return errors.New("the disk can only be replaced while the machine is off")
-	}
-	clear(v.saved)
-	if err := os.RemoveAll(v.path(overlayName)); err != nil {
-		return fmt.Errorf("remove disk: %w", err)
-	}
-	return run(exec.CommandContext(ctx, "qemu-img", "create", "-q", "-f", "qcow2",
-		"-b", v.cfg.Image.Disk, "-F", "raw", v.path(overlayName)))
 }

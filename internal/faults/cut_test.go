@@ -1,0 +1,72 @@
+package faults_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/berth-dev/berth/internal/host/effect"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// After a power cut at any effect, whatever of the un-synced survives, nothing
+// that starts at boot finds a half-made node, and a run makes the machine what
+// an undisturbed run makes of it.
+func TestPowerCutAnywhere(t *testing.T) {
+	each(t, func(t *testing.T, s scenario) {
+		want, cuts := s.undisturbed(t), 0
+		for n := 1; n <= len(want.effects); n++ {
+			for _, seed := range cutsAt(n) {
+				h := s.machine()
+				s.disturb(t, h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+				h.PowerCut(seed)
+				h.Boot()
+				if failed := slices.IndexFunc(jobs(h), func(j string) bool { return strings.HasSuffix(j, ")") }); failed >= 0 {
+					t.Fatalf("cut at effect %v, seed %d: at boot %v", want.effects[n-1], seed, jobs(h)[failed])
+				}
+				s.again(t, h)
+				if d := diff(want.afterBoot(), look(h).afterBoot()); d != "" {
+					t.Fatalf("cut at effect %v, seed %d: %s", want.effects[n-1], seed, d)
+				}
+				cuts++
+			}
+		}
+		t.Logf("%d effects, %d power cuts", len(want.effects), cuts)
+	})
+}
+
+// cutsAt are the choices of what survives a cut: nothing, all names without
+// their content, and random ones.
+func cutsAt(n int) []uint64 {
+	seeds := []uint64{memory.LoseAll, memory.NamesOnly, uint64(n) + 100, uint64(n) + 10100}
+	if !thorough {
+		return seeds[n%4 : n%4+1]
+	}
+	return seeds
+}
+
+// What a run reports as done is durable, also where it only found it in place
+// because the run before was cut off: a power cut right after it loses nothing,
+// and the machine that boots has nothing to do.
+func TestDoneIsDurable(t *testing.T) {
+	each(t, func(t *testing.T, s scenario) {
+		want := s.undisturbed(t)
+		for n := 0; n <= len(want.effects); n++ {
+			h := s.machine()
+			if n > 0 {
+				s.disturb(t, h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+				h.Kill()
+			}
+			s.again(t, h)
+			h.PowerCut(memory.LoseAll)
+			h.Boot()
+			if got := s.plan(t, h); len(got) > 0 {
+				t.Fatalf("killed at effect %d, run again, cut: then there is %v", n, got)
+			}
+			if d := diff(want.afterBoot(), look(h).afterBoot()); d != "" {
+				t.Fatalf("killed at effect %d, run again, cut: %s", n, d)
+			}
+		}
+		t.Logf("%d effects, each with a kill, a run, a power cut and a boot; and once without the kill", len(want.effects))
+	})
+}

@@ -1,0 +1,83 @@
+package faults_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/effect"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// An error at any effect fails the run with that error. Before the first name
+// changes it leaves the machine as it was; the next run ends as if nothing had
+// happened.
+func TestErrorAnywhere(t *testing.T) {
+	each(t, func(t *testing.T, s scenario) {
+		want, failures := s.undisturbed(t), 0
+		visible := firstVisible(want.effects)
+		for n := 1; n <= len(want.effects); n++ {
+			for _, errno := range errorsAt(n) {
+				h := s.machine()
+				before := foreign(h)
+				in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.Fail, Err: errno}})
+				if _, err := s.run(h, in); !errors.Is(err, errno) {
+					t.Fatalf("%v at effect %v: the run returned %v", errno, in.Hit(), err)
+				}
+				if d := cmp.Diff(before, foreign(h)); n < visible && !maps.Equal(before, foreign(h)) {
+					t.Fatalf("%v at effect %v, before anything changes, leaves %s", errno, in.Hit(), d)
+				}
+				s.again(t, h)
+				if d := diff(want.outcome, look(h)); d != "" {
+					t.Fatalf("%v at effect %v: %s", errno, in.Hit(), d)
+				}
+				failures++
+			}
+		}
+		t.Logf("%d effects, %d of them before anything shows, %d errors", len(want.effects), visible-1, failures)
+	})
+}
+
+func errorsAt(n int) []syscall.Errno {
+	all := []syscall.Errno{syscall.ENOSPC, syscall.EIO, syscall.EPERM}
+	if !thorough {
+		return all[n%3 : n%3+1]
+	}
+	return all
+}
+
+// foreign is the tree without berth's own state.
+func foreign(h *memory.Host) map[string]string {
+	tree := h.Tree()
+	maps.DeleteFunc(tree, func(p, _ string) bool { return isOwn(p) })
+	return tree
+}
+
+func isOwn(p string) bool {
+	for _, dir := range []string{"/run/berth", "/var/lib/berth"} {
+		if p == dir || strings.HasPrefix(p, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// firstVisible is the number of the first effect that changes what is not
+// berth's own: stage only makes temporary files and missing directories.
+func firstVisible(effects []effect.Recorded) int {
+	return 1 + slices.IndexFunc(effects, func(e effect.Recorded) bool {
+		switch {
+		case isOwn(e.Target):
+			return false
+		case e.Op == "rename", e.Op == "remove":
+			return !strings.HasPrefix(e.Target, host.TempName(e.Target))
+		}
+		return e.Op == "value" || e.Op == "run" || e.Op == "daemon-reload"
+	})
+}

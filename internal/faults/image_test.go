@@ -1,0 +1,97 @@
+package faults_test
+
+import (
+	"strings"
+
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// vendorContainerd is the unit that a distribution's package brings.
+const vendorContainerd = `[Unit]
+Description=containerd container runtime
+After=network.target local-fs.target dbus.service
+[Service]
+Type=notify
+ExecStartPre=-/sbin/modprobe overlay
+ExecStart=/usr/bin/containerd
+Delegate=yes
+KillMode=process
+Restart=always
+RestartSec=5
+[Install]
+WantedBy=multi-user.target
+`
+
+// imageKubelet is a unit that the image's makers left: berth replaces it and
+// keeps the original.
+const imageKubelet = `[Unit]
+Description=Kubelet
+[Service]
+ExecStart=/opt/bin/kubelet
+[Install]
+WantedBy=multi-user.target
+`
+
+const vendorConfig = "version = 3\nroot = '/var/lib/containerd'\n"
+
+// distribution is what both images have: a kernel, its boot services, a trust
+// store and an empty network.
+func distribution(hostname string) *memory.Host {
+	h := memory.New()
+	h.Put("/etc/os-release", "ID=debian\nVERSION_ID=\"12\"\n", 0o644)
+	h.Put("/etc/hostname", hostname+"\n", 0o644)
+	h.Value("/proc/sys/kernel/hostname", hostname+"\n")
+	h.Value("/proc/sys/kernel/osrelease", "6.1.0-18-amd64\n")
+	kernel(h)
+	trustStore(h)
+	h.PutDir("/etc/kubernetes")
+	h.PutDir("/mnt")
+	daemons(h)
+	return h
+}
+
+// prebaked is an image with every program, a running containerd of the
+// distribution, and a unit for kubelet that is not the one wanted.
+func prebaked() *memory.Host {
+	h := distribution("Node-1")
+	for p, version := range programs {
+		h.Put(p, program(p, version), 0o755)
+	}
+	h.Put("/usr/lib/systemd/system/containerd.service", vendorContainerd, 0o644)
+	h.PutLink("/usr/lib/systemd/system/containerd.service", "/etc/systemd/system/multi-user.target.wants/containerd.service", 0)
+	h.Put("/etc/containerd/config.toml", vendorConfig, 0o644)
+	h.Put("/etc/systemd/system/kubelet.service", imageKubelet, 0o644)
+	h.Boot()
+	h.ForgetJobs()
+	return h
+}
+
+// bare is an image that knows nothing of containers.
+func bare() *memory.Host {
+	h := distribution("bare")
+	h.Boot()
+	h.ForgetJobs()
+	return h
+}
+
+// programs are those of the prebaked image, with what they say of themselves.
+var programs = map[string]string{
+	"/usr/bin/containerd":              "2.2.1",
+	"/usr/bin/containerd-shim-runc-v2": "2.2.1",
+	"/usr/bin/runc":                    "1.3.3",
+	"/opt/bin/kubelet":                 "1.36.3",
+	"/opt/bin/kubectl":                 "1.36.3",
+	"/opt/cni/bin/bridge":              "1.9.0",
+	"/opt/cni/bin/host-local":          "1.9.0",
+	"/opt/cni/bin/loopback":            "1.9.0",
+	"/opt/cni/bin/portmap":             "1.9.0",
+}
+
+// program is the content of a program: its name and its version in one line.
+func program(p, version string) string { return "program " + p + " version " + version + "\n" }
+
+// versionOf is the version that a program's content tells; "" for what is none.
+func versionOf(content string) string {
+	_, version, _ := strings.Cut(strings.TrimSuffix(content, "\n"), " version ")
+	return version
+}

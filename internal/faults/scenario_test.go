@@ -1,0 +1,268 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/contract/aks"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/effect"
+	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/identity"
+	"github.com/berth-dev/berth/internal/provision"
+)
+
+// tctx is for looking at machines, where no test's context is at hand.
+var tctx = context.Background()
+
+// scenario is a machine, and the configuration to apply to it.
+type scenario struct {
+	name    string
+	machine func() *memory.Host
+	config  *configuration
+	// restarts are the jobs of an undisturbed run.
+	restarts []string
+}
+
+// units are those whose state counts.
+var units = []string{"containerd.service", "kubelet.service"}
+
+func scenarios(t testing.TB) []scenario {
+	t.Helper()
+	full := configure(t, "full.json")
+	kubeletOnly, both := full.with(t, changeKubelet), full.with(t, changeKubelet, changeRuntime)
+	return []scenario{
+		{"prebaked image", prebaked, full, []string{"restart containerd.service", "start kubelet.service"}},
+		{"bare image", bare, full.with(t, download), []string{"start containerd.service", "start kubelet.service"}},
+		{"changed for kubelet", applied(prebaked, full), kubeletOnly, []string{"restart kubelet.service"}},
+		{"changed for both", applied(prebaked, full), both, []string{"restart containerd.service", "restart kubelet.service"}},
+	}
+}
+
+// applied is a machine that has been a node for a while.
+func applied(machine func() *memory.Host, c *configuration) func() *memory.Host {
+	return func() *memory.Host {
+		h := machine()
+		if _, err := engine(h, nil, 1).Apply(tctx, c.state(h)); err != nil {
+			panic(err)
+		}
+		h.Settle()
+		h.Advance(time.Minute)
+		h.ForgetJobs()
+		return h
+	}
+}
+
+// configuration is a document with the states that it means, by facts: one
+// machine may show other facts after it was furnished.
+type configuration struct {
+	doc    *aks.Document
+	states sync.Map
+}
+
+func configure(t testing.TB, name string) *configuration {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "contract", "aks", "testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := aks.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &configuration{doc: doc}
+}
+
+func (c *configuration) with(t testing.TB, edits ...func(*aksnodeconfigv1.Configuration)) *configuration {
+	t.Helper()
+	cfg := proto.CloneOf(c.doc.Config)
+	for _, edit := range edits {
+		edit(cfg)
+	}
+	if faults := aks.Validate(cfg); len(faults) > 0 {
+		t.Fatal(faults.ToAggregate())
+	}
+	return &configuration{doc: &aks.Document{Config: cfg}}
+}
+
+// state translates as each run does: from the facts that the machine shows now.
+func (c *configuration) state(h host.Host) *desired.State {
+	facts := provision.Gather(tctx, h, provision.FactsSource{Version: fetcher{}.Version,
+		Address: func(context.Context) string { return "10.99.0.11" }})
+	key := fmt.Sprint(facts)
+	if st, ok := c.states.Load(key); ok {
+		return st.(*desired.State)
+	}
+	st, err := aks.Translate(c.doc, facts)
+	if err != nil {
+		panic(err)
+	}
+	c.states.Store(key, st)
+	return st
+}
+
+// engine has all providers. Its choice among ready actions follows from pick;
+// without one the first is taken.
+func engine(h host.Host, pick func(int) int, workers int) *converge.Engine {
+	return engineWith(h, func(o *converge.Options) { o.Pick, o.Workers = pick, workers })
+}
+
+func engineWith(h host.Host, edit func(*converge.Options)) *converge.Engine {
+	o := converge.Options{Host: h, Fetcher: fetcher{}, Issuer: newIssuer(h), Prober: prober{}, SelfSigned: selfSigned,
+		ServingValid: identity.ServingValid, Workers: 1, Command: "test", LockTimeout: time.Second}
+	edit(&o)
+	return converge.New(o)
+}
+
+// run applies with one worker and an order that follows from a fixed seed.
+func (s scenario) run(h *memory.Host, on host.Host) (*converge.Result, error) {
+	return engine(on, rand.New(rand.NewPCG(7, 1)).IntN, 1).Apply(tctx, s.config.state(h))
+}
+
+// outcome is what must not depend on faults.
+type outcome struct {
+	Tree  map[string]string
+	Units map[string]string
+	Jobs  []string
+}
+
+// look describes a machine: the tree without what stamps say, since invocation
+// ids count starts, and the state of each unit with what it runs with.
+func look(h *memory.Host) outcome {
+	o := outcome{Tree: h.Tree(), Units: map[string]string{}, Jobs: jobs(h)}
+	for path := range o.Tree {
+		if strings.HasPrefix(path, "/run/berth/units/") {
+			o.Tree[path] = "a stamp"
+		}
+	}
+	last := map[string]memory.Job{}
+	for _, j := range h.Jobs() {
+		last[j.Unit] = j
+	}
+	for _, name := range units {
+		st, err := h.Unit(tctx, name)
+		if err != nil {
+			panic(err)
+		}
+		o.Units[name] = fmt.Sprint(st.ActiveState, " ", last[name].Definition, last[name].Reads)
+	}
+	maps.DeleteFunc(o.Units, func(name, _ string) bool { return last[name].Unit == "" })
+	for key, value := range h.Values() {
+		o.Units[key] = value
+	}
+	return o
+}
+
+// jobs are what happened to the units of a node, in order.
+func jobs(h *memory.Host) []string {
+	var out []string
+	for _, j := range h.Jobs() {
+		if slices.Contains(units, j.Unit) {
+			out = append(out, j.String())
+		}
+	}
+	return out
+}
+
+// afterBoot leaves out what a boot resets: /run, and how often units started.
+func (o outcome) afterBoot() outcome {
+	tree := maps.Clone(o.Tree)
+	maps.DeleteFunc(tree, func(path, _ string) bool { return path == "/run" || strings.HasPrefix(path, "/run/") })
+	return outcome{Tree: tree, Units: o.Units}
+}
+
+// diff is cmp.Diff, with a cheap answer for what is equal.
+func diff(want, got outcome) string {
+	if maps.Equal(want.Tree, got.Tree) && maps.Equal(want.Units, got.Units) && slices.Equal(want.Jobs, got.Jobs) {
+		return ""
+	}
+	return cmp.Diff(want, got)
+}
+
+// history is an undisturbed run: what it makes, and its effects in order.
+type history struct {
+	outcome
+	effects []effect.Recorded
+}
+
+func (s scenario) undisturbed(t testing.TB) history {
+	t.Helper()
+	h := s.machine()
+	rec := effect.Record(h)
+	if _, err := s.run(h, rec); err != nil {
+		t.Fatal(err)
+	}
+	got := history{look(h), rec.Effects()}
+	if d := cmp.Diff(s.restarts, got.Jobs); d != "" {
+		t.Fatal(d)
+	}
+	return got
+}
+
+// disturb runs an apply that a fault hits.
+func (s scenario) disturb(t testing.TB, h *memory.Host, plan effect.Plan) {
+	t.Helper()
+	in := effect.Inject(h, plan)
+	if _, err := s.run(h, in); in.Hit() == nil {
+		t.Fatalf("no fault took place: %v", err)
+	}
+}
+
+// again runs the apply to its end, and plans to see that nothing is left.
+func (s scenario) again(t testing.TB, h *memory.Host) {
+	t.Helper()
+	if _, err := s.run(h, h); err != nil {
+		t.Fatalf("the run after the fault: %v", err)
+	}
+	s.converged(t, h)
+}
+
+func (s scenario) converged(t testing.TB, h *memory.Host) {
+	t.Helper()
+	if got := s.plan(t, h); len(got) > 0 {
+		t.Fatalf("still planned: %v", got)
+	}
+}
+
+// plan is what would be done: "verb id".
+func (s scenario) plan(t testing.TB, h *memory.Host) []string {
+	t.Helper()
+	p, err := engine(h, nil, 1).Plan(tctx, s.config.state(h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines(p)
+}
+
+func lines(p *converge.Plan) []string {
+	out := []string{}
+	for _, a := range p.Actions {
+		out = append(out, string(a.Verb)+" "+string(a.ID))
+	}
+	return out
+}
+
+// each runs a property for every scenario, in parallel.
+func each(t *testing.T, property func(t *testing.T, s scenario)) {
+	for _, s := range scenarios(t) {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			property(t, s)
+		})
+	}
+}

@@ -1,0 +1,46 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/berth-dev/berth/lab"
+)
+
+// TestBadInputs gives one machine input after input that must fail, each with
+// its code, field and hint, and leave the machine as it was; at the end the good
+// one, which proves that nothing stayed behind.
+func TestBadInputs(t *testing.T) {
+	l := sharedLab(t)
+	m := &badMachine{l, addNode(t, l, lab.NodeConfig{Name: "bad", UserData: idleUserData})}
+	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	nobody := m.waitForNobody(t)
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T, *badMachine)
+	}{
+		{"document", badDocuments},
+		{"path", badPaths},
+		{"user", badUser},
+		{"server", badServers},
+		{"token", badTokens},
+		{"artifact", badArtifacts},
+		{"disk", fullDisks},
+		{"two runs", twoRuns},
+		{"signal", interrupted},
+		{"nobody provisions", nobody},
+		{"request is approved late", approvedLate},
+		{"kubelet", badKubelet},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(t, m) })
+	}
+}
+
+// each runs cases one after another.
+func (m *badMachine) each(t *testing.T, cases []badCase) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { m.refuse(t, c) })
+	}
+}

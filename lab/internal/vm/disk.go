@@ -1,0 +1,36 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+)
+
+// overlayName is the file that holds what a machine wrote, and its saved states.
+const overlayName = "disk.qcow2"
+
+var errDiskInUse = errors.New("the machine is on: its disk is in use")
+
+// WipeDisk gives the machine a fresh disk: the image as it was built.
+func (v *VM) WipeDisk(ctx context.Context) error {
+	if v.Running() {
+		return errDiskInUse
+	}
+	clear(v.saved)
+	if err := os.RemoveAll(v.path(overlayName)); err != nil {
+		return fmt.Errorf("remove disk: %w", err)
+	}
+	return run(exec.CommandContext(ctx, "qemu-img", "create", "-q", "-f", "qcow2",
+		"-b", v.cfg.Image.Disk, "-F", "raw", v.path(overlayName)))
+}
+
+// CopyDisk writes what is on the disk of a machine that is off to a sparse
+// file: an ext4 file system as the last power off left it. Some 1 GiB, 1–2 s.
+func (v *VM) CopyDisk(ctx context.Context, to string) error {
+	if v.Running() {
+		return errDiskInUse
+	}
+	return run(exec.CommandContext(ctx, "qemu-img", "convert", "-W", "-O", "raw", v.path(overlayName), to))
+}
