@@ -69,6 +69,11 @@ func (e *UnpackError) Error() string {
 // Unwrap returns the cause.
 func (e *UnpackError) Unwrap() error { return e.Err }
 
+// Hint says what to compare.
+func (e *UnpackError) Hint() string {
+	return "The address answers, but with another archive: check the URL, and that it is one for this architecture."
+}
+
 // AbsentError is an artifact whose files must be in the image and are not.
 type AbsentError struct {
 	Name  string

@@ -32,7 +32,7 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool) error {
 	}
 	d.parts.fetch = fetch
 	p := newProgress(e)
-	res, err := d.parts.engine(d.host, "apply", p.observe).Apply(c.Context(), d.state)
+	res, err := d.parts.engine(d.host, "berth apply", p.observe).Apply(c.Context(), d.state)
 	if cause := context.Cause(c.Context()); err != nil && cause != nil {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}

@@ -27,14 +27,16 @@ type env struct {
 	// terminal: err is one.
 	terminal bool
 	width    int
-	open     func(root string) (host.Host, error)
-	watch    func(dirs ...string) (provision.Watcher, error)
+	// uid is who runs the program.
+	uid   int
+	open  func(root string) (host.Host, error)
+	watch func(dirs ...string) (provision.Watcher, error)
 }
 
 // Main runs the command line and returns the exit code. args[0] is the name
 // under which the program was started.
 func Main(args []string) int {
-	e := &env{start: time.Now(), out: os.Stdout, err: os.Stderr, open: openHost, watch: provision.DirWatch}
+	e := &env{start: time.Now(), out: os.Stdout, err: os.Stderr, uid: os.Geteuid(), open: openHost, watch: provision.DirWatch}
 	e.terminal, e.width = terminal(os.Stderr)
 	ctx, stop := interruptible()
 	defer stop()

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/berth-dev/berth/internal/apiserver"
@@ -33,7 +35,8 @@ func (e *env) parts(h host.Host) *parts {
 func (p *parts) engine(h host.Host, command string, o converge.Observer) *converge.Engine {
 	return converge.New(converge.Options{
 		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h), Prober: apiserver.Prober{},
-		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Command: command, Observer: o,
+		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Observer: o,
+		Command: fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
 		Offline: p.offline, NoFetch: p.offline && !p.fetch,
 	})
 }
@@ -49,7 +52,7 @@ func (p *parts) options() provision.Options {
 	return provision.Options{
 		Host: p.host, Decode: contract.Decode, Facts: p.facts,
 		Apply: func(ctx context.Context, st *desired.State, o converge.Observer) (*converge.Result, error) {
-			return p.engine(p.host, "provision", o).Apply(ctx, st)
+			return p.engine(p.host, provision.Command, o).Apply(ctx, st)
 		},
 		Await: p.await,
 	}

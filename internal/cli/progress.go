@@ -50,7 +50,10 @@ func (p *progress) say(line string) {
 // shown says whether the end of a span is worth a line: staged files are not,
 // they appear when they get their names.
 func shown(s converge.Span) bool {
-	if s.Error != "" || s.Phase != "stage" {
+	switch {
+	case s.Error == converge.GivenUp:
+		return false
+	case s.Error != "" || s.Phase != "stage":
 		return true
 	}
 	return s.Verb == converge.VerbFetch || s.Verb == converge.VerbIssue || s.Verb == converge.VerbCheck

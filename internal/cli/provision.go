@@ -44,6 +44,9 @@ func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
 		}
 		return e.runPlan(c.Context(), documentFlags{file: f.config, root: "/", output: "text"}, true)
 	}
+	if e.uid != 0 {
+		return e.notRoot()
+	}
 	h, err := e.open("/")
 	if err != nil {
 		return err
@@ -54,6 +57,18 @@ func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
 	o.Command, o.Version, o.Observer, o.Say = c.CommandPath(), Version(), p.observe, p.say
 	o.Refused = refusal(f)
 	return ending(provision.Provision(c.Context(), o))
+}
+
+// notRoot tells somebody who may write nothing, not even a result.
+func (e *env) notRoot() error {
+	f := report.Classify(&report.Error{
+		Number: report.CodeWrite, During: "provision", Remedy: "Run it as root.",
+		Err: fmt.Errorf("only root can change this machine; this is user %d", e.uid),
+	}, nil)
+	for _, line := range report.Explain(f) {
+		fmt.Fprintln(e.err, line)
+	}
+	return exitCode(f.Code.Number)
 }
 
 // refusal is what is wrong with the command line; it becomes a result, since

@@ -109,7 +109,7 @@ func TestDrift(t *testing.T) {
 			h.Put("/etc/systemd/system/kubelet.service.d/50-admin.conf", "[Service]\nNice=5\n", 0o644)
 		}, []string{"restart unit:kubelet.service"}, "restart kubelet.service"},
 		"sysctl":          {func(h *machine) { h.Value("/proc/sys/net/ipv4/ip_forward", "0") }, []string{"set sysctl:net.ipv4.ip_forward"}, ""},
-		"credential gone": {func(h *machine) { must(h.Remove(kubeconfig)) }, []string{"issue credential:" + kubeconfig}, ""},
+		"credential gone": {func(h *machine) { must(h.Remove(kubeconfig)) }, []string{"issue credential:" + kubeconfig, "restart unit:kubelet.service"}, "restart kubelet.service"},
 		"serving key gone": {func(h *machine) { must(h.Remove("/etc/kubernetes/certs/kubeletserver.key")) },
 			[]string{"issue serving:/etc/kubernetes/certs/kubeletserver.crt"}, ""},
 		"bootstrap file appears": {func(h *machine) { h.Put(bootstrap, "x", 0o600) }, []string{"delete file:" + bootstrap}, ""},

@@ -29,6 +29,10 @@ type graph struct {
 	tell  func(Span)
 }
 
+// GivenUp is the error of a span that was cancelled because another failed, or
+// because the run was stopped: it tells nothing of its own.
+const GivenUp = "given up"
+
 type done struct {
 	n    *node
 	span Span
@@ -127,6 +131,9 @@ func (g *graph) one(ctx context.Context, n *node, waited desired.ID) done {
 	span.End = g.now()
 	if err != nil {
 		span.Error = err.Error()
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			span.Error = GivenUp
+		}
 		var already *ActionError
 		if !errors.As(err, &already) {
 			err = &ActionError{ID: n.id, Verb: n.verb, Field: n.field, Err: err}

@@ -75,19 +75,37 @@ func (up *unitPlan) locate() error {
 	if up.fragment != "" {
 		up.inputs = append(up.inputs, up.fragment)
 	}
-	up.inputs = append(append(up.inputs, up.expectedDropIns()...), up.anchors()...)
+	up.inputs = append(append(up.inputs, up.expectedDropIns()...), up.identity()...)
 	slices.Sort(up.inputs)
 	up.inputs = slices.Compact(up.inputs)
 	return nil
 }
 
-// anchors are the CA certificates that the unit comes after: a program reads the
-// bundle once, when it starts.
-func (up *unitPlan) anchors() []string {
+// identity is what a program reads once, when it starts, of what the unit comes
+// after: CA certificates and the credential that berth obtained. The link to the
+// credential in force is not part of it: its user moves it when it renews.
+func (up *unitPlan) identity() []string {
 	var out []string
 	for _, id := range up.u.After {
-		if a, ok := up.st.Lookup(id).(*desired.TrustAnchor); ok {
-			out = append(out, up.anchorPaths(a)...)
+		switch r := up.st.Lookup(id).(type) {
+		case *desired.TrustAnchor:
+			out = append(out, up.anchorPaths(r)...)
+		case *desired.ClientCertificate:
+			out = append(out, up.issuedFiles(r)...)
+		}
+	}
+	return out
+}
+
+func (up *unitPlan) issuedFiles(c *desired.ClientCertificate) []string {
+	files, err := up.opt.Issuer.Files(c, Credential{})
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, r := range files {
+		if f, ok := r.(*desired.File); ok {
+			out = append(out, f.Path)
 		}
 	}
 	return out
@@ -326,6 +344,8 @@ func (up *unitPlan) wanted() (hash, unknown string, err error) {
 		case q != nil:
 			in = append(in, input{p, q.sum()})
 			continue
+		case up.changes[p]:
+			return "", p, nil // made in stage: not known yet
 		}
 		tok, err := token(up.h, p)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 
 	"github.com/berth-dev/berth/internal/host"
@@ -25,7 +26,7 @@ type attempt struct {
 // lastAttempt looks for a sentinel of this instance. One of another instance
 // came with the image and says nothing about this machine.
 func lastAttempt(h host.FS, instance string, bake bool) (attempt, error) {
-	for _, p := range report.Places(bake) {
+	for _, p := range slices.Backward(report.Places(bake)) { // what had to go to memory is newer than what the disk keeps
 		s, err := report.ReadSentinel(h, p.Sentinel)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
 )
@@ -30,6 +32,10 @@ func (r *run) end(ctx context.Context, outcome error) int {
 	if err := r.saveTimeline(f); err != nil {
 		r.log.Warn("no timeline", "error", err)
 	}
+	if yields(outcome) {
+		r.say("no result is written: the other run writes the machine's")
+		return f.Code.Number
+	}
 	if err := report.WriteResult(ctx, r.Host, r.document(ctx, f), r.intent.Bake); err != nil {
 		r.log.Error("the disk takes no result", "error", err)
 		r.say("the disk takes no result: " + err.Error())
@@ -38,6 +44,16 @@ func (r *run) end(ctx context.Context, outcome error) int {
 		r.log.Warn("no event or no links to the log", "error", err)
 	}
 	return f.Code.Number
+}
+
+// Command is what a run calls itself where it locks the machine.
+const Command = "berth provision"
+
+// yields says that another run holds the machine. Whoever waits for a result
+// waits for that one's, not for this refusal.
+func yields(outcome error) bool {
+	l, ok := errors.AsType[*host.LockedError](outcome)
+	return ok && strings.HasPrefix(l.Holder, Command)
 }
 
 func (r *run) tell(f report.Failure, outcome error) {

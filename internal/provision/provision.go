@@ -59,11 +59,14 @@ func Provision(ctx context.Context, o Options) int {
 			return code
 		}
 	}
+	r.open()
 	defer func() { _ = r.log.Close() }()
+	if err := r.shed(); err != nil { // while the sentinel still tells whose disk this was
+		return r.end(ctx, err)
+	}
 	if err := forget(o.Host, r.intent.Bake); err != nil {
 		return r.end(ctx, err)
 	}
-	r.open()
 	ctx, cancel := context.WithDeadlineCause(ctx, o.Start.Add(r.intent.Timeout), report.ErrTimeout)
 	defer cancel()
 	return r.end(ctx, r.bounded(ctx))
@@ -114,8 +117,11 @@ func (r *run) bounded(ctx context.Context) error {
 
 // ended adds why the context ended to an error that came of it.
 func ended(ctx context.Context, err error) error {
-	var stage *apiserver.StageError // says itself what was waited for, and how it stands
-	if err == nil || ctx.Err() == nil || errors.As(err, &stage) && !errors.Is(context.Cause(ctx), report.ErrInterrupted) {
+	// These say themselves what was waited for, and how it stands.
+	var stage *apiserver.StageError
+	var locked *host.LockedError
+	told := errors.As(err, &stage) || errors.As(err, &locked)
+	if err == nil || ctx.Err() == nil || told && !errors.Is(context.Cause(ctx), report.ErrInterrupted) {
 		return err
 	}
 	if errors.Is(err, context.Cause(ctx)) {

@@ -164,7 +164,7 @@ func (r *run) observe(s converge.Span) {
 		delete(r.doing, key)
 	}
 	r.mu.Unlock()
-	if s.End.IsZero() {
+	if s.End.IsZero() || s.Error == converge.GivenUp {
 		return
 	}
 	attrs := []any{"id", string(s.ID), "phase", s.Phase, "ms", float64(s.End.Sub(s.Start).Round(100*time.Microsecond)) / 1e6}

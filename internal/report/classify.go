@@ -19,11 +19,11 @@ import (
 )
 
 // number finds the exit code of an error: first what ended the run from outside
-// (a stage that was not reached in time says more than the time), then what the
-// machine refuses, then what the error itself knows, then what the kind of the
+// (a stage that was not reached in time and a lock that another holds say more
+// than the time), then what the machine refuses, then what the error itself knows, then what the kind of the
 // resource implies.
 func number(err error, st *desired.State) int {
-	for _, rule := range []func(error) int{interrupted, stage, timeout, machine, own, download, credential, server} {
+	for _, rule := range []func(error) int{interrupted, stage, locked, timeout, space, own, download, credential, server} {
 		if n := rule(err); n != 0 {
 			return n
 		}
@@ -57,13 +57,16 @@ func timeout(err error) int {
 	return 0
 }
 
-func machine(err error) int {
-	var locked *host.LockedError
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return CodeNoSpace
-	case errors.As(err, &locked):
+func locked(err error) int {
+	if _, ok := errors.AsType[*host.LockedError](err); ok {
 		return CodeLocked
+	}
+	return 0
+}
+
+func space(err error) int {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return CodeNoSpace
 	}
 	return 0
 }

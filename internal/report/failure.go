@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -92,9 +93,16 @@ func Classify(err error, st *desired.State) Failure {
 	}
 	f := Failure{Code: ByNumber(number(err, st)), Cause: cause(err)}
 	f.Doing, f.Field = where(err)
+	if slices.Contains(blameless, f.Code.Number) {
+		f.Field = ""
+	}
 	f.Hint = hint(err, f.Code)
 	return f
 }
+
+// blameless are failures that no other value of the field would have spared: the
+// field only says at what it happened.
+var blameless = []int{CodeInterrupted, CodeNoSpace, CodeLocked, CodeWrite}
 
 // hint is the first that knows: the error, then the registry.
 func hint(err error, c Code) string {

@@ -34,7 +34,12 @@ func OpenLog(h host.Host, path string) (l *Log, err error) {
 }
 
 // Tail returns the last lines, at most 3,000 bytes of whole lines.
-func (l *Log) Tail() string { return l.tail.String() }
+func (l *Log) Tail() string {
+	if l.tail == nil { // nothing was opened
+		return ""
+	}
+	return l.tail.String()
+}
 
 // Close closes the file.
 func (l *Log) Close() error {

@@ -76,7 +76,7 @@ func WriteResult(ctx context.Context, h host.Host, d Document, baked bool) error
 		errs = append(errs, err)
 	}
 	if len(errs) > 0 {
-		Console(ctx, h, string(bytes.TrimSpace(b)))
+		Console(h, string(bytes.TrimSpace(b)))
 	}
 	return errors.Join(errs...)
 }
@@ -102,10 +102,10 @@ func writeInto(h host.FS, p string, b []byte) error {
 const kmsgLine = 900
 
 // Console says a line where it is seen without a disk: on the console and in
-// the kernel's log. tee is the program that writes there in one write, and that
-// every image has. It can fail, and nothing is left to be done about it.
-func Console(ctx context.Context, h host.Runner, line string) {
+// the kernel's log, each in one write. It can fail, and nothing is left to be
+// done about it.
+func Console(h host.FS, line string) {
 	text := []byte("berth: " + line + "\n")
-	_, _ = h.Run(ctx, host.Command{Path: "/usr/bin/tee", Args: []string{"/dev/console"}, Stdin: text})
-	_, _ = h.Run(ctx, host.Command{Path: "/usr/bin/tee", Args: []string{"/dev/kmsg"}, Stdin: text[:min(len(text), kmsgLine)]})
+	_ = h.WriteValue("/dev/console", text)
+	_ = h.WriteValue("/dev/kmsg", text[:min(len(text), kmsgLine)])
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	_ "embed"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"os"
@@ -224,4 +225,13 @@ func kubeletStart(ctx context.Context, n *lab.Node, start time.Time) (time.Durat
 		return 0, fmt.Errorf("read kubelet's start: %w", err)
 	}
 	return at.Sub(start), nil
+}
+
+// userData is the decoded CustomData of a configuration.
+func userData(cfg *aksnodeconfigv1.Configuration) ([]byte, error) {
+	boot, err := nodeconfigutils.GetNodeBootstrapping(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return base64.StdEncoding.DecodeString(boot.CustomData)
 }

@@ -29,19 +29,20 @@ func Print(w io.Writer, all []Comparison) {
 		fmt.Fprintf(w, "\n%s (%d pairs; median, min–max, seconds)\n", c.Case.Name, len(c.Berth))
 		for _, f := range figures {
 			k, b := spread(c.Kubeadm, f.of), spread(c.Berth, f.of)
-			fmt.Fprintf(w, "  %-15s kubeadm join %s   berth %s   ratio %.2f\n", f.name, k, b, b.median.Seconds()/k.median.Seconds())
+			fmt.Fprintf(w, "  %-15s kubeadm join %s   berth %s   ratio %.2f\n", f.name, k, b, b.Median.Seconds()/k.Median.Seconds())
 		}
 		fmt.Fprintf(w, "  %-15s kubeadm join %d of %d   berth %d of %d\n", "slow runs", slow(c.Kubeadm), len(c.Kubeadm), slow(c.Berth), len(c.Berth))
 	}
 }
 
-type stat struct{ median, min, max time.Duration }
+// Spread is the median of some runs and their extremes.
+type Spread struct{ Median, Min, Max time.Duration }
 
-func (s stat) String() string {
-	return fmt.Sprintf("%.3f (%.3f–%.3f)", s.median.Seconds(), s.min.Seconds(), s.max.Seconds())
+func (s Spread) String() string {
+	return fmt.Sprintf("%.3f (%.3f–%.3f)", s.Median.Seconds(), s.Min.Seconds(), s.Max.Seconds())
 }
 
-func spread(runs []Run, of func(Run) time.Duration) stat {
+func spread(runs []Run, of func(Run) time.Duration) Spread {
 	var d []time.Duration
 	for _, r := range runs {
 		d = append(d, of(r))
@@ -49,12 +50,12 @@ func spread(runs []Run, of func(Run) time.Duration) stat {
 	return summarise(d)
 }
 
-func summarise(d []time.Duration) stat {
+func summarise(d []time.Duration) Spread {
 	if len(d) == 0 {
-		return stat{}
+		return Spread{}
 	}
 	slices.Sort(d)
-	return stat{(d[(len(d)-1)/2] + d[len(d)/2]) / 2, d[0], d[len(d)-1]}
+	return Spread{(d[(len(d)-1)/2] + d[len(d)/2]) / 2, d[0], d[len(d)-1]}
 }
 
 func slow(runs []Run) int {

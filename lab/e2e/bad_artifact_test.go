@@ -31,7 +31,7 @@ func badArtifacts(t *testing.T, m *badMachine) {
 		{name: "not found", code: 41, field: field, says: []string{"404", base + "/none.tgz"}, hint: "Check that the URL",
 			config: from(base + "/none.tgz#sha256=" + digest)},
 		{name: "no digest", code: 251, field: field, says: []string{"plain http needs a digest"}, config: from(base + "/cni.tgz")},
-		{name: "another archive", code: 204, field: field, says: []string{"bridge"}, config: from(base + "/other.tgz#sha256=" + addOther(t, a))},
+		{name: "another archive", code: 41, field: field, says: []string{"bridge", "it holds readme"}, hint: "another archive", config: from(base + "/other.tgz#sha256=" + addOther(t, a))},
 		{name: "no URL", code: 41, field: field, says: []string{plugin}, config: m.document(t)},
 	})
 }

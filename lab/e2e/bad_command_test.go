@@ -22,7 +22,7 @@ func badUser(t *testing.T, m *badMachine) {
 	m.configure(t, m.document(t))
 	before, kept := m.look(t), m.outcome(t, "")
 	r := m.exec(t, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/local/bin/berth", "provision", "--provision-config="+configPath)
-	if r.Code != 254 || !containsAll(string(r.Stderr), "ERR_WRITE_FAIL", "root") {
+	if r.Code != 254 || !containsAll(string(r.Stderr), "ERR_WRITE_FAIL", "user 65534", "hint: Run it as root") {
 		t.Errorf("exit code %d\n%s", r.Code, r.Stderr)
 	}
 	if after := m.outcome(t, ""); after != kept {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/lab"
 )
 
 // badDocuments are refused before anything is touched.
@@ -30,8 +31,10 @@ func badDocuments(t *testing.T, m *badMachine) {
 			})},
 		{name: "many faults", code: 240, field: "kubernetes_ca_cert, api_server_config.api_server_name, kubelet_config.kubelet_node_labels[kubernetes.io/role]",
 			config: m.document(t, manyFaults)},
-		{name: "camel case", code: 240, field: "apiServerConfig.apiServerName", says: []string{"expected a DNS name"},
-			config: []byte(`{"version": "v1", "apiServerConfig": {"apiServerName": "a b"}}`)},
+		{name: "camel case", code: 240, field: "kubernetesCaCert, apiServerConfig.apiServerName", says: []string{"expected a DNS name"},
+			config: []byte(`{"version": "v1", "kubernetesVersion": "1.36.0", "authConfig": {"subscriptionId": "s"}, "apiServerConfig": {"apiServerName": "a b"},
+"clusterConfig": {"resourceGroup": "g", "location": "l", "clusterNetworkConfig": {"vnetName": "v", "routeTable": "r"}},
+"bootstrappingConfig": {"tlsBootstrappingToken": "` + lab.Token + `"}}`)},
 	})
 }
 

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/base64"
-	"os"
 	"reflect"
 	"testing"
 	"time"
@@ -40,25 +39,14 @@ func TestCaseCustomData(t *testing.T) {
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T, *lab.Lab, *lab.Node)
-	}{{"plan is empty", planIsEmpty}, {"mutations", mutations}} {
+	}{
+		{"plan is empty", planIsEmpty}, {"readers", readers}, {"no cycle", noCycle}, {"mutations", mutations},
+		{"reboot", rebootKeeps}, {"power loss", crashKeeps},
+	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, l, n) })
 	}
-	if os.Getenv("CASE_LOOK") != "" {
-		for _, c := range [][]string{
-			{"sh", "-c", "time berth render -f " + configPath + " -o json"},
-			{"sh", "-c", "time berth plan -f " + configPath},
-			{"systemctl", "--no-pager", "status"},
-			{"sh", "-c", "for f in /etc/systemd/system/kubelet.service.d/* /etc/default/kubelet /etc/default/kubeletconfig.json /etc/containerd/config.toml /etc/containerd/certs.d/*/*; do echo \"== $f\"; cat $f; done"},
-			{"sh", "-c", "systemd-analyze verify kubelet.service containerd.service aks-node-controller.service; echo $?; systemd-analyze verify default.target; echo $?"},
-			{"sh", "-c", "containerd config dump; echo $?"},
-			{"sh", "-c", "sshd -t; echo $?; mkdir -p /run/sshd; sshd -t; echo $?; sysctl --dry-run -p /etc/sysctl.d/999-sysctl-aks.conf; echo $?"},
-			{"sh", "-c", "ls -laR /var/lib/kubelet/pki /var/lib/berth /run/berth /opt/azure /var/log/azure /etc/cni; cat /opt/azure/containers/provision.complete"},
-			{"sh", "-c", "journalctl -b --no-pager -p warning; kubectl --kubeconfig /var/lib/kubelet/kubeconfig get node"},
-		} {
-			r, err := n.Exec(within(t, time.Minute), c...)
-			t.Logf("%v %v %d\n%s%s", c, err, r.Code, r.Stdout, r.Stderr)
-		}
-	}
+	t.Run("captured image", func(t *testing.T) { capturedImage(t, l, n, cfg, reg) })
+	t.Run("captured image, late", func(t *testing.T) { capturedLate(t, l, n, cfg, reg) })
 }
 
 // everyKind makes a configuration with a resource of every kind that a node of

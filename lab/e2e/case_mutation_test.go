@@ -17,17 +17,23 @@ type resource struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
 	Spec struct {
-		Path          string   `json:"path"`
-		Life          string   `json:"life"`
-		Key           string   `json:"key"`
-		Value         string   `json:"value"`
-		KubeletWrites bool     `json:"kubeletWrites"`
-		Name          string   `json:"name"`
-		Kubeconfig    string   `json:"kubeconfig"`
-		CertFile      string   `json:"certFile"`
-		KeyFile       string   `json:"keyFile"`
-		Triggers      []string `json:"triggers"`
+		Path          string        `json:"path"`
+		Life          string        `json:"life"`
+		Key           string        `json:"key"`
+		Value         string        `json:"value"`
+		KubeletWrites bool          `json:"kubeletWrites"`
+		Name          string        `json:"name"`
+		Kubeconfig    string        `json:"kubeconfig"`
+		CertFile      string        `json:"certFile"`
+		KeyFile       string        `json:"keyFile"`
+		Triggers      []string      `json:"triggers"`
+		Files         []programFile `json:"files"`
 	} `json:"spec"`
+}
+
+// programFile is a file of an artifact.
+type programFile struct {
+	Path string `json:"path"`
 }
 
 // mutation is one thing that somebody does to a managed resource behind berth's
@@ -187,7 +193,13 @@ func (m *mutator) file(r resource) []mutation {
 			one(r, "edited and reloaded", "echo '#' >>"+p+"; systemctl daemon-reload", "update"),
 			one(r, "masked", "ln -sfn /dev/null "+p+"; systemctl daemon-reload", "update"))
 	}
-	for _, u := range m.usedBy(p) {
+	used := m.usedBy(p)
+	if isDefinition(p) {
+		for i := range out {
+			out[i].plan = append(out[i].plan, "unit:"+used[0]+" reload")
+		}
+	}
+	for _, u := range used {
 		out = append(out, usedEdit(r, u))
 	}
 	return out
@@ -220,13 +232,16 @@ func (m *mutator) usedBy(p string) []string {
 	return out
 }
 
+// volumePlugins comes back by itself: kubelet watches it.
+const volumePlugins = "/etc/kubernetes/volumeplugins"
+
 func (m *mutator) directory(r resource) []mutation {
 	p := r.Spec.Path
 	out := []mutation{
 		one(r, "chmodded", "chmod 0711 "+p, "update"),
 		one(r, "chowned", "chown 1000:1001 "+p, "update"),
 	}
-	if m.empty[p] {
+	if m.empty[p] && p != volumePlugins {
 		out = append(out, one(r, "removed", "rmdir "+p, "create"))
 	}
 	return out
@@ -246,11 +261,11 @@ func (m *mutator) unit(r resource) []mutation {
 	if m.has("file:/etc/systemd/system/" + u) {
 		return out // masked in place of its definition: see file
 	}
-	mask := "/etc/systemd/system/" + u
+	unmask := []string{r.ID + " reload", r.ID + " unmask"}
 	return append(out,
-		one(r, "masked", "systemctl mask "+u, "unmask"),
-		one(r, "masked until the next boot", "systemctl mask --runtime "+u, "unmask"),
-		mutation{r.ID + " masked and stopped", "systemctl mask --now " + u + "; test -L " + mask, []string{r.ID + " start", r.ID + " unmask"}, again})
+		mutation{r.ID + " masked", "systemctl mask " + u, unmask, nil},
+		mutation{r.ID + " masked until the next boot", "systemctl mask --runtime " + u, unmask, nil},
+		mutation{r.ID + " masked and stopped", "systemctl mask --now " + u, []string{r.ID + " start", r.ID + " unmask"}, again})
 }
 
 func (m *mutator) has(id string) bool {

@@ -20,6 +20,9 @@ const (
 	ConfDir      = "/etc/cni/net.d"
 	BinDir       = "/opt/cni/bin"
 	TemplateFile = "/etc/containerd/kubenet_template.conf"
+	// GeneratedFile is what containerd makes of the template. It keeps one that is
+	// there.
+	GeneratedFile = ConfDir + "/10-containerd-net.conflist"
 )
 
 // Directories are the places of configuration and plugins, for every network.

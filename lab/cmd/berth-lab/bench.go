@@ -32,7 +32,5 @@ func runBench(ctx context.Context, o bench.Options) (err error) {
 			err = e
 		}
 	}()
-	all, err := bench.Compare(ctx, l, o)
-	bench.Print(os.Stdout, all)
-	return err
+	return bench.All(ctx, l, o, os.Stdout)
 }

@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/lab"
+	"github.com/berth-dev/berth/lab/internal/serve"
+)
+
+// programs is an HTTP server with everything that a bare image lacks.
+type programs struct {
+	*serve.Artifacts
+	port int
+	// urls carry the digests.
+	kubernetes, containerd, runc, cni string
+}
+
+func servePrograms(t *testing.T, l *lab.Lab) *programs {
+	t.Helper()
+	p := &programs{Artifacts: serve.NewArtifacts()}
+	p.port = listen(t, l, plain(p.Artifacts))
+	runtime := func(names ...string) []string { return under(l.RuntimePrograms(), names...) }
+	p.kubernetes = p.archive(t, l, "kubernetes-node-linux-amd64.tar.gz", serve.KubernetesNode(under(l.Programs(), "kubelet", "kubectl")...))
+	p.containerd = p.archive(t, l, "containerd-"+runtimeVersion(t, l)+"-linux-amd64.tar.gz", serve.Containerd(runtime("containerd", "containerd-shim-runc-v2", "ctr")...))
+	p.cni = p.archive(t, l, "cni-plugins-linux-amd64.tgz", serve.CNIPlugins(runtime("cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap", "cni/ptp")...))
+	p.runc = p.file(t, l, "runc.amd64", filepath.Join(l.RuntimePrograms(), "runc"))
+	return p
+}
+
+func under(dir string, names ...string) []string {
+	var out []string
+	for _, n := range names {
+		out = append(out, filepath.Join(dir, n))
+	}
+	return out
+}
+
+func (p *programs) archive(t *testing.T, l *lab.Lab, name string, entries []serve.Entry) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if _, err := serve.WriteTarGz(file, entries...); err != nil {
+		t.Fatal(err)
+	}
+	return p.file(t, l, name, file)
+}
+
+// file serves a file and returns its URL with the digest.
+func (p *programs) file(t *testing.T, l *lab.Lab, name, file string) string {
+	t.Helper()
+	blob, err := p.AddFile(name, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("http://%s:%d%s#sha256=%s", l.Gateway(), p.port, blob.Path, blob.SHA256)
+}
+
+// configure makes a node fetch everything.
+func (p *programs) configure(c *aksnodeconfigv1.Configuration) {
+	c.KubeBinaryConfig.CustomKubeBinaryUrl = p.kubernetes
+	c.ContainerdConfig = &aksnodeconfigv1.ContainerdConfig{ContainerdPackageUrl: p.containerd}
+	c.RuncConfig = &aksnodeconfigv1.RuncConfig{RuncPackageUrl: p.runc}
+	c.NetworkConfig.CniPluginsUrl = p.cni
+}
+
+// TestCaseBareImage provisions an image without any program of Kubernetes: all
+// come over HTTP, verified by the digests in their addresses, once.
+func TestCaseBareImage(t *testing.T) {
+	l := sharedLab(t)
+	reg, progs := serveImages(t, l), servePrograms(t, l)
+	cfg := nodeConfig(t, l, progs.configure, func(c *aksnodeconfigv1.Configuration) {
+		c.KubeBinaryConfig.PodInfraContainerImageUrl = reg.pushPause(t, l) // not in the image either
+	})
+	n := addNode(t, l, lab.NodeConfig{Name: "case-bare", Flavour: lab.Bare, UserData: customData(t, cfg), Files: reg.trust()})
+	status := runCSE(t, n)
+	if _, err := l.WaitNodeReady(within(t, 90*time.Second), n.Name); err != nil {
+		t.Fatal(err)
+	}
+	checkStatus(t, status())
+	checkWorkload(t, l, reg, reg.workload, "bare-pod", n)
+	for _, b := range progs.Blobs() {
+		if count, bytes := progs.Count(b.Path); count != 1 || bytes != b.Size {
+			t.Errorf("%s was asked for %d times, %d of %d bytes", b.Path, count, bytes, b.Size)
+		}
+	}
+	t.Run("nothing is fetched again", func(t *testing.T) { fetchesNothing(t, l, n, progs) })
+	t.Run("removed programs", func(t *testing.T) { refetch(t, n, progs) })
+}
+
+// pushPause puts the sandbox image into the registry and returns its name.
+func (i *images) pushPause(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	program := filepath.Join(filepath.Dir(l.PauseArchive()), "pause")
+	if _, err := i.Push(within(t, time.Minute), "pause:1", serve.StaticImage("pause", program)); err != nil {
+		t.Fatal(err)
+	}
+	return i.server + "/pause:1"
+}
+
+// fetchesNothing applies the same configuration once more.
+func fetchesNothing(t *testing.T, l *lab.Lab, n *lab.Node, p *programs) {
+	p.Clear()
+	planIsEmpty(t, l, n)
+	if out := run(t, n, "sh", "-c", berthPath+" apply -f "+configPath+" 2>&1"); !strings.Contains(out, "no changes") {
+		t.Errorf("apply: %s", out)
+	}
+	if r := p.Requests(); len(r) > 0 {
+		t.Errorf("requests: %v", r)
+	}
+}
+
+// refetch breaks each program in turn: it is fetched again, by one request, and
+// what runs it starts anew.
+func refetch(t *testing.T, n *lab.Node, p *programs) {
+	m := mutator{resources: render(t, n)}
+	for _, r := range m.resources {
+		if r.Kind != "artifact" {
+			continue
+		}
+		for _, f := range r.Spec.Files {
+			p.Clear()
+			repair(t, n, m.fetched(r, f.Path+" removed", "rm "+f.Path))
+			if len(p.Requests()) != 1 {
+				t.Errorf("%s: requests %v", f.Path, p.Requests())
+			}
+		}
+	}
+}
+
+// fetched is a mutation that costs a download of the artifact.
+func (m *mutator) fetched(r resource, name, script string) mutation {
+	mu := mutation{name: name, script: script, plan: []string{r.ID + " fetch"}}
+	for _, u := range watched {
+		if slices.ContainsFunc(r.Spec.Files, func(f programFile) bool { return slices.Contains(m.usedBy(f.Path), u) }) {
+			mu.plan, mu.restarts = append(mu.plan, "unit:"+u+" restart"), append(mu.restarts, u)
+		}
+	}
+	return mu
+}
+
+// runtimeVersion asks the lab's containerd.
+func runtimeVersion(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	out, err := l.Command(within(t, 10*time.Second), filepath.Join(l.RuntimePrograms(), "containerd"), "--version").Output()
+	fields := strings.Fields(string(out))
+	if err != nil || len(fields) < 3 {
+		t.Fatalf("containerd --version: %q, %v", out, err)
+	}
+	return strings.TrimPrefix(fields[2], "v")
+}
