@@ -48,6 +48,7 @@ e2e: ## end-to-end tests on real systemd, containerd, kubelet and API server (ro
 .PHONY: lint
 lint: ## golangci-lint with the layer rules
 	$(TOOL) golangci-lint run ./...
+	cd lab && go tool -modfile=../tools/go.mod golangci-lint run ./...
 
 .PHONY: bench
 bench: ## ratios against kubeadm join and the limits, in the lab (root)

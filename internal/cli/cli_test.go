@@ -206,3 +206,17 @@ func write(t *testing.T, file, text string) {
 		t.Fatal(err)
 	}
 }
+
+func TestProvisionIsForRoot(t *testing.T) {
+	var errOut bytes.Buffer
+	e := &env{start: time.Now(), err: &errOut, uid: 1000, open: func(string) (host.Host, error) {
+		t.Error("the machine was touched")
+		return memory.New(), nil
+	}}
+	if code := e.run(t.Context(), []string{"berth", "provision", "--provision-config=/x"}); code != report.CodeWrite {
+		t.Errorf("code %d", code)
+	}
+	if text := errOut.String(); !strings.Contains(text, "user 1000") || !strings.Contains(text, "hint: Run it as root.") {
+		t.Errorf("stderr %s", text)
+	}
+}

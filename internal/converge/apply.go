@@ -157,6 +157,7 @@ func (a *applying) journal() *journal {
 				j.Dirs = append(j.Dirs, q.path)
 			}
 		}
+		j.Temps = append(j.Temps, t.remade...)
 		if u, ok := a.st.Lookup(t.id).(*desired.Unit); ok && t.live != nil {
 			j.Temps = append(j.Temps, stampPath(u.Name))
 		}

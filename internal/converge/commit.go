@@ -65,13 +65,18 @@ func (a *applying) recordPut(mu *sync.Mutex, t *task, q *put) error {
 			return &ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}
 		}
 	}
+	mark, err := printed(a.h, q)
+	if err != nil {
+		return err
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	f, isFile := a.st.Lookup(t.id).(*desired.File)
-	if q.kind == putDir && q.seen != nil && !a.led.ours(q.path) {
+	if q.kind == putAttributes || q.kind == putDir && q.seen != nil && !a.led.ours(q.path) {
 		return nil
 	}
 	a.led.claim(q, a.st.Owner, original, isFile && f.Life == desired.Seed)
+	a.led.note(q.path, mark)
 	return nil
 }
 
@@ -158,7 +163,7 @@ func placeOne(h host.FS, q *put) error {
 	switch q.kind {
 	case putDelete:
 		return removeIfThere(h, q.path)
-	case putDir:
+	case putDir, putAttributes:
 		return errors.Join(h.Chown(q.path, q.attrs.UID, q.attrs.GID), h.Chmod(q.path, q.mode()))
 	}
 	return host.Commit(h, q.path)

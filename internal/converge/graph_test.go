@@ -65,7 +65,13 @@ func TestGraphStopsAfterFailure(t *testing.T) {
 }
 
 func TestGraphReportsCauseNotCancellation(t *testing.T) {
-	g := &graph{workers: 2, now: time.Now, tell: func(Span) {}}
+	told := map[desired.ID]string{}
+	var mu sync.Mutex
+	g := &graph{workers: 2, now: time.Now, tell: func(s Span) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[s.ID] = s.Error
+	}}
 	g.nodes = []*node{
 		{id: "slow", do: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
 		{id: "bad", do: func(context.Context) error { return errors.New("broken") }},
@@ -73,5 +79,8 @@ func TestGraphReportsCauseNotCancellation(t *testing.T) {
 	err := g.run(t.Context())
 	if errors.Is(err, context.Canceled) || err == nil {
 		t.Fatalf("error %v, want only the cause", err)
+	}
+	if diff := cmp.Diff(map[desired.ID]string{"slow": GivenUp, "bad": "broken"}, told); diff != "" {
+		t.Error(diff)
 	}
 }

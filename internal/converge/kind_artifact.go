@@ -24,8 +24,11 @@ func (e *MissingError) Error() string {
 
 func (p *planning) artifact(ctx context.Context, t *task, a *desired.Artifact) error {
 	reason, err := p.lacking(ctx, a)
-	if err != nil || reason == "" {
+	if err != nil {
 		return err
+	}
+	if reason == "" {
+		return p.programModes(t, a)
 	}
 	if p.opt.NoFetch {
 		t.postpone(VerbFetch, reason+"; fetched on first boot")
@@ -77,6 +80,9 @@ func (p *planning) lacking(ctx context.Context, a *desired.Artifact) (string, er
 	}
 	if len(missing) > 0 {
 		return "absent: " + strings.Join(missing, ", "), nil
+	}
+	if reason, err := p.edited(a); err != nil || reason != "" && len(a.URLs) > 0 {
+		return reason, err
 	}
 	if a.Version == "" || p.opt.Fetcher == nil {
 		return "", nil

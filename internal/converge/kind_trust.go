@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"path"
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -66,6 +67,7 @@ func (p *planning) rebundle(t *task, store trustStore, a *desired.TrustAnchor) e
 		return nil
 	}
 	t.act(VerbUpdate, "not in "+store.bundle, DisruptNone)
+	t.remade = append(t.remade, p.target(store.bundle))
 	t.live = func(ctx context.Context) error { return p.bundle(ctx, store, a) }
 	return nil
 }
@@ -87,7 +89,42 @@ func (p *planning) bundle(ctx context.Context, store trustStore, a *desired.Trus
 	if err != nil {
 		return &TrustError{Name: a.Name, Err: err}
 	}
-	return nil
+	return p.keepBundle(p.target(store.bundle), data)
+}
+
+// bundlePath is the file that the trust store's command makes, if there is one.
+func (p *planning) bundlePath() []string {
+	store, err := p.trustStore()
+	if err != nil {
+		return nil
+	}
+	return []string{p.target(store.bundle)}
+}
+
+// keepBundle makes durable what the command leaves to the kernel's write-back:
+// else a power cut after the run takes the certificate away again, and no later
+// run is there to notice.
+func (p *planning) keepBundle(bundle string, data []byte) error {
+	info, err := lstat(p.h, bundle)
+	if err != nil || info == nil || !info.IsRegular() {
+		return err
+	}
+	return host.WriteFile(p.h, bundle, data, host.Attributes{Mode: permBits(info.Mode), UID: info.UID, GID: info.GID})
+}
+
+// target is where a link leads, as deep as distributions link their bundles.
+func (p *planning) target(name string) string {
+	for range 4 {
+		to, err := p.h.Readlink(name)
+		if err != nil {
+			break
+		}
+		if !path.IsAbs(to) {
+			to = path.Join(path.Dir(name), to)
+		}
+		name = path.Clean(to)
+	}
+	return name
 }
 
 // TrustError is a CA certificate that did not get into the machine's bundle.

@@ -29,6 +29,8 @@ type unitPlan struct {
 	fragment string
 	// inputs are definition, drop-ins and triggers as they will be.
 	inputs []string
+	// bundle is what the system makes of CA certificates that are inputs.
+	bundle []string
 }
 
 func (p *planning) unit(ctx context.Context, t *task, u *desired.Unit) error {
@@ -90,6 +92,7 @@ func (up *unitPlan) identity() []string {
 		switch r := up.st.Lookup(id).(type) {
 		case *desired.TrustAnchor:
 			out = append(out, up.anchorPaths(r)...)
+			up.bundle = up.bundlePath()
 		case *desired.ClientCertificate:
 			out = append(out, up.issuedFiles(r)...)
 		}
@@ -312,7 +315,7 @@ func (up *unitPlan) owedByTime() (string, error) {
 	if which := up.changing(""); which != "" {
 		return which, nil
 	}
-	which, at, err := newest(up.h, up.inputs)
+	which, at, err := newest(up.h, slices.Concat(up.bundle, up.inputs))
 	if err != nil || !at.After(up.status.ActiveEnter) {
 		return "", err
 	}
@@ -321,7 +324,7 @@ func (up *unitPlan) owedByTime() (string, error) {
 
 // changing names the first input that this plan changes.
 func (up *unitPlan) changing(otherwise string) string {
-	for _, in := range up.inputs {
+	for _, in := range slices.Concat(up.bundle, up.inputs) {
 		if up.changes[in] {
 			return in + " changes"
 		}

@@ -18,6 +18,8 @@ type entry struct {
 	// Sum is the sha256 of the content, "link:" and the target, or "" where the
 	// content is not berth's to judge (a download, a generated key).
 	Sum string `json:"sum,omitempty"`
+	// Print is the fingerprint of a download.
+	Print string `json:"print,omitempty"`
 	// Dir is a directory.
 	Dir bool `json:"dir,omitempty"`
 	// Original is the key of the sidecar of what was there before, if anything.
@@ -91,6 +93,13 @@ func (l *ledger) claim(p *put, owner desired.Owner, original string, seed bool) 
 		e.Original = original
 	}
 	l.Entries[p.path] = e
+}
+
+// note keeps the fingerprint of a claimed download.
+func (l *ledger) note(path, mark string) {
+	e := l.Entries[path]
+	e.Print = mark
+	l.Entries[path] = e
 }
 
 // foreignOwner returns an owner other than o that holds the path, or "".

@@ -128,7 +128,10 @@ func (p *planning) noteChanges() {
 	p.changes = map[string]bool{}
 	for _, t := range p.tasks {
 		for _, q := range t.puts {
-			p.changes[q.path] = true
+			p.changes[q.path] = q.kind != putAttributes
+		}
+		for _, name := range t.remade {
+			p.changes[name] = true
 		}
 	}
 }

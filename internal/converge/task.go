@@ -31,6 +31,8 @@ type task struct {
 	// favour runs beside the live work; nothing waits for it and its failure is a
 	// remark.
 	favour func(ctx context.Context) error
+	// remade are paths that live makes anew; it uses their temporary names.
+	remade []string
 	// live changes what runs, after all puts are durable.
 	live func(ctx context.Context) error
 	// settle is bookkeeping of a converged resource, at the end of an apply.
@@ -73,6 +75,8 @@ const (
 	putLink
 	putDir
 	putDelete
+	// putAttributes sets mode and owner of what is there.
+	putAttributes
 )
 
 // put is one name in the tree that commit changes.

@@ -62,7 +62,6 @@ func prebaked() *memory.Host {
 	h.Put("/etc/containerd/config.toml", vendorConfig, 0o644)
 	h.Put("/etc/systemd/system/kubelet.service", imageKubelet, 0o644)
 	h.Boot()
-	h.ForgetJobs()
 	return h
 }
 
@@ -70,7 +69,6 @@ func prebaked() *memory.Host {
 func bare() *memory.Host {
 	h := distribution("bare")
 	h.Boot()
-	h.ForgetJobs()
 	return h
 }
 

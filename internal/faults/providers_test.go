@@ -42,6 +42,11 @@ func (issuer) Issue(_ context.Context, c *desired.ClientCertificate) (converge.C
 	return first.(converge.Credential), nil
 }
 
+// Announce tells a cluster that is not there.
+func (issuer) Announce(context.Context, *desired.ClientCertificate, converge.Credential) error {
+	return nil
+}
+
 // sign makes a client certificate as a cluster's signer would.
 func sign(node string) (converge.Credential, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -288,7 +288,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("code %d", code)
 	}
 	for _, p := range []string{"/dev/console", "/dev/kmsg"} {
-		if !strings.HasPrefix(said[p], `berth: {"ExitCode":"0"`) {
+		if !strings.HasPrefix(said[p], `berth: {"ExitCode":"0"`) || !strings.HasSuffix(said[p], "\n") {
 			t.Errorf("%s: %q", p, said[p])
 		}
 	}

@@ -130,6 +130,7 @@ func (r *run) translate(ctx context.Context, doc contract.Contract) (*desired.St
 
 func (r *run) apply(ctx context.Context, st *desired.State) error {
 	res, err := r.Apply(ctx, st, r.observe)
+	err = inUnitsWords(ctx, r.Host, err)
 	if res == nil {
 		return err
 	}

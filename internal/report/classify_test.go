@@ -107,4 +107,8 @@ func TestClassifyNamesFields(t *testing.T) {
 	if f := Classify(action("file:/x", "create", errors.New("no")), nil); f.Field != "some_field" {
 		t.Errorf("field %q", f.Field)
 	}
+	full := &fs.PathError{Op: "write", Path: "/x", Err: syscall.ENOSPC}
+	if f := Classify(action("file:/x", "create", full), nil); f.Field != "" {
+		t.Errorf("a full disk is blamed on %q", f.Field)
+	}
 }

@@ -105,7 +105,8 @@ const kmsgLine = 900
 // the kernel's log, each in one write. It can fail, and nothing is left to be
 // done about it.
 func Console(h host.FS, line string) {
-	text := []byte("berth: " + line + "\n")
-	_ = h.WriteValue("/dev/console", text)
-	_ = h.WriteValue("/dev/kmsg", text[:min(len(text), kmsgLine)])
+	line = "berth: " + line
+	_ = h.WriteValue("/dev/console", []byte(line+"\n"))
+	// Without its line break a record stays open, and unseen, until the next.
+	_ = h.WriteValue("/dev/kmsg", []byte(line[:min(len(line), kmsgLine)]+"\n"))
 }

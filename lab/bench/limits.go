@@ -125,4 +125,3 @@ func provisioned(ctx context.Context, l *lab.Lab) (*lab.Node, error) {
 	}
 	return n, n.Run(ctx, "ln", "-sf", "/usr/local/bin/berth", "/usr/local/bin/aks-node-controller")
 }
-

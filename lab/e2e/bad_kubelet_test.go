@@ -13,9 +13,9 @@ import (
 // kubelet's last lines say what is wrong, and the good configuration repairs it.
 func badKubelet(t *testing.T, m *badMachine) {
 	for _, c := range []badCase{
-		{name: "flag", code: 34, says: []string{"unknown flag: --no-such-flag"}, hint: "journalctl -u kubelet", within: 20 * time.Second,
+		{name: "flag", code: 34, field: "kubelet_config", says: []string{"unknown flag: --no-such-flag"}, hint: "journalctl -u kubelet", within: 20 * time.Second,
 			config: m.document(t, func(c *aksnodeconfigv1.Configuration) { c.KubeletConfig.KubeletFlags["--no-such-flag"] = lab.Token })},
-		{name: "value", code: 34, says: []string{"no-such-driver"}, hint: "journalctl -u kubelet", within: 20 * time.Second,
+		{name: "value", code: 34, field: "kubelet_config", says: []string{"no-such-driver"}, hint: "journalctl -u kubelet", within: 20 * time.Second,
 			config: m.document(t, func(c *aksnodeconfigv1.Configuration) {
 				c.KubeletConfig.KubeletFlags["--topology-manager-policy"] = "no-such-driver"
 			})},

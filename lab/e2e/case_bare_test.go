@@ -129,6 +129,9 @@ func refetch(t *testing.T, n *lab.Node, p *programs) {
 				t.Errorf("%s: requests %v", f.Path, p.Requests())
 			}
 		}
+		f := r.Spec.Files[0].Path
+		repair(t, n, m.fetched(r, f+" edited", fmt.Sprintf("cp -p %[1]s /tmp/p; echo x >>/tmp/p; mv /tmp/p %[1]s", f)))
+		repair(t, n, one(r, f+" chmodded", "chmod 0644 "+f, "update"))
 	}
 }
 

@@ -46,6 +46,7 @@ E`)
 // whose disks are captured.
 func capture(t *testing.T, l *lab.Lab, n *lab.Node, name string, userData []byte) *lab.Node {
 	t.Helper()
+	start := time.Now()
 	if err := n.Stop(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
@@ -60,10 +61,12 @@ func capture(t *testing.T, l *lab.Lab, n *lab.Node, name string, userData []byte
 	if err := second.Start(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
+	up := time.Now()
 	status := runCSE(t, &second)
 	if _, err := l.WaitNodeReady(within(t, time.Minute), second.Name); err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("stopped and started in %.1f s, Ready %.1f s later", up.Sub(start).Seconds(), time.Since(up).Seconds())
 	checkStatus(t, status())
 	checkOwnResult(t, &second, "i-"+name)
 	planIsEmpty(t, l, &second)

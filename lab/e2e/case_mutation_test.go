@@ -321,12 +321,15 @@ func serving(r resource) []mutation {
 	}
 }
 
+// credential: kubelet reads its first certificate once.
 func credential(r resource) []mutation {
 	p := r.Spec.Kubeconfig
+	const unit = "kubelet.service"
+	issue := []string{r.ID + " issue", "unit:" + unit + " restart"}
 	return []mutation{
-		one(r, "names another server", "sed -i s,https://,https://other., "+p, "issue"),
-		one(r, "emptied", ": >"+p, "issue"),
-		one(r, "removed", "rm "+p, "issue"),
+		{r.ID + " names another server", "sed -i s,https://,https://other., " + p, issue, []string{unit}},
+		{r.ID + " emptied", ": >" + p, issue, []string{unit}},
+		{r.ID + " removed", "rm " + p, issue, []string{unit}},
 	}
 }
 

@@ -36,7 +36,9 @@ func keeps(t *testing.T, l *lab.Lab, n *lab.Node, boot func(context.Context) err
 	if err := boot(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	awaitHeartbeat(t, l, n.Name, time.Now())
+	up := time.Now()
+	awaitHeartbeat(t, l, n.Name, up)
+	t.Logf("Ready %.1f s after PID 1 started", time.Since(up).Seconds())
 	if v, err := n.WaitBooted(within(t, time.Minute)); err != nil || v != "running" {
 		t.Errorf("boot: %q %v\n%s", v, err, run(t, n, "systemctl", "--failed", "--no-pager"))
 	}

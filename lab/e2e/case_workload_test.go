@@ -118,7 +118,9 @@ func kubectl(t *testing.T, l *lab.Lab, args ...string) string {
 func checkWorkload(t *testing.T, l *lab.Lab, i *images, image, name string, node *lab.Node) {
 	t.Helper()
 	i.Clear()
+	start := time.Now()
 	pod := runWorkload(t, l, image, name, node.Name)
+	t.Logf("pod %s runs after %.1f s", name, time.Since(start).Seconds())
 	n, err := l.Client().CoreV1().Nodes().Get(within(t, 10*time.Second), node.Name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -196,7 +196,7 @@ func (m *machine) recover(t *testing.T, want map[string]string) {
 	}
 	m.ask(t, recovered)
 	m.step("checked")
-	t.Log(m.sh(t, "cat /run/initramfs/fsck.log; systemd-analyze time || true"))
+	t.Log(m.sh(t, "dmesg | grep EXT4-fs; systemd-analyze time || true"))
 }
 
 // recovered are questions about a machine that has recovered.

@@ -241,9 +241,9 @@ func (m *machine) ask(t *testing.T, questions map[string]string) {
 func (m *machine) checkBoot(t *testing.T) {
 	t.Helper()
 	m.ask(t, map[string]string{
-		"systemctl show -p ActiveState -p Result --value systemd-sysctl systemd-modules-load | sort -u": "active\nsuccess",
+		"systemctl show -p ActiveState -p Result --value systemd-sysctl systemd-modules-load | sort -u | xargs": "active success",
 	})
-	t.Log(m.sh(t, "systemd-analyze; systemd-analyze critical-chain kubelet.service; systemd-analyze blame | head -20; free -m; journalctl -b --no-pager -o short-monotonic -u aks-node-controller; cat /run/initramfs/fsck.log"))
+	t.Log(m.sh(t, "systemd-analyze; journalctl -b -o cat --no-pager -u systemd-modules-load; journalctl -b -o cat -u aks-node-controller _PID=1; journalctl -b -o cat -t aks-node-controller; dmesg | grep 'EXT4-fs'; free -m"))
 }
 
 // managed are the paths that berth owns on the converged machine, with sums of

@@ -198,6 +198,17 @@ func (t *translation) kubelet() error {
 	if err != nil {
 		return err
 	}
+	t.blameToken(rs)
 	t.add("kubelet_config", rs...)
 	return nil
+}
+
+// blameToken: what is wrong with a certificate that was asked for with a token
+// is, for whoever wrote the contract, the token.
+func (t *translation) blameToken(rs []desired.Resource) {
+	for _, r := range rs {
+		if c, ok := r.(*desired.ClientCertificate); ok && c.Token != "" {
+			c.Field = "bootstrapping_config.tls_bootstrapping_token"
+		}
+	}
 }

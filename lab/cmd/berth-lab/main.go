@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -47,7 +48,8 @@ type codeError int
 func (e codeError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func exitCode(err error) int {
-	if code, ok := err.(codeError); ok {
+	var code codeError
+	if errors.As(err, &code) {
 		return int(code)
 	}
 	return 1

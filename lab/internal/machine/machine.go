@@ -88,7 +88,7 @@ func (s Spec) awaitLeader(ctx context.Context, ended <-chan error) error {
 		case err := <-ended:
 			gone = true
 			cancel()
-			return false, fmt.Errorf("nspawn ended: %v", err)
+			return false, fmt.Errorf("nspawn ended: %w", err)
 		default:
 		}
 		_, err := s.Leader()

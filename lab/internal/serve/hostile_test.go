@@ -47,7 +47,10 @@ func TestStranger(t *testing.T) {
 	d := NewDenying(http.StatusUnauthorized, "Unauthorized")
 	s := StartTLS(listen(t), cert, d)
 	defer s.Close()
-	_, err = http.Get("https://" + s.Addr())
+	resp, err := http.Get("https://" + s.Addr())
+	if err == nil {
+		resp.Body.Close()
+	}
 	if unknown := (x509.UnknownAuthorityError{}); !errors.As(err, &unknown) {
 		t.Errorf("a client trusts it: %v", err)
 	}
@@ -58,7 +61,7 @@ func TestStranger(t *testing.T) {
 	}
 	pool.AddCert(ca)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
-	resp, err := client.Get("https://" + s.Addr() + "/version")
+	resp, err = client.Get("https://" + s.Addr() + "/version")
 	if err != nil {
 		t.Fatal(err)
 	}

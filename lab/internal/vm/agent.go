@@ -34,7 +34,7 @@ func (v *VM) agent(ctx context.Context, command string, args, out any) error {
 		return fmt.Errorf("guest agent: %w", err)
 	}
 	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	a := agentConn{conn, bufio.NewReader(conn)}
 	if err = a.sync(); err == nil {

@@ -88,7 +88,7 @@ func (v *VM) ReadFile(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer v.closeGuest(ctx, handle)
+	defer func() { _ = v.closeGuest(ctx, handle) }()
 	var data bytes.Buffer
 	for {
 		var part struct {

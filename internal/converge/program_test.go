@@ -1,0 +1,81 @@
+package converge_test
+
+import (
+	"context"
+	"io/fs"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// shelf hands out a program without a network.
+type shelf struct{}
+
+func (shelf) Stage(_ context.Context, h host.Host, a *desired.Artifact) (converge.Staged, error) {
+	for _, f := range a.Files {
+		if err := host.Prepare(h, f.Path, []byte("program"), host.Attributes{Mode: f.Mode.Perm()}); err != nil {
+			return converge.Staged{}, err
+		}
+	}
+	return converge.Staged{URL: a.URLs[0]}, nil
+}
+
+func (shelf) Version(context.Context, host.Host, string) (string, error) { return "", nil }
+
+// Programs that were downloaded are kept as downloaded; those of the image are
+// only made to run.
+func TestProgramDrift(t *testing.T) {
+	const runc, kubelet = "/usr/local/sbin/runc", "/opt/bin/kubelet"
+	st := &desired.State{Owner: desired.OwnerAKS}
+	st.Add(
+		&desired.Artifact{Name: "runc", URLs: []string{"https://runc"}, Files: []desired.ArtifactFile{{Path: runc, Mode: 0o755}}},
+		&desired.Artifact{Name: "kubernetes", Files: []desired.ArtifactFile{{Path: kubelet, Mode: 0o755}}})
+	if err := st.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		do   func(h *machine)
+		plan []string
+		mode map[string]fs.FileMode
+	}{
+		"download edited":    {func(h *machine) { h.Put(runc, "program and more", 0o755) }, []string{"fetch artifact:runc"}, nil},
+		"download removed":   {func(h *machine) { must(h.Remove(runc)) }, []string{"fetch artifact:runc"}, nil},
+		"download chmodded":  {func(h *machine) { must(h.Chmod(runc, 0o644)) }, []string{"update artifact:runc"}, nil},
+		"download chowned":   {func(h *machine) { must(h.Chown(runc, 7, 7)) }, []string{"update artifact:runc"}, nil},
+		"image's edited":     {func(h *machine) { h.Put(kubelet, "another", 0o755) }, []string{}, nil},
+		"image's, tightened": {func(h *machine) { must(h.Chmod(kubelet, 0o700)) }, []string{}, map[string]fs.FileMode{kubelet: 0o700}},
+		"image's can't run":  {func(h *machine) { must(h.Chmod(kubelet, 0o644)) }, []string{"update artifact:kubernetes"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			e := converge.New(converge.Options{Host: h, Fetcher: shelf{}})
+			if _, err := e.Apply(t.Context(), st); err != nil {
+				t.Fatal(err)
+			}
+			c.do(h)
+			res, err := e.Apply(t.Context(), st)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.plan, verbs(res.Plan)); diff != "" {
+				t.Error(diff)
+			}
+			if p, err := e.Plan(t.Context(), st); err != nil || !p.Empty() {
+				t.Errorf("plan after repair: %v, %v", verbs(p), err)
+			}
+			for _, path := range []string{runc, kubelet} {
+				want, ok := c.mode[path]
+				if !ok {
+					want = 0o755
+				}
+				if info, err := h.Lstat(path); err != nil || info.Mode.Perm() != want || info.UID != 0 {
+					t.Errorf("%s: %v, %v", path, info, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,35 @@
+package provision
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+func TestAUnitsFailureIsToldInItsWords(t *testing.T) {
+	h := memory.New()
+	h.Program("/usr/bin/journalctl", func(c host.Command) host.Output {
+		if c.Args[1] != "kubelet.service" {
+			return host.Output{ExitCode: 1}
+		}
+		return host.Output{Stdout: []byte("starting\nunknown flag: --x, token abcdef.0123456789abcdef\n")}
+	})
+	failed := &converge.UnitError{Unit: "kubelet.service", Err: &host.JobError{Unit: "kubelet.service", Job: "start", Result: "failed"}}
+	err := inUnitsWords(t.Context(), h, &converge.ActionError{ID: "unit:kubelet.service", Verb: "start", Err: failed})
+	text := report.Classify(err, nil).Cause
+	if !strings.Contains(text, "its last lines: starting; unknown flag: --x, token REDACTED#") || strings.Contains(text, "0123456789abcdef") {
+		t.Errorf("cause %q", text)
+	}
+	if f := report.Classify(err, nil); f.Code.Number != report.CodeKubelet {
+		t.Errorf("code %d", f.Code.Number)
+	}
+	other := errors.New("no")
+	if got := inUnitsWords(t.Context(), h, other); got != other {
+		t.Errorf("%v became %v", other, got)
+	}
+}
