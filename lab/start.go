@@ -89,7 +89,7 @@ func (l *Lab) claim(c Config) error {
 	if err := os.MkdirAll(state.Dir, 0o700); err != nil {
 		return fmt.Errorf("create lab state: %w", err)
 	}
-	if err := sysctl.Save(sysctlFile); err != nil {
+	if err := errors.Join(sysctl.Save(sysctlFile), sysctl.Raise()); err != nil {
 		return err
 	}
 	if err := state.Create(s); errors.Is(err, fs.ErrExist) {

@@ -59,13 +59,13 @@ func (e *Engine) locked(ctx context.Context, st *desired.State, res *Result) err
 	}
 	res.Plan = p.public()
 	a := &applying{planning: p, eng: e, result: res}
-	return a.run(ctx, j != nil)
+	return a.run(ctx, j)
 }
 
 // run is stage, then commit. A run with nothing to do runs the checks alone.
-func (a *applying) run(ctx context.Context, cut bool) error {
-	if cut {
-		if err := a.resync(); err != nil {
+func (a *applying) run(ctx context.Context, cut *journal) error {
+	if cut != nil {
+		if err := a.resync(cut); err != nil {
 			return err
 		}
 	}
@@ -73,7 +73,7 @@ func (a *applying) run(ctx context.Context, cut bool) error {
 		if err := a.stageGraph().run(ctx); err != nil {
 			return err
 		}
-		return a.finish(cut)
+		return a.finish(cut != nil)
 	}
 	if err := a.journal().begin(a.h); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (a *applying) run(ctx context.Context, cut bool) error {
 
 // resync makes durable what a run that was cut off left in place: this one finds
 // it equal to what is wanted and would not write it again.
-func (a *applying) resync() error {
+func (a *applying) resync(cut *journal) error {
 	names := a.wantedPaths()
 	for name := range a.led.Entries {
 		names[name] = true
@@ -102,7 +102,7 @@ func (a *applying) resync() error {
 			dirs[path.Dir(name)] = true
 		}
 	}
-	return a.syncDirs(dirs)
+	return errors.Join(a.syncDirs(dirs), a.resyncBundle(cut))
 }
 
 // finish does the bookkeeping, and ends the journal of this run or of the one

@@ -24,7 +24,7 @@ func (a *applying) commit(ctx context.Context) error {
 		return err
 	}
 	if err := a.record(); err != nil {
-		return err
+		return errors.Join(err, a.abort())
 	}
 	if err := a.before(ctx); err != nil {
 		return err

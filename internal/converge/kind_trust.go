@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -110,6 +111,18 @@ func (p *planning) keepBundle(bundle string, data []byte) error {
 		return err
 	}
 	return host.WriteFile(p.h, bundle, data, host.Attributes{Mode: permBits(info.Mode), UID: info.UID, GID: info.GID})
+}
+
+// resyncBundle keeps a bundle that a run which was cut off may have made anew.
+func (p *planning) resyncBundle(cut *journal) error {
+	for _, bundle := range p.bundlePath() {
+		data, ok, err := readFile(p.h, bundle)
+		if err != nil || !ok || !slices.Contains(cut.Temps, bundle) {
+			return err
+		}
+		return p.keepBundle(bundle, data)
+	}
+	return nil
 }
 
 // target is where a link leads, as deep as distributions link their bundles.

@@ -35,14 +35,15 @@ func TestPowerCutAnywhere(t *testing.T) {
 	})
 }
 
-// cutsAt are the choices of what survives a cut: nothing, all names without
-// their content, and random ones.
+// cutsAt are the choices of what survives a cut. The two extremes, nothing and
+// all names without their content, take turns: between two syncs the next effect
+// sees what this one would have shown. Beside them goes a random choice.
 func cutsAt(n int) []uint64 {
-	seeds := []uint64{memory.LoseAll, memory.NamesOnly, uint64(n) + 100, uint64(n) + 10100}
-	if !thorough {
-		return seeds[n%4 : n%4+1]
+	extreme, random := []uint64{memory.LoseAll, memory.NamesOnly}[n%2], uint64(n)+100
+	if thorough {
+		return []uint64{extreme, random}
 	}
-	return seeds
+	return []uint64{extreme, random}[n/2%2:][:1]
 }
 
 // What a run reports as done is durable, also where it only found it in place
@@ -63,7 +64,10 @@ func TestDoneIsDurable(t *testing.T) {
 			if got := s.plan(t, h); len(got) > 0 {
 				t.Fatalf("killed at effect %d, run again, cut: then there is %v", n, got)
 			}
-			if d := diff(want.afterBoot(), look(h).afterBoot()); d != "" {
+			got := look(h).afterBoot()
+			// Its removal may be lost: the next run looks, and finds nothing owed.
+			delete(got.Tree, "/var/lib/berth/journal.json")
+			if d := diff(want.afterBoot(), got); d != "" {
 				t.Fatalf("killed at effect %d, run again, cut: %s", n, d)
 			}
 		}

@@ -3,12 +3,12 @@ package faults_test
 import (
 	"errors"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/effect"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -74,7 +74,8 @@ func firstVisible(effects []effect.Recorded) int {
 		case isOwn(e.Target):
 			return false
 		case e.Op == "rename", e.Op == "remove":
-			return !strings.HasPrefix(e.Target, host.TempName(e.Target))
+			base := path.Base(e.Target)
+			return !strings.HasPrefix(base, ".berth.")
 		}
 		return e.Op == "value" || e.Op == "run" || e.Op == "daemon-reload"
 	})

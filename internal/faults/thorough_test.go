@@ -7,5 +7,6 @@ package faults_test
 // each kind, in turn.
 const thorough = true
 
-// doubleFaults is how often a run is killed twice, per scenario.
-const doubleFaults = 300
+// doubleFaults is how often a run is killed twice, per scenario: a sample, since
+// all pairs would be a hundred thousand.
+const doubleFaults = 150

@@ -74,7 +74,7 @@ func (a attempt) interrupted() bool {
 // forget makes room for a new run: the sentinels go first, so that nobody takes
 // the old result for the new one, then the result gets another name.
 func forget(h host.Host, bake bool) error {
-	for _, p := range report.Places(bake) {
+	for _, p := range append(report.Places(false), report.Places(bake)...) { // an image that is prepared anew is no node
 		if err := remove(h, p.Sentinel); err != nil {
 			return fmt.Errorf("remove sentinel: %w", err)
 		}

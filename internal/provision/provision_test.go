@@ -253,6 +253,7 @@ func archives(t *testing.T, h host.FS) []string {
 
 func TestBakeHasItsOwnSentinel(t *testing.T) {
 	h := machineOf(`{"pre_provision_only": true}`)
+	h.Put(report.SentinelPath, `{"instanceID":"vm-1","exitCode":"240"}`, 0o600) // of a configuration that was refused
 	o := options(h)
 	o.Decode = func([]byte) (contract.Contract, error) {
 		return fakeContract{contract.Terms{Bake: true}}, nil

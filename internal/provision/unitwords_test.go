@@ -29,7 +29,7 @@ func TestAUnitsFailureIsToldInItsWords(t *testing.T) {
 		t.Errorf("code %d", f.Code.Number)
 	}
 	other := errors.New("no")
-	if got := inUnitsWords(t.Context(), h, other); got != other {
+	if got := inUnitsWords(t.Context(), h, other); !errors.Is(got, other) {
 		t.Errorf("%v became %v", other, got)
 	}
 }

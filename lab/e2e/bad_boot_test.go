@@ -73,7 +73,9 @@ func (m *badMachine) again(t *testing.T) {
 	run(t, m.node, "systemctl", "stop", nodeconfigutils.Unit)
 	run(t, m.node, "rm", "-f", sentinelPath, resultPath)
 	run(t, m.node, "systemctl", "reset-failed", nodeconfigutils.Unit)
+	before := logged(m.node)
 	run(t, m.node, "systemctl", "start", nodeconfigutils.Unit)
+	eventually(t, "the run asks for the server", 10*time.Second, func() bool { return logged(m.node) > before+3 })
 }
 
 // killedEachTime kills the run as often as systemd starts it: the last time, the
@@ -108,13 +110,15 @@ done; echo $n`)
 // stopped stops the unit in its midst; started again, it goes on.
 func stopped(t *testing.T, m *badMachine) {
 	m.again(t)
-	eventually(t, "the run", 10*time.Second, func() bool { return m.node.Exists("/var/lib/berth/journal.json") })
 	run(t, m.node, "systemctl", "stop", nodeconfigutils.Unit)
 	if o := m.wait(t, 247); o.Berth.Code != "ERR_PROVISION_INTERRUPTED" || o.Berth.Hint == "" {
 		t.Errorf("result %+v", o)
 	}
 	m.configure(t, m.document(t))
 	run(t, m.node, "systemctl", "start", nodeconfigutils.Unit)
+	eventually(t, "the old result is gone", 10*time.Second, func() bool {
+		return m.exec(t, "grep", "-q", `"247"`, sentinelPath).Code != 0
+	})
 	m.wait(t, 0)
 	if _, err := m.lab.WaitNodeReady(within(t, time.Minute), m.node.Name); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -14,34 +16,52 @@ import (
 // moments is how many runs are killed, each at another part of its way.
 const moments = 10
 
+const logPath = "/var/log/azure/aks-node-controller.log"
+
 // TestKill9 kills provisioning at random moments. The unit starts it again, and
 // the machine is the one that an undisturbed run makes: Ready, nothing left to
 // do, containerd and kubelet started once.
 func TestKill9(t *testing.T) {
 	l := sharedLab(t)
-	whole := undisturbed(t, l)
+	lines := undisturbed(t, l)
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("an undisturbed run takes %s; seed %d", whole.Round(time.Millisecond), seed)
+	t.Logf("an undisturbed run logs %d lines; seed %d", lines, seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for i := range moments {
-		share := (float64(i) + random.Float64()) / moments
-		t.Run(fmt.Sprintf("%02.0f percent", 100*share), func(t *testing.T) {
+		m := moment{(2*i*lines + random.IntN(2*lines)) / (2 * moments), time.Duration(random.IntN(60)) * time.Millisecond}
+		t.Run(m.String(), func(t *testing.T) {
 			t.Parallel()
-			killedAt(t, l, fmt.Sprintf("kill-%d", i), time.Duration(share*float64(whole)))
+			killedAt(t, l, fmt.Sprintf("kill-%d", i), m)
 		})
 	}
 }
 
-// undisturbed measures a run, to know when to kill, and what it starts.
-func undisturbed(t *testing.T, l *lab.Lab) time.Duration {
+// moment is a point of a run by its progress, which a busy machine does not
+// shift: so many lines of the log, and a while later.
+type moment struct {
+	lines int
+	later time.Duration
+}
+
+func (m moment) String() string { return fmt.Sprintf("%d lines and %s", m.lines, m.later) }
+
+// undisturbed makes a run and returns how many lines it logs.
+func undisturbed(t *testing.T, l *lab.Lab) int {
 	t.Helper()
 	n := idleNode(t, l, "kill-none")
-	start := time.Now()
 	run(t, n, "systemctl", "start", nodeconfigutils.Unit)
 	run(t, n, controllerPath, "provision-wait")
-	whole := time.Since(start)
 	isTheNode(t, l, n)
-	return whole
+	return logged(n)
+}
+
+// logged counts the lines of a node's log.
+func logged(n *lab.Node) int {
+	b, err := n.ReadFile(logPath)
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(b, []byte("\n"))
 }
 
 // idleNode is a booted node with a configuration that nobody has used yet.
@@ -57,37 +77,57 @@ func idleNode(t *testing.T, l *lab.Lab, name string) *lab.Node {
 	return n
 }
 
-// killedAt kills a run after a while. A run that was faster than that is made
-// again on another machine and killed earlier.
-func killedAt(t *testing.T, l *lab.Lab, name string, after time.Duration) {
-	for try := range 4 {
+// killedAt kills a run at a moment. A run that had ended by then is made again
+// on another machine and killed earlier.
+func killedAt(t *testing.T, l *lab.Lab, name string, m moment) {
+	for try := range 5 {
 		n := idleNode(t, l, fmt.Sprintf("%s-%d", name, try))
-		if kill(t, n, after) {
+		if kill(t, n, m) {
 			run(t, n, controllerPath, "provision-wait")
 			isTheNode(t, l, n)
 			return
 		}
-		t.Logf("the run had ended after %s", after)
-		after = after * 3 / 4
+		t.Logf("the run had ended before %s", m)
+		m = moment{m.lines - 1, 0}
 	}
 	t.Error("no run was caught")
 }
 
-// kill starts the unit and kills its main process; it says whether the process
-// was still there and had no result.
-func kill(t *testing.T, n *lab.Node, after time.Duration) bool {
+// kill starts the unit and kills its main process at a moment; it says whether
+// systemd saw a run that was killed.
+func kill(t *testing.T, n *lab.Node, m moment) bool {
 	t.Helper()
-	script := fmt.Sprintf(`systemctl start %[1]s && sleep %.3[2]f && pid=$(systemctl show -P MainPID %[1]s)
-[ "$pid" != 0 ] && kill -9 $pid && journalctl --sync; systemctl show -P NRestarts -P ActiveState %[1]s
-for i in 1 2 3 4 5 6 7 8 9 10; do systemctl show -P NRestarts %[1]s | grep -qx 1 && exit 0; sleep 0.2; done; exit 1`,
-		nodeconfigutils.Unit, after.Seconds())
-	start := time.Now()
-	r, err := n.Exec(within(t, time.Minute), "sh", "-c", script)
+	cmd, err := n.Command(within(t, time.Minute), "sh", "-c", `systemctl start `+nodeconfigutils.Unit+`
+pid=$(systemctl show -P MainPID `+nodeconfigutils.Unit+`); echo; read go; [ "$pid" != 0 ] && kill -9 $pid`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("killed %s after the start (%.1f s): %s", after.Round(time.Millisecond), time.Since(start).Seconds(), strings.Fields(string(r.Stdout)))
-	return r.Code == 0
+	trigger, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	cmd.Stdout = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); logged(n) < m.lines && time.Now().Before(deadline); {
+		time.Sleep(200 * time.Microsecond)
+	}
+	time.Sleep(m.later)
+	at := logged(n)
+	if _, err := io.WriteString(trigger, "now\n"); err != nil {
+		t.Fatal(err)
+	}
+	if cmd.Wait() != nil {
+		return false
+	}
+	eventually(t, "the unit runs again", 20*time.Second, func() bool {
+		return n.Exists(sentinelPath) || run(t, n, "systemctl", "show", "-P", "NRestarts", nodeconfigutils.Unit) == "1\n"
+	})
+	restarted := run(t, n, "systemctl", "show", "-P", "NRestarts", nodeconfigutils.Unit) == "1\n"
+	t.Logf("killed at line %d: %v", at, restarted)
+	return restarted
 }
 
 // isTheNode checks that a machine is what an undisturbed run makes of it.
@@ -106,7 +146,7 @@ func isTheNode(t *testing.T, l *lab.Lab, n *lab.Node) {
 		}
 	}
 	if t.Failed() {
-		t.Logf("log:\n%s", run(t, n, "cat", "/var/log/azure/aks-node-controller.log"))
+		t.Logf("log:\n%s", run(t, n, "cat", logPath))
 		t.Logf("starts:\n%s", run(t, n, "sh", "-c", "journalctl --no-pager -o short-precise | grep -E 'containerd.service|kubelet.service|aks-node-controller|Reloading'"))
 	}
 }

@@ -1,11 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,15 +14,15 @@ import (
 // beforeProvisioning is the saved state that every power cut starts from.
 const beforeProvisioning = "before-provisioning"
 
-// vmDeadline is for everything that waits for the machine. A boot takes 25 s
-// on two free processors and several times that on busy ones.
+// vmDeadline is for each thing that waits for the machine. A boot takes half a
+// minute on two free processors and several times that on busy ones.
 const vmDeadline = 5 * time.Minute
 
-// machine is the emulated machine of case 4.
+// machine is the emulated machine of TestCaseMachine.
 type machine struct {
 	*lab.VM
 	lab  *lab.Lab
-	step func(what string)
+	step func(what string) // logs how long a step took
 }
 
 // TestCaseMachine follows a machine with its own kernel from CustomData through
@@ -37,26 +32,27 @@ func TestCaseMachine(t *testing.T) {
 	l := sharedLab(t)
 	m := addMachine(t, l)
 	took := m.firstBoot(t)
-	want := m.managed(t)
+	files := m.managed(t)
+	m.reboot(t)
 	if t.Failed() {
 		return
 	}
-	m.reboot(t)
-	m.powerCuts(t, took, want)
+	m.powerCuts(t, took, files)
 	m.shutDown(t)
 }
 
 func addMachine(t *testing.T, l *lab.Lab) *machine {
 	t.Helper()
+	last := time.Now()
 	v, err := l.AddVM(within(t, vmDeadline), lab.VMConfig{Name: "case-vm", UserData: customData(t, nodeConfig(t, l, ownKernel))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := time.Now()
 	m := &machine{VM: v, lab: l, step: func(what string) {
 		t.Logf("%5.1f s  %s", time.Since(last).Seconds(), what)
 		last = time.Now()
 	}}
+	m.step("machine made")
 	t.Cleanup(func() {
 		if t.Failed() && v.Running() {
 			logMachine(t, v)
@@ -69,7 +65,7 @@ func addMachine(t *testing.T, l *lab.Lab) *machine {
 }
 
 // ownKernel takes out what only nspawn nodes need and adds what they can't
-// show: parameters of the whole kernel, and kubelet's refusal of swap.
+// show: parameters of the whole kernel, and a kubelet that refuses swap.
 func ownKernel(c *aksnodeconfigv1.Configuration) {
 	for _, f := range []string{"--fail-cgroupv1", "--max-open-files", "--oom-score-adj", "--fail-swap-on"} {
 		delete(c.KubeletConfig.KubeletFlags, f)
@@ -82,7 +78,7 @@ func ownKernel(c *aksnodeconfigv1.Configuration) {
 }
 
 // hold makes the unit of provisioning stop right before it runs berth, in this
-// boot only, and returns when it is there.
+// boot only, and ends when it is there.
 const hold = `set -e
 unit=aks-node-controller.service
 mkdir -p /run/hold /run/systemd/system/$unit.d
@@ -107,19 +103,22 @@ func (m *machine) firstBoot(t *testing.T) time.Duration {
 		t.Fatal(err)
 	}
 	m.step("state saved")
-	start := time.Now()
 	m.release(t)
+	start := time.Now()
 	checkStatus(t, m.cse(t))
 	took := time.Since(start)
 	m.step("provision-wait returned")
 	m.awaitReady(t)
 	m.step("Ready")
-	runPod(t, m.lab, "vm-pod", m.Name)
-	m.step("pod runs")
-	m.checkFacts(t)
+	runPod(t, m.lab, vmPod, m.Name)
+	m.step("a pod runs")
+	m.ask(t, nodeFacts)
 	m.step("facts checked")
 	return took
 }
+
+// vmPod stays on the machine over the reboot.
+const vmPod = "vm-pod"
 
 // release lets the held unit go on.
 func (m *machine) release(t *testing.T) {
@@ -131,33 +130,34 @@ func (m *machine) release(t *testing.T) {
 // apply, and without another run.
 func (m *machine) reboot(t *testing.T) {
 	t.Helper()
-	before := m.sh(t, result)
+	before := m.sh(t, lastRun)
 	if err := m.Reboot(within(t, vmDeadline)); err != nil {
 		t.Fatal(err)
 	}
 	m.step("rebooted, agent answers")
 	m.awaitReady(t)
 	m.step("Ready after the reboot")
-	if diff := cmp.Diff(before, m.sh(t, result)); diff != "" {
+	waitRunning(t, m.lab, vmPod)
+	m.ask(t, nodeFacts)
+	m.ask(t, rebootFacts)
+	if diff := cmp.Diff(before, m.sh(t, lastRun)); diff != "" {
 		t.Errorf("the reboot changed the result (-before +after):\n%s", diff)
 	}
-	waitRunning(t, m.lab, "vm-pod")
-	m.checkFacts(t)
-	m.checkBoot(t)
 	m.step("facts checked")
 }
 
-// result is everything about the last run, with times of the files.
-const result = "stat -c '%n %i %Y %s' " + resultPath + " " + sentinelPath + "; ls /var/log/azure/aks; cat " + resultPath + " " + sentinelPath
+// lastRun prints all that the last run left, with the times of the files.
+const lastRun = "ls /var/log/azure/aks; cd /; for f in " + resultPath + " " + sentinelPath + " /var/lib/berth/timeline.json; do stat -c '%n %i %y %s' $f; cat $f; done"
 
-// sh runs a script in the machine that must succeed and returns what it prints.
-func (m *machine) sh(t *testing.T, script string) string {
+// shutDown turns the machine off in the orderly way; its disk must be sound.
+func (m *machine) shutDown(t *testing.T) {
 	t.Helper()
-	out, err := m.Output(within(t, vmDeadline), "sh", "-c", script)
-	if err != nil {
+	if err := m.PowerDown(within(t, vmDeadline)); err != nil {
 		t.Fatal(err)
 	}
-	return out
+	m.step("powered down")
+	checkDisk(t, m.copyDisk(t))
+	m.step("disk checked")
 }
 
 func (m *machine) awaitAgent(t *testing.T) {
@@ -190,84 +190,12 @@ func (m *machine) cse(t *testing.T) extensionRun {
 	return extensionRun{message: "[stdout]\n" + string(r.Stdout) + "\n[stderr]\n" + string(r.Stderr), code: r.ExitCode, err: err}
 }
 
-// facts are questions about a machine that is a node, and their answers.
-var facts = map[string]string{
-	"hostname":                           "case-vm",
-	"stat -fc %T /sys/fs/cgroup":         "cgroup2fs",
-	"swapon --show --noheadings":         "",
-	"findmnt -no FSTYPE /":               "ext4",
-	"sysctl -n vm.swappiness":            "7",
-	"sysctl -n fs.file-max":              "1048576",
-	"systemctl --failed --no-legend":     "",
-	"systemctl is-system-running --wait": "running",
-	"systemctl is-active aks-node-controller kubelet containerd | uniq":                                   "active",
-	"systemctl show -p NRestarts --value aks-node-controller kubelet containerd | uniq":                   "0\n\n0\n\n0",
-	"dumpe2fs -h /dev/vda 2>/dev/null | grep -c has_journal":                                              "1",
-	"tr ' ' '\\n' </sys/fs/cgroup/kubepods.slice/cgroup.controllers | grep -cxE 'cpu|memory|pids'":        "3",
-	"systemd-analyze verify kubelet.service containerd.service aks-node-controller.service 2>&1; echo $?": "0",
-	// The pod's container is a scope of systemd's in kubelet's slices.
-	"sed 's/pod[0-9a-f_]\\{30,\\}/podID/; s/containerd-[0-9a-f]\\{64\\}/containerd-ID/' /proc/$(pgrep -x pause | head -1)/cgroup": "0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-podID.slice/cri-containerd-ID.scope",
-	// Every parameter and module of the files is the kernel's.
-	"sed -n 's/^\\([a-z][^ =]*\\) *= *\\(.*\\)$/\\1 \\2/p' /etc/sysctl.d/99-force-bridge-forward.conf /etc/sysctl.d/999-sysctl-aks.conf | sort | uniq | while read k v; do test \"$(sysctl -n $k)\" = \"$v\" || echo $k $v $(sysctl -n $k); done": "",
-	"grep -v '^#' /etc/modules-load.d/kubernetes.conf | while read m; do grep -qE \"^$m \" /proc/modules || echo $m; done":                                                                                                                        "",
-}
-
-func (m *machine) checkFacts(t *testing.T) {
+// sh runs a script in the machine that must succeed and returns what it prints.
+func (m *machine) sh(t *testing.T, script string) string {
 	t.Helper()
-	m.ask(t, facts)
-}
-
-// ask puts all questions in one command: each command costs a while.
-func (m *machine) ask(t *testing.T, questions map[string]string) {
-	t.Helper()
-	order := slices.Sorted(maps.Keys(questions))
-	var script strings.Builder
-	for _, q := range order {
-		fmt.Fprintf(&script, "{ %s\n} 2>&1; printf '\\036'\n", q)
-	}
-	answers := strings.Split(m.sh(t, script.String()), "\036")
-	if len(answers) != len(order)+1 {
-		t.Fatalf("%d answers to %d questions: %q", len(answers)-1, len(order), answers)
-	}
-	for i, q := range order {
-		if got := strings.TrimSpace(answers[i]); got != questions[q] {
-			t.Errorf("%s\n got %q\nwant %q", q, got, questions[q])
-		}
-	}
-}
-
-// checkBoot proves that systemd's own services applied the settings at boot
-// and that nothing was provisioned in it.
-func (m *machine) checkBoot(t *testing.T) {
-	t.Helper()
-	m.ask(t, map[string]string{
-		"systemctl show -p ActiveState -p Result --value systemd-sysctl systemd-modules-load | sort -u | xargs": "active success",
-	})
-	t.Log(m.sh(t, "systemd-analyze; journalctl -b -o cat --no-pager -u systemd-modules-load; journalctl -b -o cat -u aks-node-controller _PID=1; journalctl -b -o cat -t aks-node-controller; dmesg | grep 'EXT4-fs'; free -m"))
-}
-
-// managed are the paths that berth owns on the converged machine, with sums of
-// their contents where these do not differ from machine to machine.
-func (m *machine) managed(t *testing.T) map[string]string {
-	t.Helper()
-	data, err := m.ReadFile(within(t, vmDeadline), "/var/lib/berth/ledger.json")
+	out, err := m.Output(within(t, vmDeadline), "sh", "-c", script)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ledger struct {
-		Entries map[string]struct {
-			Sum string
-		}
-	}
-	if err := json.Unmarshal(data, &ledger); err != nil {
-		t.Fatal(err)
-	}
-	sums := map[string]string{}
-	for path, e := range ledger.Entries {
-		if e.Sum != "" && !strings.HasPrefix(e.Sum, "link:") {
-			sums[path] = e.Sum
-		}
-	}
-	t.Logf("%d managed names, %d with known content", len(ledger.Entries), len(sums))
-	return sums
+	return out
 }

@@ -85,3 +85,27 @@ func TestAgentErrors(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestRebootWithoutAnswer: the guest goes down before it says how the command
+// ended.
+func TestRebootWithoutAnswer(t *testing.T) {
+	v := fakeAgent(t, map[string]string{
+		"guest-exec": `{"return": {"pid": 7}}`, "guest-exec-status": "cut off", "guest-ping": `{"return": {}}`,
+	})
+	v.qemu = &running{agentOpen: true}
+	time.AfterFunc(20*time.Millisecond, func() { v.update(func() { v.resets++ }) })
+	ok(t, v.Reboot(t.Context()))
+	v.qemu = nil
+	if err := v.Reboot(t.Context()); !errors.Is(err, ErrOff) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRebootRefused(t *testing.T) {
+	v := fakeAgent(t, map[string]string{
+		"guest-exec": `{"return": {"pid": 7}}`, "guest-exec-status": `{"return": {"exited": true, "exitcode": 1, "err-data": "bm8="}}`,
+	})
+	if err := v.Reboot(t.Context()); err == nil || err.Error() != "reboot: exit code 1: no" {
+		t.Errorf("error %v", err)
+	}
+}

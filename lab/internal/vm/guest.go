@@ -3,6 +3,7 @@ package vm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -151,11 +152,13 @@ func (v *VM) BootID(ctx context.Context) (string, error) {
 // of the next boot.
 func (v *VM) Reboot(ctx context.Context) error {
 	n := v.Resets()
-	if _, err := v.Output(ctx, "systemctl", "--no-block", "reboot"); err != nil {
-		return err
+	r, err := v.Exec(ctx, nil, "systemctl", "--no-block", "reboot")
+	if err == nil && r.ExitCode != 0 {
+		return fmt.Errorf("reboot: exit code %d: %s", r.ExitCode, r.Stderr)
 	}
-	if err := v.WaitReset(ctx, n); err != nil {
-		return err
+	// No answer is no failure: a guest that goes down takes its agent along.
+	if reset := v.WaitReset(ctx, n); reset != nil {
+		return errors.Join(err, reset)
 	}
 	return v.WaitAgent(ctx)
 }

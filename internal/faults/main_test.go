@@ -1,0 +1,13 @@
+package faults_test
+
+import (
+	"os"
+	"runtime/debug"
+	"testing"
+)
+
+// TestMain lets garbage lie: tens of thousands of small machines come and go.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(800)
+	os.Exit(m.Run())
+}
