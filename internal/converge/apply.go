@@ -18,6 +18,8 @@ type applying struct {
 	*planning
 	eng    *Engine
 	result *Result
+	// cut is the journal of a run before this one that did not come to its end.
+	cut *journal
 	// made are directories that stage made, outermost first.
 	made []string
 	told sync.Mutex
@@ -58,14 +60,14 @@ func (e *Engine) locked(ctx context.Context, st *desired.State, res *Result) err
 		return err
 	}
 	res.Plan = p.public()
-	a := &applying{planning: p, eng: e, result: res}
-	return a.run(ctx, j)
+	a := &applying{planning: p, eng: e, result: res, cut: j}
+	return a.run(ctx)
 }
 
 // run is stage, then commit. A run with nothing to do runs the checks alone.
-func (a *applying) run(ctx context.Context, cut *journal) error {
-	if cut != nil {
-		if err := a.resync(cut); err != nil {
+func (a *applying) run(ctx context.Context) error {
+	if a.cut != nil {
+		if err := a.resync(); err != nil {
 			return err
 		}
 	}
@@ -73,7 +75,7 @@ func (a *applying) run(ctx context.Context, cut *journal) error {
 		if err := a.stageGraph().run(ctx); err != nil {
 			return err
 		}
-		return a.finish(cut != nil)
+		return a.finish(a.cut != nil)
 	}
 	if err := a.journal().begin(a.h); err != nil {
 		return err
@@ -90,7 +92,7 @@ func (a *applying) run(ctx context.Context, cut *journal) error {
 
 // resync makes durable what a run that was cut off left in place: this one finds
 // it equal to what is wanted and would not write it again.
-func (a *applying) resync(cut *journal) error {
+func (a *applying) resync() error {
 	names := a.wantedPaths()
 	for name := range a.led.Entries {
 		names[name] = true
@@ -102,7 +104,7 @@ func (a *applying) resync(cut *journal) error {
 			dirs[path.Dir(name)] = true
 		}
 	}
-	return errors.Join(a.syncDirs(dirs), a.resyncBundle(cut))
+	return a.syncDirs(dirs)
 }
 
 // finish does the bookkeeping, and ends the journal of this run or of the one
@@ -117,6 +119,9 @@ func (a *applying) finish(begun bool) error {
 		}
 	}
 	if err := a.forget(); err != nil || !begun {
+		return err
+	}
+	if err := a.resyncBundle(); err != nil {
 		return err
 	}
 	if err := sweepOriginals(a.h, a.led); err != nil {
@@ -144,7 +149,7 @@ func (a *applying) observer(s Span) {
 }
 
 func (a *applying) journal() *journal {
-	j := &journal{Owner: a.st.Owner}
+	j := &journal{Owner: a.st.Owner, Temps: a.owedBundle()}
 	for _, t := range a.tasks {
 		if len(t.actions) > 0 {
 			j.Actions = append(j.Actions, t.id)
@@ -262,9 +267,13 @@ func (a *applying) noteUnverified() {
 	}
 }
 
-// abort takes back what stage did.
+// abort takes back what stage did. What a run before this one owes stays owed.
 func (a *applying) abort() error {
 	j := a.journal()
 	j.Dirs = a.made
-	return errors.Join(j.clear(a.h), j.drop(a.h))
+	err := j.clear(a.h)
+	if owed := a.owedBundle(); len(owed) > 0 {
+		return errors.Join(err, (&journal{Owner: a.st.Owner, Temps: owed}).save(a.h))
+	}
+	return errors.Join(err, j.drop(a.h))
 }

@@ -166,7 +166,7 @@ func placeOne(h host.FS, q *put) error {
 	case putDir, putAttributes:
 		return errors.Join(h.Chown(q.path, q.attrs.UID, q.attrs.GID), h.Chmod(q.path, q.mode()))
 	}
-	return host.Commit(h, q.path)
+	return q.rename(h)
 }
 
 // unchanged looks at every target once more, just before the first is replaced.

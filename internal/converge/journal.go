@@ -35,7 +35,18 @@ func loadJournal(h host.FS) (*journal, error) {
 	if json.Unmarshal(data, j) != nil {
 		return &journal{}, nil
 	}
-	return j, nil
+	return j, j.keepClaimed(h)
+}
+
+// keepClaimed strikes the directories that the ledger has: their commit had
+// begun, and a program may watch them, empty as they are.
+func (j *journal) keepClaimed(h host.FS) error {
+	led, err := loadLedger(h)
+	if err != nil {
+		return err
+	}
+	j.Dirs = slices.DeleteFunc(j.Dirs, led.ours)
+	return nil
 }
 
 func (j *journal) save(h host.FS) error {

@@ -32,8 +32,11 @@ func (p *planning) credential(t *task, c *desired.ClientCertificate) error {
 		return errNoProvider
 	}
 	ok, reason, err := p.opt.Issuer.Valid(p.h, c)
-	if err != nil || ok {
+	if err != nil {
 		return err
+	}
+	if ok {
+		return p.credentialModes(t, c)
 	}
 	if p.opt.Offline {
 		t.postpone(VerbIssue, "requested on first boot")
@@ -78,6 +81,34 @@ func (p *planning) credentialFiles(t *task, c *desired.ClientCertificate, cred C
 	return nil
 }
 
+// credentialModes keeps the attributes of a credential that is itself in order.
+// kubelet may be about to renew it: only mode and owner are touched.
+func (p *planning) credentialModes(t *task, c *desired.ClientCertificate) error {
+	files, err := p.opt.Issuer.Files(c, Credential{})
+	if err != nil {
+		return err
+	}
+	for _, r := range files {
+		f, ok := r.(*desired.File)
+		if !ok {
+			continue
+		}
+		info, err := lstat(p.h, f.Path)
+		if err != nil {
+			return err
+		}
+		q := &put{kind: putAttributes, path: f.Path, attrs: host.Attributes{Mode: f.Mode.Perm(), UID: f.UID, GID: f.GID}, seen: info}
+		if info == nil || !info.IsRegular() {
+			continue
+		}
+		if reason := attributeDifference(info, q.attrs); reason != "" {
+			t.puts = append(t.puts, q)
+			t.act(VerbUpdate, f.Path+": "+reason, DisruptNone)
+		}
+	}
+	return nil
+}
+
 func generated(r desired.Resource) (*put, error) {
 	switch r := r.(type) {
 	case *desired.File:
@@ -110,7 +141,13 @@ func (p *planning) serving(t *task, s *desired.ServingCertificate) error {
 		return nil
 	}
 	t.act(VerbIssue, reason, DisruptNone)
-	t.puts = append(t.puts, &put{kind: putFile, path: s.KeyFile}, &put{kind: putFile, path: s.CertFile})
+	for _, name := range []string{s.KeyFile, s.CertFile} {
+		info, err := lstat(p.h, name)
+		if err != nil {
+			return err
+		}
+		t.puts = append(t.puts, &put{kind: putFile, path: name, seen: info})
+	}
 	t.stage = func(_ context.Context, t *task) error { return p.selfSign(t, s) }
 	return nil
 }

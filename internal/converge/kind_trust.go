@@ -113,14 +113,25 @@ func (p *planning) keepBundle(bundle string, data []byte) error {
 	return host.WriteFile(p.h, bundle, data, host.Attributes{Mode: permBits(info.Mode), UID: info.UID, GID: info.GID})
 }
 
-// resyncBundle keeps a bundle that a run which was cut off may have made anew.
-func (p *planning) resyncBundle(cut *journal) error {
-	for _, bundle := range p.bundlePath() {
-		data, ok, err := readFile(p.h, bundle)
-		if err != nil || !ok || !slices.Contains(cut.Temps, bundle) {
+// owedBundle is the bundle that a run which was cut off may have made anew.
+func (a *applying) owedBundle() []string {
+	if a.cut == nil {
+		return nil
+	}
+	return slices.DeleteFunc(a.bundlePath(), func(p string) bool { return !slices.Contains(a.cut.Temps, p) })
+}
+
+// resyncBundle keeps it. It comes when all stamps are written: the bundle is
+// younger afterwards, and a unit without a stamp is judged by time.
+func (a *applying) resyncBundle() error {
+	for _, bundle := range a.owedBundle() {
+		data, ok, err := readFile(a.h, bundle)
+		if err != nil || !ok {
 			return err
 		}
-		return p.keepBundle(bundle, data)
+		if err := a.keepBundle(bundle, data); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"syscall"
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -15,7 +16,7 @@ import (
 func lstat(h host.FS, path string) (*host.Info, error) {
 	info, err := h.Lstat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), isNotDir(err):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -23,10 +24,10 @@ func lstat(h host.FS, path string) (*host.Info, error) {
 	return &info, nil
 }
 
-// readFile is ReadFile with ok false for an absent path.
+// readFile is ReadFile with ok false for a path at which there is no file.
 func readFile(h host.FS, path string) (data []byte, ok bool, err error) {
 	data, err = h.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EISDIR) || isNotDir(err) {
 		return nil, false, nil
 	}
 	return data, err == nil, err

@@ -57,6 +57,9 @@ func (e *Engine) plan(ctx context.Context, st *desired.State) (*planning, error)
 	if err := p.removals(ctx); err != nil {
 		return nil, err
 	}
+	if err := p.obstacles(); err != nil {
+		return nil, err
+	}
 	return p, p.parents()
 }
 

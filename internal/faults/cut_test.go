@@ -1,10 +1,13 @@
 package faults_test
 
 import (
+	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/host/effect"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -35,15 +38,41 @@ func TestPowerCutAnywhere(t *testing.T) {
 	})
 }
 
-// cutsAt are the choices of what survives a cut. The two extremes, nothing and
-// all names without their content, take turns: between two syncs the next effect
-// sees what this one would have shown. Beside them goes a random choice.
+// The same holds where a run that fails in stage came between.
+func TestDoneIsDurableAfterFailure(t *testing.T) {
+	each(t, func(t *testing.T, s scenario) {
+		want, rng := s.undisturbed(t), rand.New(rand.NewPCG(13, 5))
+		for range doubleFaults {
+			n := 1 + rng.IntN(len(want.effects))
+			h := s.machine()
+			s.disturb(t, h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+			h.Kill()
+			failing := engineWith(h, func(o *converge.Options) { o.Prober = prober{errUnreachable} })
+			if _, err := failing.Apply(tctx, s.config.state(h)); !errors.Is(err, errUnreachable) {
+				t.Fatalf("killed at effect %d, then without a cluster: %v", n, err)
+			}
+			s.again(t, h)
+			if d := diff(want.outcome, look(h)); d != "" {
+				t.Fatalf("killed at effect %d, failed, run again: %s", n, d)
+			}
+			h.PowerCut(memory.LoseAll)
+			h.Boot()
+			if got := s.plan(t, h); len(got) > 0 {
+				t.Fatalf("killed at effect %d, failed, run again, cut: then there is %v", n, got)
+			}
+		}
+		t.Logf("%d kills at random effects, each with a failure, a run, a power cut and a boot", doubleFaults)
+	})
+}
+
+// cutsAt are the choices of what survives a cut: nothing, all names without
+// their content, and one at random, another at each effect.
 func cutsAt(n int) []uint64 {
-	extreme, random := []uint64{memory.LoseAll, memory.NamesOnly}[n%2], uint64(n)+100
-	if thorough {
-		return []uint64{extreme, random}
+	seeds := []uint64{memory.LoseAll, memory.NamesOnly, uint64(n) + 100}
+	if !thorough {
+		return seeds[n%3 : n%3+1]
 	}
-	return []uint64{extreme, random}[n/2%2:][:1]
+	return seeds
 }
 
 // What a run reports as done is durable, also where it only found it in place

@@ -79,10 +79,10 @@ var programs = map[string]string{
 	"/usr/bin/runc":                    "1.3.3",
 	"/opt/bin/kubelet":                 "1.36.3",
 	"/opt/bin/kubectl":                 "1.36.3",
-	"/opt/cni/bin/bridge":              "1.9.0",
-	"/opt/cni/bin/host-local":          "1.9.0",
-	"/opt/cni/bin/loopback":            "1.9.0",
-	"/opt/cni/bin/portmap":             "1.9.0",
+	"/opt/cni/bin/bridge":              "1.0.0",
+	"/opt/cni/bin/host-local":          "1.0.0",
+	"/opt/cni/bin/loopback":            "1.0.0",
+	"/opt/cni/bin/portmap":             "1.0.0",
 }
 
 // program is the content of a program: its name and its version in one line.

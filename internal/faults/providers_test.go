@@ -99,6 +99,8 @@ func selfSigned(names []string, now time.Time) (cert, key []byte, err error) {
 // prober finds the API server, or fails as it is told.
 type prober struct{ err error }
 
+var errUnreachable = errors.New("no route to host")
+
 func (p prober) Probe(context.Context, *desired.Check) error { return p.err }
 
 // fetcher makes files out of nothing, with the same effects as a download.

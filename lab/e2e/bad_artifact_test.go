@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/lab/internal/serve"
@@ -25,13 +26,20 @@ func badArtifacts(t *testing.T, m *badMachine) {
 	from := func(url string) []byte {
 		return m.document(t, func(c *aksnodeconfigv1.Configuration) { c.NetworkConfig.CniPluginsUrl = url })
 	}
+	seconds := int32(3)
+	slow := addOther(t, a, "/slow.tgz")
+	a.SetFault("/slow.tgz", serve.Slow(1))
 	m.each(t, []badCase{
+		{name: "too slow", code: 124, field: field, says: []string{"the time in cse_timeout is over", "cni-plugins"}, hint: "raise cse_timeout", within: 5 * time.Second,
+			config: m.document(t, func(c *aksnodeconfigv1.Configuration) {
+				c.NetworkConfig.CniPluginsUrl, c.CseTimeout = base+"/slow.tgz#sha256="+slow, &seconds
+			})},
 		{name: "wrong digest", code: 251, field: field, says: []string{strings.Repeat("0", 64), digest}, hint: "Compare the digest",
 			config: from(base + "/cni.tgz#sha256=" + strings.Repeat("0", 64))},
 		{name: "not found", code: 41, field: field, says: []string{"404", base + "/none.tgz"}, hint: "Check that the URL",
 			config: from(base + "/none.tgz#sha256=" + digest)},
 		{name: "no digest", code: 251, field: field, says: []string{"plain http needs a digest"}, config: from(base + "/cni.tgz")},
-		{name: "another archive", code: 41, field: field, says: []string{"bridge", "it holds readme"}, hint: "another archive", config: from(base + "/other.tgz#sha256=" + addOther(t, a))},
+		{name: "another archive", code: 41, field: field, says: []string{"bridge", "it holds readme"}, hint: "another archive", config: from(base + "/other.tgz#sha256=" + addOther(t, a, "/other.tgz"))},
 		{name: "no URL", code: 41, field: field, says: []string{plugin}, config: m.document(t)},
 	})
 }
@@ -46,9 +54,9 @@ func addPlugins(t *testing.T, a *serve.Artifacts) (string, error) {
 	return addArchive(t, a, "/cni.tgz", entries...)
 }
 
-func addOther(t *testing.T, a *serve.Artifacts) string {
+func addOther(t *testing.T, a *serve.Artifacts, path string) string {
 	t.Helper()
-	digest, err := addArchive(t, a, "/other.tgz", serve.Entry{Name: "readme", Data: []byte("hello\n"), Mode: 0o644})
+	digest, err := addArchive(t, a, path, serve.Entry{Name: "readme", Data: []byte("hello\n"), Mode: 0o644})
 	if err != nil {
 		t.Fatal(err)
 	}

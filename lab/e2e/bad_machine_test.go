@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/lab"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
-	"github.com/google/go-cmp/cmp"
 )
 
 // The published program and the limit of what it prints.
@@ -101,7 +101,7 @@ func (m *badMachine) provision(t *testing.T, c badCase) lab.Result {
 	r := m.exec(t, args...)
 	took := time.Since(start)
 	t.Logf("%s: exit code %d in %.1f s", c.name, r.Code, took.Seconds())
-	if limit := max(c.within, 0); limit == 0 && took > 10*time.Second || limit > 0 && took > limit {
+	if took > cmp.Or(c.within, 10*time.Second) {
 		t.Errorf("it took %s", took)
 	}
 	return r
@@ -113,9 +113,7 @@ func (m *badMachine) refuse(t *testing.T, c badCase) {
 	before := m.look(t)
 	r := m.provision(t, c)
 	c.check(t, m, r)
-	if diff := cmp.Diff(before, m.look(t)); diff != "" {
-		t.Errorf("the machine has changed:\n%s", diff)
-	}
+	sameLines(t, before, m.look(t))
 	if t.Failed() {
 		t.Logf("stderr:\n%s", r.Stderr)
 	}
@@ -163,10 +161,7 @@ func (c badCase) checkOutcome(t *testing.T, o outcome) {
 // outcome reads the result; path is its usual place if empty.
 func (m *badMachine) outcome(t *testing.T, path string) outcome {
 	t.Helper()
-	if path == "" {
-		path = resultPath
-	}
-	b, err := m.node.ReadFile(path)
+	b, err := m.node.ReadFile(cmp.Or(path, resultPath))
 	if err != nil {
 		t.Fatal(err)
 	}

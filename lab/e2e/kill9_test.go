@@ -147,7 +147,6 @@ func isTheNode(t *testing.T, l *lab.Lab, n *lab.Node) {
 	}
 	if t.Failed() {
 		t.Logf("log:\n%s", run(t, n, "cat", logPath))
-		t.Logf("starts:\n%s", run(t, n, "sh", "-c", "journalctl --no-pager -o short-precise | grep -E 'containerd.service|kubelet.service|aks-node-controller|Reloading'"))
 	}
 }
 

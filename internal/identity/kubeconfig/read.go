@@ -66,7 +66,11 @@ func readThrough(h host.FS, p string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if info.Mode.Type() != fs.ModeSymlink {
+		switch info.Mode.Type() {
+		case fs.ModeDir: // a container runtime makes one where a file is missing
+			return nil, &fs.PathError{Op: "read", Path: p, Err: fs.ErrNotExist}
+		case fs.ModeSymlink:
+		default:
 			return h.ReadFile(p)
 		}
 		target, err := h.Readlink(p)

@@ -1,0 +1,98 @@
+package converge_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/effect"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+const caBundle = "/etc/ssl/certs/ca-certificates.crt"
+
+// newTrustingMachine has a command that rebuilds the bundle as Debian's does: it
+// renames a new one into place and leaves durability to the kernel.
+func newTrustingMachine() *machine {
+	h := newMachine()
+	dir := "/usr/local/share/ca-certificates"
+	h.PutDir(dir)
+	h.Put(caBundle, "", 0o644)
+	h.Reads("containerd.service", caBundle)
+	h.Program("/usr/sbin/update-ca-certificates", func(host.Command) host.Output {
+		var bundle strings.Builder
+		names, _ := h.ReadDir(dir)
+		for _, n := range names {
+			data, _ := h.ReadFile(dir + "/" + n)
+			bundle.Write(data)
+		}
+		f, err := h.Create(caBundle + ".new")
+		must(err)
+		_, err = f.Write([]byte(bundle.String()))
+		must(err)
+		must(f.Chmod(0o644))
+		must(f.Close())
+		must(h.Rename(caBundle+".new", caBundle))
+		return host.Output{}
+	})
+	return h
+}
+
+func trustingState(t *testing.T, a *desired.TrustAnchor) *desired.State {
+	t.Helper()
+	return sampleState(t, func(s *desired.State) {
+		s.Add(a)
+		for _, r := range s.Resources {
+			if u, ok := r.(*desired.Unit); ok && u.Name == "containerd.service" {
+				u.After = append(u.After, a.ID())
+			}
+		}
+	})
+}
+
+// The certificate is still in the bundle when the power goes right after a run,
+// also one that found the bundle as another left it that was cut off.
+func TestBundleIsDurable(t *testing.T) {
+	a := anchor(t, "one")
+	counting := effect.Inject(newTrustingMachine(), nil)
+	if _, err := engine(counting, &providers{}).Apply(t.Context(), trustingState(t, a)); err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n <= counting.Count(); n++ {
+		h := newTrustingMachine()
+		in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+		_, _ = engine(in, &providers{}).Apply(t.Context(), trustingState(t, a))
+		h.Kill()
+		if _, err := engine(h, &providers{}).Apply(t.Context(), trustingState(t, a)); err != nil {
+			t.Fatal(err)
+		}
+		h.PowerCut(memory.LoseAll)
+		h.Boot()
+		if got, _ := h.ReadFile(caBundle); string(got) != a.PEM {
+			t.Fatalf("killed at effect %d: the bundle is %q", n, got)
+		}
+	}
+}
+
+// A unit that started with a bundle that lacks a certificate starts again when
+// the bundle has it, though the certificate's own file is older than the start.
+func TestUnitRestartsForItsBundle(t *testing.T) {
+	a := anchor(t, "one")
+	h := newTrustingMachine()
+	if _, err := engine(h, &providers{}).Apply(t.Context(), trustingState(t, a)); err != nil {
+		t.Fatal(err)
+	}
+	h.Put(caBundle, "", 0o644)
+	h.Boot()
+	h.ForgetJobs()
+	if _, err := engine(h, &providers{}).Apply(t.Context(), trustingState(t, a)); err != nil {
+		t.Fatal(err)
+	}
+	if got := joinJobs(h); got != "restart containerd.service\n" {
+		t.Fatalf("jobs %q", got)
+	}
+	if got := h.Jobs()[0].Reads[caBundle]; got != a.PEM {
+		t.Fatalf("it runs with %q", got)
+	}
+}
