@@ -20,7 +20,7 @@ func TestErrorAnywhere(t *testing.T) {
 	each(t, func(t *testing.T, s scenario) {
 		want, failures := s.undisturbed(t), 0
 		visible := firstVisible(want.effects)
-		for n := 1; n <= len(want.effects); n++ {
+		for n := 1; n <= len(want.effects); n += stride {
 			for _, errno := range errorsAt(n) {
 				h := s.machine()
 				before := foreign(h)

@@ -4,5 +4,6 @@ package faults_test
 
 const (
 	thorough     = false
-	doubleFaults = 30
+	stride       = 4
+	doubleFaults = 20
 )

@@ -19,7 +19,7 @@ const beforeProvisioning = "before-provisioning"
 
 // vmDeadline is for each thing that waits for the machine. A boot takes half a
 // minute on two free processors and several times that on busy ones.
-const vmDeadline = 3 * time.Minute
+const vmDeadline = 5 * time.Minute
 
 // machine is the emulated machine of TestCaseMachine.
 type machine struct {
@@ -36,9 +36,7 @@ func TestCaseMachine(t *testing.T) {
 	m := addMachine(t, l)
 	took := m.firstBoot(t)
 	files := m.managed(t)
-	if os.Getenv("VMQUICK") == "" {
-		m.reboot(t)
-	}
+	m.reboot(t)
 	if t.Failed() {
 		return
 	}
@@ -100,6 +98,10 @@ func ownKernel(c *aksnodeconfigv1.Configuration) {
 
 // hold makes the unit of provisioning stop right before it runs berth, in this
 // boot only, and ends when it is there.
+//
+// cloud-init syncs nothing: for half a minute after it a power cut would leave
+// its network configuration and the host keys empty for good, and it would not
+// write them again. That is not what is tested here, hence the sync.
 const hold = `set -e
 unit=aks-node-controller.service
 mkdir -p /run/hold /run/systemd/system/$unit.d
@@ -111,6 +113,7 @@ ExecStartPre=/bin/sh -c 'echo >/run/hold/reached; read go </run/hold/go'
 EOF
 systemctl daemon-reload
 cat /run/hold/reached >/dev/null
+sync
 test ! -e ` + sentinelPath
 
 // firstBoot lets a new machine boot up to the start of provisioning, saves its
