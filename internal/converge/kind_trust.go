@@ -83,6 +83,7 @@ func (p *planning) bundle(ctx context.Context, store trustStore, a *desired.Trus
 	if _, err := p.h.Run(ctx, host.Command{Path: store.command}); err != nil {
 		return &TrustError{Name: a.Name, Err: err}
 	}
+	p.rebuilt = true
 	data, _, err := readFile(p.h, store.bundle)
 	if err == nil && !containsCertificate(data, a.PEM) {
 		err = fmt.Errorf("%s ran, but the certificate is not in %s", store.command, store.bundle)

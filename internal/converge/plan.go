@@ -33,6 +33,8 @@ type planning struct {
 	// bundling keeps two anchors from rebuilding the bundle at once, reloading
 	// two units from reloading systemd at once.
 	bundling, reloading sync.Mutex
+	// rebuilt: the bundle was made anew in this run.
+	rebuilt bool
 }
 
 // plan observes everything in parallel: first what stands in the tree, then the

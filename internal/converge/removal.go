@@ -130,6 +130,7 @@ func (p *planning) remove(ctx context.Context, name string, e entry) error {
 	}
 	if done, err := p.undone(e, info); err != nil || done {
 		p.vanished = append(p.vanished, name)
+		p.distrust(t, name)
 		return err
 	}
 	switch kept := p.keep(name, e, info); {
@@ -153,6 +154,9 @@ func (p *planning) remove(ctx context.Context, name string, e entry) error {
 		}
 	}
 	p.tasks = append(p.tasks, t)
+	if len(t.actions) > 0 {
+		p.distrust(&task{id: t.id, base: t.base}, name)
+	}
 	return nil
 }
 
