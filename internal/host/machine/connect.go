@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/dbus"
@@ -163,10 +164,10 @@ func authenticate(raw *dbus.Conn) error {
 	return nil
 }
 
-// cut says whether a call failed because the connection was lost. The first who
-// notice do so a moment before the connection itself says it.
+// cut says whether a call failed because the connection was lost. A writer
+// notices a moment before the reader, who says it for the whole connection.
 func (c *connection) cut(err error) bool {
-	if errors.Is(err, dbus.ErrClosed) {
+	if errors.Is(err, dbus.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		<-c.raw.Context().Done()
 	}
 	return c.lost()
