@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"sync"
@@ -99,12 +100,20 @@ func (a *applying) resync() error {
 	}
 	names[originalsDir+"/x"] = true
 	dirs := map[string]bool{}
-	for name := range names {
+	var files []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if info, err := lstat(a.h, path.Dir(name)); err == nil && info != nil && info.Mode.IsDir() {
 			dirs[path.Dir(name)] = true
 		}
+		switch info, err := lstat(a.h, name); {
+		case err != nil || info == nil:
+		case info.Mode.IsDir():
+			dirs[name] = true
+		case info.IsRegular():
+			files = append(files, name)
+		}
 	}
-	return a.syncDirs(dirs)
+	return errors.Join(a.syncDirs(dirs), a.syncEach(files, a.h.SyncFile))
 }
 
 // finish does the bookkeeping, and ends the journal of this run or of the one

@@ -114,9 +114,10 @@ func (a *applying) favour(ctx context.Context, t *task) error {
 }
 
 // place gives everything its name and makes the names durable, each directory
-// once.
+// once, and what was changed in place.
 func (a *applying) place(late bool) error {
 	dirs := map[string]bool{}
+	var files []string
 	for _, t := range a.sorted() {
 		for _, q := range t.puts {
 			if q.late != late || (q.kind == putDir && q.seen == nil) {
@@ -126,9 +127,12 @@ func (a *applying) place(late bool) error {
 				return &ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}
 			}
 			q.noteDirs(dirs)
+			if q.kind == putAttributes {
+				files = append(files, q.path)
+			}
 		}
 	}
-	return a.syncDirs(dirs)
+	return errors.Join(a.syncDirs(dirs), a.syncEach(files, a.h.SyncFile))
 }
 
 // noteDirs marks the directories whose names a put has changed.
@@ -148,10 +152,14 @@ func (a *applying) syncDirs(dirs map[string]bool) error {
 		names = append(names, d)
 	}
 	slices.Sort(names)
+	return a.syncEach(names, a.h.SyncDir)
+}
+
+func (a *applying) syncEach(names []string, sync func(string) error) error {
 	g := errgroup.Group{}
 	g.SetLimit(a.opt.Workers)
-	for _, d := range names {
-		g.Go(func() error { return a.h.SyncDir(d) })
+	for _, name := range names {
+		g.Go(func() error { return sync(name) })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("make names durable: %w", err)

@@ -1,13 +1,16 @@
 package converge
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -24,6 +27,24 @@ type sidecar struct {
 	Mode   fs.FileMode `json:"mode"`
 	UID    int         `json:"uid"`
 	GID    int         `json:"gid"`
+	// Xattrs are the extended attributes of a file that isKept names.
+	Xattrs map[string][]byte `json:"xattrs,omitempty"`
+}
+
+// attributes are what a restored file gets.
+func (s *sidecar) attributes() host.Attributes {
+	return host.Attributes{Mode: s.Mode, UID: s.UID, GID: s.GID, Xattrs: s.Xattrs}
+}
+
+// isKept says whether an extended attribute is a part of the original: what users
+// attach, capabilities, SELinux labels and access lists. Others belong to the
+// file system (trusted.overlay.*) or follow from the content (security.ima).
+func isKept(name string) bool {
+	switch name {
+	case "security.capability", "security.selinux", "system.posix_acl_access":
+		return true
+	}
+	return strings.HasPrefix(name, "user.")
 }
 
 func sidecarName(p string) string {
@@ -76,6 +97,10 @@ func (s *sidecar) describe(h host.FS, p string, info *host.Info) (err error) {
 	}
 	sum := sha256.Sum256(data)
 	s.Type, s.Sum = "file", hex.EncodeToString(sum[:])
+	if s.Xattrs, err = h.Xattrs(p); err != nil {
+		return err
+	}
+	maps.DeleteFunc(s.Xattrs, func(name string, _ []byte) bool { return !isKept(name) })
 	return host.WriteFile(h, contentName(s.Sum), data, host.Attributes{Mode: 0o600})
 }
 
@@ -85,7 +110,7 @@ func restore(h host.FS, name string) (*put, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read original: %w", err)
 	}
-	p := &put{path: s.Path, target: s.Target, attrs: host.Attributes{Mode: s.Mode, UID: s.UID, GID: s.GID}, forget: true}
+	p := &put{path: s.Path, target: s.Target, attrs: s.attributes(), forget: true}
 	if s.Type == "link" {
 		p.kind = putLink
 		return p, nil
@@ -109,10 +134,27 @@ func restored(h host.FS, name string, info *host.Info) (bool, error) {
 		return err == nil && target == s.Target, nil
 	}
 	tok, err := token(h, s.Path)
+	if err != nil || tok != s.Sum || attributeDifference(info, s.attributes()) != "" {
+		return false, err
+	}
+	return hasXattrs(h, s.Path, s.Xattrs)
+}
+
+// hasXattrs says whether a path has these extended attributes; it may have more.
+func hasXattrs(h host.FS, p string, want map[string][]byte) (bool, error) {
+	if len(want) == 0 {
+		return true, nil
+	}
+	have, err := h.Xattrs(p)
 	if err != nil {
 		return false, err
 	}
-	return tok == s.Sum && attributeDifference(info, host.Attributes{Mode: s.Mode, UID: s.UID, GID: s.GID}) == "", nil
+	for name, value := range want {
+		if got, ok := have[name]; !ok || !bytes.Equal(got, value) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // sweepOriginals removes what the ledger does not name: originals that came

@@ -26,6 +26,10 @@ type Staged struct {
 	Bytes  int64
 	// Unverified: no digest was known for it (DESIGN §5.9).
 	Unverified bool
+	// Cached: nothing was fetched.
+	Cached bool
+	// Resumed counts how often a broken download was continued.
+	Resumed int
 }
 
 // Issuer obtains and judges the node's client certificate.

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 )
 
 // TempName is where the next content of a path is prepared: in the same
@@ -14,10 +16,12 @@ func TempName(p string) string {
 	return dir + ".berth." + base + ".new"
 }
 
-// Attributes are mode and owner of a file.
+// Attributes are mode and owner of a file, and the extended attributes that it
+// gets besides those of its own file system.
 type Attributes struct {
 	Mode     fs.FileMode
 	UID, GID int
+	Xattrs   map[string][]byte
 }
 
 // Prepare writes content durably under the temporary name of p. A leftover of
@@ -36,7 +40,8 @@ func PrepareFunc(h FS, p string, a Attributes, write func(File) error) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(fill(f, a, write), f.Close())
+	label := func() error { return setXattrs(h, tmp, a.Xattrs) }
+	err = errors.Join(fill(f, a, write, label), f.Close())
 	if err != nil {
 		return errors.Join(err, h.Remove(tmp))
 	}
@@ -54,7 +59,17 @@ func createNew(h FS, tmp string) (File, error) {
 	return h.Create(tmp)
 }
 
-func fill(f File, a Attributes, write func(File) error) error {
+func setXattrs(h FS, p string, xattrs map[string][]byte) error {
+	for _, name := range slices.Sorted(maps.Keys(xattrs)) {
+		if err := h.SetXattr(p, name, xattrs[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill labels last: a change of content or owner drops capabilities.
+func fill(f File, a Attributes, write func(File) error, label func() error) error {
 	if err := write(f); err != nil {
 		return err
 	}
@@ -62,6 +77,9 @@ func fill(f File, a Attributes, write func(File) error) error {
 		return err
 	}
 	if err := f.Chmod(a.Mode); err != nil {
+		return err
+	}
+	if err := label(); err != nil {
 		return err
 	}
 	return f.Sync()

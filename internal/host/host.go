@@ -20,6 +20,7 @@ type Host interface {
 	FS
 	Systemd
 	Runner
+	Mounter
 	Clock
 	Locker
 }
@@ -72,15 +73,29 @@ type FS interface {
 	Mkdir(path string, mode fs.FileMode) error
 	// Symlink makes a link.
 	Symlink(target, path string) error
-	// Rename replaces newpath atomically.
+	// Link gives what oldpath names a second name (link(2)): content and
+	// attributes are one. It fails with fs.ErrExist if newpath is taken, with EPERM
+	// for a directory and with EXDEV across file systems.
+	Link(oldpath, newpath string) error
+	// Rename replaces newpath atomically. Where both are names of one file it does
+	// nothing, and both stay (rename(2)).
 	Rename(oldpath, newpath string) error
 	// Remove removes a file, a link or an empty directory.
 	Remove(path string) error
 	// Chmod and Chown change a path in place, without following a link.
 	Chmod(path string, mode fs.FileMode) error
 	Chown(path string, uid, gid int) error
-	// SyncDir makes a directory's names durable.
+	// Xattrs are the extended attributes of a path, without following a link. A
+	// file system that has none is no error.
+	Xattrs(path string) (map[string][]byte, error)
+	// SetXattr sets one, without following a link. A write and a chown after it
+	// take security.capability away again.
+	SetXattr(path, name string, value []byte) error
+	// SyncDir makes a directory's names and attributes durable.
 	SyncDir(path string) error
+	// SyncFile makes content and attributes of a regular file durable: those that
+	// Chmod, Chown and SetXattr changed in place.
+	SyncFile(path string) error
 	// WriteValue writes a pseudo-file in one write: under /proc or /sys,
 	// /dev/kmsg or /dev/console.
 	WriteValue(path string, value []byte) error
@@ -115,6 +130,10 @@ type Info struct {
 	Mode     fs.FileMode
 	UID, GID int
 	Size     int64
+	// Links is how many names a file has; of a directory it says nothing.
+	Links uint64
+	// Device is the file system: only within one can a file be linked or renamed.
+	Device uint64
 	// Inode and ChangeTime change whenever the path's file, its content or its
 	// attributes do.
 	Inode      uint64
@@ -144,9 +163,6 @@ type Systemd interface {
 	StopUnit(ctx context.Context, name string) error
 	RestartUnit(ctx context.Context, name string) error
 	ReloadUnit(ctx context.Context, name string) error
-	// EnqueueStart and EnqueueRestart return as soon as the job is accepted.
-	EnqueueStart(ctx context.Context, name string) error
-	EnqueueRestart(ctx context.Context, name string) error
 	// ResetFailed clears a unit's failed state and its start limit, if it has any.
 	ResetFailed(ctx context.Context, name string) error
 }

@@ -89,6 +89,11 @@ func (d *decorated) Symlink(target, p string) error {
 	return d.do("symlink", p, target, func() error { return d.inner.Symlink(target, p) })
 }
 
+// Link implements host.FS.
+func (d *decorated) Link(oldpath, newpath string) error {
+	return d.do("link", newpath, oldpath, func() error { return d.inner.Link(oldpath, newpath) })
+}
+
 // Rename implements host.FS.
 func (d *decorated) Rename(oldpath, newpath string) error {
 	return d.do("rename", newpath, oldpath, func() error { return d.inner.Rename(oldpath, newpath) })
@@ -109,9 +114,24 @@ func (d *decorated) Chown(p string, uid, gid int) error {
 	return d.do("chown", p, owner(uid, gid), func() error { return d.inner.Chown(p, uid, gid) })
 }
 
+// Xattrs implements host.FS.
+func (d *decorated) Xattrs(p string) (map[string][]byte, error) {
+	return read(d, func() (map[string][]byte, error) { return d.inner.Xattrs(p) })
+}
+
+// SetXattr implements host.FS.
+func (d *decorated) SetXattr(p, name string, value []byte) error {
+	return d.do("xattr", p, name, func() error { return d.inner.SetXattr(p, name, value) })
+}
+
 // SyncDir implements host.FS.
 func (d *decorated) SyncDir(p string) error {
 	return d.do("sync", p, "", func() error { return d.inner.SyncDir(p) })
+}
+
+// SyncFile implements host.FS.
+func (d *decorated) SyncFile(p string) error {
+	return d.do("sync", p, "", func() error { return d.inner.SyncFile(p) })
 }
 
 // WriteValue implements host.FS.
@@ -129,6 +149,21 @@ func (d *decorated) Run(ctx context.Context, c host.Command) (host.Output, error
 		return err
 	})
 	return out, err
+}
+
+// Mounts implements host.Mounter.
+func (d *decorated) Mounts(ctx context.Context) ([]host.Mount, error) {
+	return read(d, func() ([]host.Mount, error) { return d.inner.Mounts(ctx) })
+}
+
+// Mount implements host.Mounter.
+func (d *decorated) Mount(ctx context.Context, m host.Mount) error {
+	return d.do("mount", m.Target, m.Type, func() error { return d.inner.Mount(ctx, m) })
+}
+
+// Unmount implements host.Mounter.
+func (d *decorated) Unmount(ctx context.Context, target string) error {
+	return d.do("unmount", target, "", func() error { return d.inner.Unmount(ctx, target) })
 }
 
 // Lock implements host.Locker.

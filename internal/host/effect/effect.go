@@ -3,7 +3,7 @@
 //
 // An effect is one call that changes the machine: each changing method of
 // host.FS, each Write, Chmod, Chown and Sync of a file, each job, reload and
-// reset of systemd, each Run. Reading, Close and locks are none. Effects are
+// reset of systemd, each Run, Mount and Unmount. Reading, Close and locks are none. Effects are
 // numbered from 1 in the order in which they begin.
 package effect
 
@@ -16,13 +16,15 @@ import (
 type Effect struct {
 	// N is its number, from 1.
 	N int
-	// Op is create, write, chmod, chown, sync, mkdir, symlink, rename, remove,
-	// value, start, stop, restart, reload, daemon-reload, reset-failed or run.
+	// Op is create, write, chmod, chown, sync, mkdir, symlink, link, rename,
+	// remove, xattr, value, start, stop, restart, reload, daemon-reload, reset-failed, mount,
+	// unmount or run.
 	Op string
-	// Target is the path, for rename the new one, the unit or the program.
+	// Target is the path, for link and rename the new one, the unit or the program.
 	Target string
 	// Detail is what else tells effects apart: the old name, a link's target, the
-	// mode, the owner, the length written, the arguments.
+	// attribute's name, the mode, the owner, the length written, the arguments, the
+	// file system's type.
 	Detail string
 }
 

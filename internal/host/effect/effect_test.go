@@ -21,6 +21,7 @@ func machine() *memory.Host {
 	h.Put("/etc/systemd/system/x.service", "[Service]\nExecStart=/usr/bin/x\n", 0o644)
 	h.Program("/usr/bin/x", func(host.Command) host.Output { return host.Output{} })
 	h.Value("/proc/sys/vm/x", "1\n")
+	h.PutDir("/mnt")
 	return h
 }
 
@@ -36,20 +37,23 @@ func everything(t *testing.T, h host.Host) error {
 		func() error { return host.WriteFile(h, "/srv/d/f", []byte("12345"), attributes) },
 		func() error { return h.Chmod("/srv/d/f", 0o600) },
 		func() error { return h.Chown("/srv/d/f", 1, 2) },
+		func() error { return h.SetXattr("/srv/d/f", "user.x", []byte("y")) },
+		func() error { return h.SyncFile("/srv/d/f") },
 		func() error { return h.Symlink("f", "/srv/d/l") },
 		func() error { return h.Remove("/srv/d/l") },
+		func() error { return h.Link("/srv/d/f", "/srv/d/g") },
 		func() error { return h.WriteValue("/proc/sys/vm/x", []byte("2\n")) },
 		func() error {
 			_, err := h.Run(ctx, host.Command{Path: "/usr/bin/x", Args: []string{"a", "b"}})
 			return err
 		},
+		func() error { return h.Mount(ctx, host.Mount{Source: "x", Target: "/mnt", Type: "tmpfs"}) },
+		func() error { return h.Unmount(ctx, "/mnt") },
 		func() error { return h.DaemonReload(ctx) },
 		func() error { return h.StartUnit(ctx, "x.service") },
-		func() error { return h.EnqueueRestart(ctx, "x.service") },
 		func() error { _, err := h.Unit(ctx, "x.service"); return err },
 		func() error { return h.StopUnit(ctx, "x.service") },
 		func() error { return h.ResetFailed(ctx, "x.service") },
-		func() error { return h.EnqueueStart(ctx, "x.service") },
 		func() error { return h.RestartUnit(ctx, "x.service") },
 	} {
 		if err := do(); err != nil {
@@ -63,10 +67,9 @@ var allLines = []string{
 	"mkdir /srv/d (-rwxr-xr-x)", "sync /srv",
 	"create /srv/d/.berth.f.new", "write /srv/d/.berth.f.new (5 bytes)", "chown /srv/d/.berth.f.new (0:0)",
 	"chmod /srv/d/.berth.f.new (-rw-r--r--)", "sync /srv/d/.berth.f.new", "rename /srv/d/f (/srv/d/.berth.f.new)", "sync /srv/d",
-	"chmod /srv/d/f (-rw-------)", "chown /srv/d/f (1:2)", "symlink /srv/d/l (f)", "remove /srv/d/l",
-	"value /proc/sys/vm/x (2)", "run /usr/bin/x (a b)",
-	"daemon-reload", "start x.service", "restart x.service (no wait)", "stop x.service", "reset-failed x.service",
-	"start x.service (no wait)", "restart x.service",
+	"chmod /srv/d/f (-rw-------)", "chown /srv/d/f (1:2)", "xattr /srv/d/f (user.x)", "sync /srv/d/f", "symlink /srv/d/l (f)", "remove /srv/d/l", "link /srv/d/g (/srv/d/f)",
+	"value /proc/sys/vm/x (2)", "run /usr/bin/x (a b)", "mount /mnt (tmpfs)", "unmount /mnt",
+	"daemon-reload", "start x.service", "stop x.service", "reset-failed x.service", "restart x.service",
 }
 
 func TestRecord(t *testing.T) {

@@ -36,16 +36,6 @@ func (d *decorated) ReloadUnit(ctx context.Context, name string) error {
 	return d.do("reload", name, "", func() error { return d.inner.ReloadUnit(ctx, name) })
 }
 
-// EnqueueStart implements host.Systemd.
-func (d *decorated) EnqueueStart(ctx context.Context, name string) error {
-	return d.do("start", name, "no wait", func() error { return d.inner.EnqueueStart(ctx, name) })
-}
-
-// EnqueueRestart implements host.Systemd.
-func (d *decorated) EnqueueRestart(ctx context.Context, name string) error {
-	return d.do("restart", name, "no wait", func() error { return d.inner.EnqueueRestart(ctx, name) })
-}
-
 // ResetFailed implements host.Systemd.
 func (d *decorated) ResetFailed(ctx context.Context, name string) error {
 	return d.do("reset-failed", name, "", func() error { return d.inner.ResetFailed(ctx, name) })

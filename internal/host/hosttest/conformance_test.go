@@ -13,7 +13,7 @@ import (
 )
 
 // inMachine says that the test runs as root inside a machine with systemd, where
-// units may be made and started.
+// units may be made and started and file systems mounted.
 func inMachine() bool { return os.Getenv("BERTH_CONFORMANCE") == "machine" }
 
 func modelled(decorate func(host.Host) host.Host) func(*testing.T) host.Host {
@@ -28,7 +28,7 @@ func modelled(decorate func(host.Host) host.Host) func(*testing.T) host.Host {
 func TestConformance(t *testing.T) {
 	memoryOptions := hosttest.Options{
 		Dir:  func(*testing.T) string { return "/work" },
-		Live: true, Systemd: true,
+		Live: true, Mounts: true, Systemd: true,
 	}
 	decorators := map[string]func(host.Host) host.Host{
 		"memory":   func(h host.Host) host.Host { return h },
@@ -70,7 +70,7 @@ func real(t *testing.T) host.Host {
 func realOptions() hosttest.Options {
 	return hosttest.Options{
 		Dir: func(t *testing.T) string { return t.TempDir() }, UID: os.Getuid(),
-		Live: true, Systemd: inMachine(),
+		Live: true, Mounts: inMachine(), Systemd: inMachine(),
 	}
 }
 

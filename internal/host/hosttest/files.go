@@ -20,10 +20,19 @@ var fileCases = []testCase{
 	{"directories with their parents", mkdirAll},
 	{"mkdir mode is not masked", mkdirModes},
 	{"links", links},
+	{"hard links", hardLinks},
+	{"hard link of a link", hardLinkOfLink},
+	{"hard link: errors", hardLinkErrors},
+	{"rename between hard links", renameHardLinks},
 	{"rename", rename},
 	{"remove", remove},
+	{"a large file in uneven pieces", largeFile},
 	{"chmod and chown", attributes},
 	{"chmod and chown of an open file", openAttributes},
+	{"extended attributes", xattrs},
+	{"extended attributes: errors", xattrErrors},
+	{"durable write with extended attributes", xattrsWritten},
+	{"capabilities go with content and owner", capabilities},
 	{"change shows in inode or change time", changeShows},
 	{"read directory in order", readDir},
 	{"read in pieces", readPieces},
@@ -212,6 +221,11 @@ func syncErrors(t *testing.T, h host.Host, dir string) {
 	put(t, h, dir+"/f", "")
 	must(t, h.SyncDir(dir))
 	must(t, h.SyncDir("/"))
+	must(t, h.SyncFile(dir+"/f"))
+	must(t, h.Symlink("f", dir+"/l"))
 	want(t, "sync of a file as a directory", h.SyncDir(dir+"/f"), syscall.ENOTDIR)
+	want(t, "sync of a directory as a file", h.SyncFile(dir), syscall.EISDIR)
+	want(t, "sync of a link", h.SyncFile(dir+"/l"), syscall.ELOOP)
+	want(t, "sync of no file", h.SyncFile(dir+"/n"), fs.ErrNotExist)
 	want(t, "sync of nothing", h.SyncDir(dir+"/n"), fs.ErrNotExist)
 }

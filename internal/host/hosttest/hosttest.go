@@ -21,6 +21,8 @@ type Options struct {
 	// Live: programs run, values under /proc can be written. Without it they must
 	// be refused.
 	Live bool
+	// Mounts: the test may mount; Live too.
+	Mounts bool
 	// Systemd: there is a service manager that runs the Debian programs sleep,
 	// true and false. HangingUnit has to be made to hang where programs are not
 	// real.
@@ -40,6 +42,9 @@ func Run(t *testing.T, newHost func(t *testing.T) host.Host, o Options) {
 		cases = append(cases, live...)
 	} else {
 		cases = append(cases, offline...)
+	}
+	if o.Mounts {
+		cases = append(cases, mountCases...)
 	}
 	if o.Systemd {
 		cases = append(cases, units...)

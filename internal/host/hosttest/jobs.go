@@ -95,23 +95,6 @@ func unitHangs(t *testing.T, h host.Host, _ string) {
 	}
 }
 
-func unitEnqueue(t *testing.T, h host.Host, _ string) {
-	defineHanging(t, h)
-	name := defineOne(t, h, sleeper)
-	must(t, h.EnqueueStart(t.Context(), HangingUnit))
-	eventually(t, h, HangingUnit, "activating")
-	must(t, h.EnqueueStart(t.Context(), name))
-	first := eventually(t, h, name, "active")
-	must(t, h.EnqueueRestart(t.Context(), name))
-	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		st := unitStatus(t, h, name)
-		if st.ActiveState == "active" && st.InvocationID != first.InvocationID {
-			return
-		}
-	}
-	t.Error("the restart did not take place")
-}
-
 func unitStartLimit(t *testing.T, h host.Host, _ string) {
 	name := defineOne(t, h, "[Unit]\nStartLimitIntervalSec=600\nStartLimitBurst=2\n"+sleeper)
 	must(t, h.StartUnit(t.Context(), name))

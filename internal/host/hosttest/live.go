@@ -34,12 +34,15 @@ var live = []testCase{
 	{"run: no such program", runMissing},
 	{"run: cancelled before", runCancelled},
 	{"values", values},
+	{"mounts", mountTable},
+	{"hard link across file systems", hardLinkAcross},
 }
 
 // offline are the cases of another root.
 var offline = []testCase{
 	{"programs are refused", runRefused},
 	{"values are refused", valueRefused},
+	{"mounts are refused", mountsRefused},
 	{"no service manager", noSystemd},
 }
 
@@ -158,7 +161,6 @@ func noSystemd(t *testing.T, h host.Host, _ string) {
 		err, h.DaemonReload(ctx), h.ResetFailed(ctx, "x.service"),
 		h.StartUnit(ctx, "x.service"), h.StopUnit(ctx, "x.service"),
 		h.RestartUnit(ctx, "x.service"), h.ReloadUnit(ctx, "x.service"),
-		h.EnqueueStart(ctx, "x.service"), h.EnqueueRestart(ctx, "x.service"),
 	}
 	for i, err := range all {
 		if !errors.Is(err, host.ErrNoSystemd) {

@@ -15,6 +15,8 @@ func badPaths(t *testing.T, h host.Host, dir string) {
 		want(t, "lstat "+p, err, syscall.EINVAL)
 		_, err = h.Create(p)
 		want(t, "create "+p, err, syscall.EINVAL)
+		want(t, "link from "+p, h.Link(p, dir+"/g"), syscall.EINVAL)
+		want(t, "link to "+p, h.Link(dir+"/f", p), syscall.EINVAL)
 		want(t, "rename from "+p, h.Rename(p, dir+"/g"), syscall.EINVAL)
 		want(t, "rename to "+p, h.Rename(dir+"/f", p), syscall.EINVAL)
 	}
@@ -90,6 +92,9 @@ func foreignLinks(t *testing.T, h host.Host, dir string) {
 		want(t, "read "+p, err, host.ErrUnsafeParent)
 		want(t, "remove "+p, h.Remove(p), host.ErrUnsafeParent)
 		want(t, "rename to "+p, h.Rename(dir+"/d/f", p), host.ErrUnsafeParent)
+		want(t, "set attribute of "+p, h.SetXattr(p, "user.x", nil), host.ErrUnsafeParent)
+		want(t, "link to "+p, h.Link(dir+"/d/f", p), host.ErrUnsafeParent)
+		want(t, "link from "+p, h.Link(p, dir+"/g"), host.ErrUnsafeParent)
 		want(t, "rename from "+p, h.Rename(p, dir+"/g"), host.ErrUnsafeParent)
 	}
 }

@@ -35,7 +35,6 @@ var units = []testCase{
 	{"restart takes followers along", unitFollowers},
 	{"reload", unitReload},
 	{"start that hangs", unitHangs},
-	{"enqueue", unitEnqueue},
 	{"start limit", unitStartLimit},
 	{"cancelled before", unitCancelled},
 	{"many at once", unitParallel},
@@ -107,7 +106,7 @@ func unitNotFound(t *testing.T, h host.Host, _ string) {
 		t.Errorf("status %+v", st)
 	}
 	for what, do := range map[string]func(context.Context, string) error{
-		"start": h.StartUnit, "restart": h.RestartUnit, "enqueue": h.EnqueueStart,
+		"start": h.StartUnit, "restart": h.RestartUnit,
 	} {
 		err := do(t.Context(), name)
 		var refused *host.UnitError

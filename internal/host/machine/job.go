@@ -60,16 +60,6 @@ func (m *manager) ReloadUnit(ctx context.Context, name string) error {
 	return m.job(ctx, "reload", name)
 }
 
-// EnqueueStart implements host.Systemd.
-func (m *manager) EnqueueStart(ctx context.Context, name string) error {
-	return m.enqueue(ctx, "start", name)
-}
-
-// EnqueueRestart implements host.Systemd.
-func (m *manager) EnqueueRestart(ctx context.Context, name string) error {
-	return m.enqueue(ctx, "restart", name)
-}
-
 // ResetFailed implements host.Systemd.
 func (m *manager) ResetFailed(ctx context.Context, name string) error {
 	_, err := call(ctx, m, func(c *connection) (struct{}, error) {
@@ -85,11 +75,6 @@ func unlessUnknown(err error) error {
 		return nil
 	}
 	return err
-}
-
-func (m *manager) enqueue(ctx context.Context, verb, name string) error {
-	_, err := call(ctx, m, func(c *connection) (int, error) { return jobs[verb](c, ctx, name, "replace", nil) })
-	return refused(name, err)
 }
 
 // job enqueues a job and waits for its result.

@@ -22,6 +22,7 @@ type Host struct {
 	tree
 	host.Systemd
 	host.Runner
+	host.Mounter
 }
 
 var (
@@ -39,18 +40,32 @@ func New(root string) (host.Host, error) {
 		return nil, fmt.Errorf("open root directory %s: %w", root, err)
 	}
 	if root != "/" {
-		return &Host{tree{fd, false}, absent{}, refusing{}}, nil
+		return &Host{tree{fd, false}, absent{}, refusing{}, refusing{}}, nil
 	}
-	return &Host{tree{fd, true}, &manager{}, processes{}}, nil
+	live := tree{fd, true}
+	return &Host{live, &manager{}, processes{}, mounts{live}}, nil
 }
 
 // Now implements host.Clock.
 func (*Host) Now() time.Time { return time.Now() }
 
-// refusing is the runner of another root.
+// refusing is the runner and the mounts of another root.
 type refusing struct{}
 
 // Run implements host.Runner.
 func (refusing) Run(_ context.Context, c host.Command) (host.Output, error) {
 	return host.Output{}, pathError("fork/exec", c.Path, host.ErrOtherRoot)
+}
+
+// Mounts implements host.Mounter.
+func (refusing) Mounts(context.Context) ([]host.Mount, error) { return nil, host.ErrOtherRoot }
+
+// Mount implements host.Mounter.
+func (refusing) Mount(_ context.Context, m host.Mount) error {
+	return pathError("mount", m.Target, host.ErrOtherRoot)
+}
+
+// Unmount implements host.Mounter.
+func (refusing) Unmount(_ context.Context, target string) error {
+	return pathError("unmount", target, host.ErrOtherRoot)
 }

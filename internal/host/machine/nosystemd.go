@@ -29,11 +29,5 @@ func (absent) RestartUnit(context.Context, string) error { return host.ErrNoSyst
 // ReloadUnit implements host.Systemd.
 func (absent) ReloadUnit(context.Context, string) error { return host.ErrNoSystemd }
 
-// EnqueueStart implements host.Systemd.
-func (absent) EnqueueStart(context.Context, string) error { return host.ErrNoSystemd }
-
-// EnqueueRestart implements host.Systemd.
-func (absent) EnqueueRestart(context.Context, string) error { return host.ErrNoSystemd }
-
 // ResetFailed implements host.Systemd.
 func (absent) ResetFailed(context.Context, string) error { return host.ErrNoSystemd }

@@ -31,6 +31,8 @@ func describe(st *unix.Stat_t) host.Info {
 		UID:        int(st.Uid),
 		GID:        int(st.Gid),
 		Size:       st.Size,
+		Links:      uint64(st.Nlink), //nolint:unconvert // the width differs between architectures
+		Device:     uint64(st.Dev),   //nolint:unconvert // as above
 		Inode:      st.Ino,
 		ModTime:    time.Unix(st.Mtim.Unix()),
 		ChangeTime: time.Unix(st.Ctim.Unix()),

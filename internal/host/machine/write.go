@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -26,7 +25,7 @@ func (t tree) Create(p string) (host.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f, nil
+	return &writing{f: f}, nil
 }
 
 // Append implements host.Appender.
@@ -66,6 +65,15 @@ func (t tree) Symlink(target, p string) error {
 	return t.at("symlink", p, func(dir int, name string) error { return unix.Symlinkat(target, dir, name) })
 }
 
+// Link implements host.FS.
+func (t tree) Link(oldpath, newpath string) error {
+	return t.at("link", newpath, func(to int, newname string) error {
+		return t.inParent(oldpath, func(from int, oldname string) error {
+			return unix.Linkat(from, oldname, to, newname, 0)
+		})
+	})
+}
+
 // Rename implements host.FS.
 func (t tree) Rename(oldpath, newpath string) error {
 	return t.at("rename", newpath, func(to int, newname string) error {
@@ -92,21 +100,18 @@ func (t tree) Chmod(p string, mode fs.FileMode) error {
 }
 
 // chmodat changes a mode without following a link. fchmodat(2) can do that since
-// Linux 6.6 only, so that it is done through a handle of the file itself.
+// Linux 6.6 only.
 func chmodat(dir int, name string, mode uint32) error {
-	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		return unix.EOPNOTSUPP
-	}
-	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+	return byHandle(dir, name, func(p string) error {
+		var st unix.Stat_t
+		if err := unix.Stat(p, &st); err != nil {
+			return err
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+			return unix.EOPNOTSUPP
+		}
+		return unix.Chmod(p, mode)
+	})
 }
 
 // Chown implements host.FS.
@@ -126,6 +131,15 @@ func (t tree) SyncDir(p string) error {
 		defer unix.Close(fd)
 		return unix.Fsync(fd)
 	})
+}
+
+// SyncFile implements host.FS.
+func (t tree) SyncFile(p string) error {
+	f, err := t.openRegular(p)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // WriteValue implements host.FS.

@@ -31,9 +31,13 @@ func (h *Host) place(p string, n *inode) {
 	d, name := h.dirs(path.Dir(p)), path.Base(p)
 	h.commitWhere(func(o *nameOp) bool { return o.touchesName(d, name) })
 	fresh := h.newInode(n.mode)
+	fresh.dev = d.dev
+	if n.pseudo {
+		fresh.dev = kernel
+	}
 	fresh.uid, fresh.gid, fresh.content, fresh.target, fresh.pseudo = n.uid, n.gid, n.content, n.target, n.pseudo
 	fresh.save()
-	d.children[name] = fresh
+	d.attach(name, fresh)
 	d.durable[name] = fresh
 }
 
@@ -44,7 +48,8 @@ func (h *Host) dirs(p string) *inode {
 	}
 	parent := h.dirs(path.Dir(p))
 	n := h.newInode(modeDir | 0o755)
-	parent.children[path.Base(p)] = n
+	n.dev = parent.dev
+	parent.attach(path.Base(p), n)
 	parent.durable[path.Base(p)] = n
 	return n
 }
@@ -77,7 +82,8 @@ func (h *Host) PutLink(target, p string, uid int) {
 }
 
 // Tree describes every path below the given directories ("/" if none), except
-// kernel values: path → mode, owner and content or target, as text that is equal
+// kernel values: path → mode, owner, extended attributes and
+// content or target, as text that is equal
 // where the files are. Times and inodes do not count.
 func (h *Host) Tree(dirs ...string) map[string]string {
 	h.mu.Lock()
@@ -100,6 +106,9 @@ func (h *Host) Tree(dirs ...string) map[string]string {
 
 func describe(n *inode) string {
 	head := fmt.Sprintf("%s %d:%d", n.mode, n.uid, n.gid)
+	for _, name := range sortedKeys(n.xattrs) {
+		head += fmt.Sprintf(" %s=%q", name, n.xattrs[name])
+	}
 	switch {
 	case n.mode.IsDir():
 		return head

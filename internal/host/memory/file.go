@@ -34,7 +34,9 @@ func (f *file) do(op string, change func(now time.Time)) error {
 func (f *file) Write(p []byte) (int, error) {
 	err := f.do("write", func(now time.Time) {
 		f.node.content = append(f.node.content, p...)
-		f.node.mtime, f.node.ctime, f.node.dirty = now, now, true
+		f.node.mtime, f.node.ctime = now, now
+		f.node.dirty, f.node.torn = true, true
+		f.node.dropCapability()
 	})
 	if err != nil {
 		return 0, err

@@ -11,14 +11,19 @@ import (
 const (
 	modeDir  = fs.ModeDir
 	modeLink = fs.ModeSymlink
+
+	modeSticky = fs.ModeSticky
 )
 
 // inode is a file, directory or link. What a power cut leaves of it is in saved
 // and, for the names in a directory, in durable.
 type inode struct {
 	ino      uint64
+	dev      uint64
+	links    uint64 // names in the live tree
 	mode     fs.FileMode
 	uid, gid int
+	xattrs   map[string][]byte // replaced, never changed
 	content  []byte
 	target   string
 	children map[string]*inode
@@ -27,22 +32,23 @@ type inode struct {
 	pseudo   bool
 
 	durable map[string]*inode
-	// dirty: content or attributes differ from saved.
-	dirty bool
-	saved saved
+	// dirty: content or attributes differ from saved. torn: the content does.
+	dirty, torn bool
+	saved       saved
 }
 
 // saved is the part of an inode that is on the disk for certain.
 type saved struct {
 	mode     fs.FileMode
 	uid, gid int
+	xattrs   map[string][]byte
 	content  []byte
 }
 
 func (h *Host) newInode(mode fs.FileMode) *inode {
 	h.nextIno++
 	now := h.tick()
-	n := &inode{ino: h.nextIno, mode: mode, mtime: now, ctime: now}
+	n := &inode{ino: h.nextIno, dev: disk, mode: mode, mtime: now, ctime: now}
 	if mode.IsDir() {
 		n.children = map[string]*inode{}
 		n.durable = map[string]*inode{}
@@ -53,8 +59,8 @@ func (h *Host) newInode(mode fs.FileMode) *inode {
 
 // save makes content and attributes durable.
 func (n *inode) save() {
-	n.saved = saved{n.mode, n.uid, n.gid, n.content}
-	n.dirty = false
+	n.saved = saved{n.mode, n.uid, n.gid, n.xattrs, n.content}
+	n.dirty, n.torn = false, false
 }
 
 func (n *inode) info() host.Info {
@@ -69,7 +75,29 @@ func (n *inode) info() host.Info {
 	}
 	return host.Info{
 		Mode: n.mode, UID: n.uid, GID: n.gid, Size: size,
-		Inode: n.ino, ModTime: n.mtime, ChangeTime: n.ctime,
+		Links: n.links, Device: n.dev, Inode: n.ino, ModTime: n.mtime, ChangeTime: n.ctime,
+	}
+}
+
+// The devices of a machine in memory: its disk, and the kernel's values. Mounts
+// have others.
+const (
+	disk   = 1
+	kernel = 2
+)
+
+// attach gives an inode a name in the live tree, over what has it.
+func (n *inode) attach(name string, child *inode) {
+	n.detach(name)
+	n.children[name] = child
+	child.links++
+}
+
+// detach takes a name out of the live tree.
+func (n *inode) detach(name string) {
+	if child := n.children[name]; child != nil {
+		child.links--
+		delete(n.children, name)
 	}
 }
 
@@ -89,6 +117,7 @@ func (n *inode) chown(uid, gid int, now time.Time) {
 	if gid >= 0 {
 		n.gid = gid
 	}
+	n.dropCapability()
 	n.ctime, n.dirty = now, true
 }
 
@@ -110,11 +139,11 @@ func (o *nameOp) touchesName(dir *inode, name string) bool {
 func (h *Host) change(o *nameOp) {
 	now := h.tick()
 	if o.fromDir != nil {
-		delete(o.fromDir.children, o.from)
+		o.fromDir.detach(o.from)
 		o.fromDir.mtime, o.fromDir.ctime = now, now
 	}
 	if o.toDir != nil {
-		o.toDir.children[o.to] = o.node
+		o.toDir.attach(o.to, o.node)
 		o.toDir.mtime, o.toDir.ctime = now, now
 	}
 	o.node.ctime = now

@@ -33,6 +33,8 @@ type Host struct {
 	nextIno  uint64
 	root     *inode
 	pending  []*nameOp
+	mounts   []*mount
+	devices  uint64 // mounts that there ever were
 	values   map[string]value
 	process  int // counts kills: handles of an older one are dead
 	boots    int

@@ -32,6 +32,7 @@ func (h *Host) PowerCut(seed uint64) {
 		}
 	}
 	h.pending = nil
+	h.mounts = nil
 	h.fall()
 	h.root.each("/", func(_ string, n *inode) {
 		if n.dirty {
@@ -46,6 +47,7 @@ func (h *Host) PowerCut(seed uint64) {
 
 // fall makes the live tree what the disk holds.
 func (h *Host) fall() {
+	links := map[*inode]uint64{}
 	var visit func(*inode)
 	visit = func(n *inode) {
 		if !n.mode.IsDir() {
@@ -53,8 +55,11 @@ func (h *Host) fall() {
 		}
 		n.children = map[string]*inode{}
 		for _, name := range sortedKeys(n.durable) {
-			n.children[name] = n.durable[name]
-			visit(n.durable[name])
+			child := n.durable[name]
+			n.children[name] = child
+			links[child]++
+			child.links = links[child]
+			visit(child)
 		}
 	}
 	visit(h.root)
@@ -78,7 +83,10 @@ func (c chooser) nameSurvives() bool {
 
 func (c chooser) damage(n *inode) {
 	if c.seed == LoseAll || c.seed == NamesOnly || c.rng.IntN(2) == 0 {
-		n.mode, n.uid, n.gid = n.saved.mode, n.saved.uid, n.saved.gid
+		n.mode, n.uid, n.gid, n.xattrs = n.saved.mode, n.saved.uid, n.saved.gid, n.saved.xattrs
+	}
+	if !n.torn {
+		return
 	}
 	if c.seed == LoseAll || c.seed == NamesOnly {
 		n.content = n.saved.content
@@ -115,6 +123,7 @@ func (h *Host) Boot() {
 	defer h.jobMu.Unlock()
 	h.mu.Lock()
 	if !h.off {
+		h.unmountAll()
 		h.settle()
 		h.kill()
 		h.systemd.forget()
@@ -138,7 +147,7 @@ func (h *Host) empty(p string) {
 		return
 	}
 	for _, name := range sortedKeys(n.children) {
-		delete(n.children, name)
+		n.detach(name)
 	}
 	clear(n.durable)
 }

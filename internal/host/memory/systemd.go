@@ -53,25 +53,6 @@ func (h *Host) ReloadUnit(ctx context.Context, name string) error {
 	return h.submit(ctx, "reload", name, func() (string, error) { return h.reload(name) })
 }
 
-// EnqueueStart implements host.Systemd. The job runs before it returns, but its
-// result is nobody's.
-func (h *Host) EnqueueStart(ctx context.Context, name string) error {
-	return h.enqueue(ctx, func() (string, error) { return h.start(name, "start") })
-}
-
-// EnqueueRestart implements host.Systemd, as EnqueueStart does.
-func (h *Host) EnqueueRestart(ctx context.Context, name string) error {
-	return h.enqueue(ctx, func() (string, error) { return h.restart(name) })
-}
-
-func (h *Host) enqueue(ctx context.Context, run func() (string, error)) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	_, err := h.exclusive(run)
-	return err
-}
-
 // ResetFailed implements host.Systemd.
 func (h *Host) ResetFailed(ctx context.Context, name string) error {
 	return h.submit(ctx, "reset-failed", name, func() (string, error) {

@@ -28,6 +28,9 @@ func (h *Host) add(at place, n *inode) error {
 	if at.node != nil {
 		return syscall.EEXIST
 	}
+	if n.links == 0 {
+		n.dev = at.dir.dev
+	}
 	h.change(&nameOp{toDir: at.dir, to: at.name, node: n})
 	return nil
 }
@@ -87,6 +90,24 @@ func (h *Host) Symlink(target, p string) error {
 	})
 }
 
+// Link implements host.FS.
+func (h *Host) Link(oldpath, newpath string) error {
+	return h.effect("link", newpath, func(to place) error {
+		node, err := h.find(oldpath)
+		switch {
+		case err != nil:
+			return err
+		case to.node != nil:
+			return syscall.EEXIST
+		case node.dev != to.dir.dev:
+			return syscall.EXDEV
+		case node.mode.IsDir():
+			return syscall.EPERM
+		}
+		return h.add(to, node)
+	})
+}
+
 // Rename implements host.FS.
 func (h *Host) Rename(oldpath, newpath string) error {
 	return h.effect("rename", newpath, func(to place) error {
@@ -94,8 +115,12 @@ func (h *Host) Rename(oldpath, newpath string) error {
 		switch {
 		case err != nil:
 			return err
+		case from.dir.dev != to.dir.dev:
+			return syscall.EXDEV
 		case from.node == nil:
 			return syscall.ENOENT
+		case h.mounted(from), h.mounted(to):
+			return syscall.EBUSY
 		case from.node == to.node:
 			return nil
 		case from.node.mode.IsDir() && inside(oldpath, newpath):
@@ -132,7 +157,7 @@ func (h *Host) Remove(p string) error {
 		switch {
 		case at.node == nil:
 			return syscall.ENOENT
-		case at.node == h.root:
+		case at.node == h.root, h.mounted(at):
 			return syscall.EBUSY
 		case len(at.node.children) > 0:
 			return syscall.ENOTEMPTY
@@ -163,6 +188,21 @@ func (h *Host) Chown(p string, uid, gid int) error {
 			return syscall.ENOENT
 		}
 		at.node.chown(uid, gid, h.tick())
+		return nil
+	})
+}
+
+// SyncFile implements host.FS.
+func (h *Host) SyncFile(p string) error {
+	return h.effect("sync", p, func(at place) error {
+		if at.node == nil {
+			return syscall.ENOENT
+		}
+		if err := regular(at.node); err != nil {
+			return err
+		}
+		h.tick()
+		at.node.save()
 		return nil
 	})
 }

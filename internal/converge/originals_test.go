@@ -1,0 +1,114 @@
+package converge_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/effect"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+const labelled = "/etc/containerd/config.toml"
+
+// withXattrs is a machine whose file of the image carries what a distribution and
+// an administrator attach to one.
+func withXattrs(*testing.T) *machine {
+	h := newMachine()
+	must(h.SetXattr(labelled, "security.selinux", []byte("system_u:object_r:container_config_t:s0\x00")))
+	must(h.SetXattr(labelled, "user.comment", []byte{0, 0xff}))
+	must(h.SetXattr(labelled, "trusted.overlay.origin", []byte("x")))
+	h.Settle()
+	return h
+}
+
+func xattrs(h *machine) map[string][]byte {
+	all, err := h.Xattrs(labelled)
+	must(err)
+	return all
+}
+
+// What berth replaced comes back with its extended attributes, except those that
+// are the file system's own.
+func TestOriginalsKeepXattrs(t *testing.T) {
+	h := withXattrs(t)
+	want := xattrs(h)
+	delete(want, "trusted.overlay.origin")
+	e := engine(h, &providers{})
+	if _, err := e.Apply(t.Context(), sampleState(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got := xattrs(h); len(got) > 0 {
+		t.Fatalf("the new file carries %v", got)
+	}
+	res, err := e.Apply(t.Context(), &desired.State{Owner: desired.OwnerAKS})
+	if err != nil {
+		t.Fatal(err, res.Plan)
+	}
+	h.PowerCut(memory.LoseAll)
+	h.Boot()
+	if diff := cmp.Diff(want, xattrs(h)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An original that another put back without its attributes is not back: what
+// stands there is a third thing, kept and reported.
+func TestOriginalWithoutXattrsIsNotBack(t *testing.T) {
+	h := withXattrs(t)
+	e := engine(h, &providers{})
+	if _, err := e.Apply(t.Context(), sampleState(t)); err != nil {
+		t.Fatal(err)
+	}
+	back := func(x map[string][]byte) bool {
+		h.Put(labelled, "version = 2\n", 0o644)
+		for name, value := range x {
+			must(h.SetXattr(labelled, name, value))
+		}
+		plan, err := e.Plan(t.Context(), &desired.State{Owner: desired.OwnerAKS})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !slices.ContainsFunc(plan.Remarks, func(r string) bool { return strings.HasPrefix(r, labelled+" ") })
+	}
+	all := xattrs(withXattrs(t))
+	all["user.more"] = []byte("1")
+	if !back(all) {
+		t.Error("a file with its attributes and one more is not taken for the original")
+	}
+	for _, x := range []map[string][]byte{nil, {"user.comment": []byte("other"), "security.selinux": all["security.selinux"]}} {
+		if back(x) {
+			t.Errorf("a file with %q is taken for the original", x)
+		}
+	}
+}
+
+// Cut off anywhere, a removal brings the attributes back all the same.
+func TestXattrsComeBackAfterACut(t *testing.T) {
+	s := scenario{"removal", func(t *testing.T) *machine {
+		h := withXattrs(t)
+		if _, err := engine(h, &providers{}).Apply(t.Context(), sampleState(t)); err != nil {
+			t.Fatal(err)
+		}
+		h.Settle()
+		return h
+	}, func(*testing.T) *desired.State { return &desired.State{Owner: desired.OwnerAKS} }, nil}
+	want := xattrs(withXattrs(t))
+	delete(want, "trusted.overlay.origin")
+	_, effects := undisturbed(t, s, 7)
+	for n := 1; n <= effects; n++ {
+		for seed := range uint64(4) {
+			h := s.machine(t)
+			disturb(t, h, s, effect.Plan{{At: n, Kind: effect.StopAfter}})
+			h.PowerCut(seed)
+			h.Boot()
+			again(t, h, s)
+			if diff := cmp.Diff(want, xattrs(h)); diff != "" {
+				t.Fatalf("cut at effect %d, seed %d: %s", n, seed, diff)
+			}
+		}
+	}
+}
