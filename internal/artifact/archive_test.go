@@ -11,13 +11,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// entry is one member of a test archive; Type 0 is a regular file.
-type entry struct {
+// tarMember is one member of a test archive; Type 0 is a regular file.
+type tarMember struct {
 	name, content string
 	kind          byte
 }
 
-func tarOf(t testing.TB, entries ...entry) []byte {
+func tarOf(t testing.TB, entries ...tarMember) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

@@ -1,12 +1,16 @@
 package artifact
 
 import (
+	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
+	"github.com/berth-dev/berth/internal/artifact/bundle"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -26,22 +30,29 @@ func readDigests(h host.FS) (digests, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read list of digests: %w", err)
 	}
+	keys, err := bundle.TrustedKeys(h)
+	if err != nil {
+		return nil, err
+	}
 	all := digests{}
 	for _, name := range names {
 		if path.Ext(name) != ".json" {
 			continue
 		}
-		if err := all.read(h, path.Join(digestDir, name)); err != nil {
+		if err := all.read(h, path.Join(digestDir, name), keys); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-func (d digests) read(h host.FS, p string) error {
+func (d digests) read(h host.FS, p string, keys []ed25519.PublicKey) error {
 	text, err := h.ReadFile(p)
 	if err != nil {
 		return fmt.Errorf("read list of digests: %w", err)
+	}
+	if err := authenticate(h, p, text, keys); err != nil {
+		return err
 	}
 	list, err := parseDigests(text)
 	if err != nil {
@@ -51,6 +62,42 @@ func (d digests) read(h host.FS, p string) error {
 		d[u] = digest
 	}
 	return nil
+}
+
+// authenticate wants one of the keys to have signed a list; no keys, no wish. The
+// signature of list.json is list.json.sig: ed25519 over its bytes, raw or base64,
+// as "openssl pkeyutl -sign -rawin" writes it.
+func authenticate(h host.FS, p string, text []byte, keys []ed25519.PublicKey) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	sig, err := h.ReadFile(p + ".sig")
+	if errors.Is(err, fs.ErrNotExist) {
+		return &ListError{p, "it is not signed, and there are keys in " + bundle.KeyDir}
+	}
+	if err != nil {
+		return fmt.Errorf("read signature: %w", err)
+	}
+	if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(sig))); err == nil {
+		sig = decoded
+	}
+	for _, key := range keys {
+		if ed25519.Verify(key, text, sig) {
+			return nil
+		}
+	}
+	return &ListError{p, "none of the keys in " + bundle.KeyDir + " has made its signature"}
+}
+
+// ListError is a list of digests that nobody trusted vouches for.
+type ListError struct{ Path, Reason string }
+
+// Error names the list.
+func (e *ListError) Error() string { return e.Path + ": " + e.Reason }
+
+// Hint says how to sign.
+func (e *ListError) Hint() string {
+	return "sign the list: openssl pkeyutl -sign -rawin -inkey KEY -in LIST -out LIST.sig"
 }
 
 func parseDigests(text []byte) (digests, error) {

@@ -3,6 +3,7 @@ package artifact
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -74,6 +75,25 @@ func (e *UnpackError) Hint() string {
 	return "The address answers, but with another archive: check the URL, and that it is one for this architecture."
 }
 
+// MismatchError is a program that is not the one that was asked for: of another
+// version, or for another kind of machine.
+type MismatchError struct {
+	URL string
+	// What is "version" or "architecture".
+	What      string
+	Got, Want string
+}
+
+// Error shows both.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%s: %s is %s, want %s", e.URL, e.What, e.Got, e.Want)
+}
+
+// Hint says what to compare.
+func (e *MismatchError) Hint() string {
+	return "The address gives another build of the program: check the " + e.What + " in the URL."
+}
+
 // AbsentError is an artifact whose files must be in the image and are not.
 type AbsentError struct {
 	Name  string
@@ -85,11 +105,31 @@ func (e *AbsentError) Error() string {
 	return fmt.Sprintf("%s is not in the image (%s) and the contract gives no URL for it", e.Name, strings.Join(e.Paths, ", "))
 }
 
-// statusError is an answer other than 200.
-type statusError struct{ status int }
+// statusError is an answer other than the content.
+type statusError struct {
+	status int
+	// wait is for how long the server asks to be left alone.
+	wait time.Duration
+	// err says more, if anybody did.
+	err error
+}
 
 // Error shows the status.
-func (e *statusError) Error() string { return fmt.Sprintf("HTTP status %d", e.status) }
+func (e *statusError) Error() string {
+	if e.err != nil {
+		return e.err.Error()
+	}
+	return strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", e.status, http.StatusText(e.status)))
+}
+
+// proxyError is a proxy that does not connect.
+type proxyError struct{ err error }
+
+// Error says who refused.
+func (e *proxyError) Error() string { return "the proxy answers: " + e.err.Error() }
+
+// Unwrap returns the answer.
+func (e *proxyError) Unwrap() error { return e.err }
 
 // statusOf is the HTTP status in an error, or 0.
 func statusOf(err error) int {

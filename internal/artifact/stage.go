@@ -1,9 +1,11 @@
 package artifact
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -16,78 +18,104 @@ import (
 
 // Options bound what a Fetcher takes from elsewhere. Zero values are defaults.
 type Options struct {
-	// Budget bounds all tries for one artifact: 5 minutes.
+	// Budget is for how long an artifact may make no progress, over all tries and
+	// sources: 5 minutes.
 	Budget time.Duration
-	// Stall is how long a download may send nothing before it counts as dead: 30 s.
+	// Stall is how long a source may send nothing, or next to nothing, before it
+	// counts as dead: 30 s.
 	Stall time.Duration
 	// MaxBytes bounds a download, MaxUnpacked what comes out of it: 2 and 8 GiB.
 	MaxBytes, MaxUnpacked int64
+	// CacheBytes bounds the cache (DefaultCacheBytes); negative: no cache.
+	CacheBytes int64
+	// RequireDigests refuses what nobody gives a digest for.
+	RequireDigests bool
 	// Client makes the requests; nil is a client of its own.
 	Client *http.Client
+	// Progress is told how many bytes of an artifact have come, of how many (-1 if
+	// unknown). It is called often, by several goroutines, and must not block.
+	Progress func(name string, done, total int64)
 }
+
+func (o *Options) complete() {
+	o.Budget = cmp.Or(o.Budget, 5*time.Minute)
+	o.Stall = cmp.Or(o.Stall, 30*time.Second)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 2<<30)
+	o.MaxUnpacked = cmp.Or(o.MaxUnpacked, 8<<30)
+	o.CacheBytes = cmp.Or(o.CacheBytes, DefaultCacheBytes)
+	if o.Client == nil {
+		o.Client = newClient()
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int64, int64) {}
+	}
+}
+
+// passes is how many artifacts are unpacked at once: each needs some 3 MB of
+// buffers, one compressed with zstd its window besides.
+const passes = 10
 
 // Fetcher implements converge.Fetcher. It is safe for use by several goroutines.
 type Fetcher struct {
-	opt      Options
-	versions versions
+	opt        Options
+	versions   versions
+	clients    clients
+	registries registries
+	slots      chan struct{}
+	window     chan struct{}
 }
 
 // New returns a fetcher.
 func New(o Options) *Fetcher {
-	if o.Budget == 0 {
-		o.Budget = 5 * time.Minute
-	}
-	if o.Stall == 0 {
-		o.Stall = 30 * time.Second
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = 2 << 30
-	}
-	if o.MaxUnpacked == 0 {
-		o.MaxUnpacked = 8 << 30
-	}
-	if o.Client == nil {
-		o.Client = newClient()
-	}
-	return &Fetcher{opt: o}
+	o.complete()
+	return &Fetcher{opt: o, slots: make(chan struct{}, passes), window: make(chan struct{}, 1)}
 }
 
 // Stage brings the artifact's files onto the machine under their temporary
-// names. URLs are tried in order; one that does not answer is tried again after
-// the others, with growing pauses, within the budget. Errors: *AbsentError (no
-// URL), *RefusedError, *DigestError, *UnpackError, *DownloadError (with the
-// last cause), or the file system's own (ENOSPC).
+// names: out of the cache, or from its URLs in order. A source that breaks off is
+// continued where it stopped, by another one if they promise the same digest; one
+// that does not answer is tried again after the others, with growing pauses,
+// until nothing has come for the budget. Errors: *AbsentError (no URL),
+// *RefusedError, *DigestError, *UnpackError, *DownloadError (with the last
+// cause), or the file system's own (ENOSPC).
 func (f *Fetcher) Stage(ctx context.Context, h host.Host, a *desired.Artifact) (converge.Staged, error) {
 	sources, err := f.sources(h, a)
 	if err != nil {
 		return converge.Staged{}, err
 	}
-	budget, cancel := context.WithTimeout(ctx, f.opt.Budget)
-	defer cancel()
-	t := &tries{fetcher: f, h: h, a: a, sources: sources, start: time.Now()}
-	staged, err := backoff.Retry(budget, func() (converge.Staged, error) { return t.round(budget) },
-		backoff.WithBackOff(&backoff.ExponentialBackOff{InitialInterval: 250 * time.Millisecond, Multiplier: 2, RandomizationFactor: 0.3, MaxInterval: 10 * time.Second}),
-		backoff.WithMaxElapsedTime(0))
-	if err == nil {
+	if staged, ok := f.cached(ctx, h, a, sources); ok {
 		return staged, nil
 	}
-	if errors.Is(ctx.Err(), context.Canceled) {
+	select {
+	case f.slots <- struct{}{}:
+		defer func() { <-f.slots }()
+	case <-ctx.Done():
 		return converge.Staged{}, fmt.Errorf("download %s: %w", a.Name, context.Cause(ctx))
 	}
-	return converge.Staged{}, t.verdict()
+	staged, err := newTries(f, h, a, sources).run(ctx)
+	switch {
+	case err == nil:
+		f.keep(ctx, h, a, staged)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return converge.Staged{}, fmt.Errorf("download %s: %w", a.Name, context.Cause(ctx))
+	}
+	return staged, err
 }
 
-func (f *Fetcher) sources(h host.FS, a *desired.Artifact) ([]source, error) {
-	if len(a.URLs) == 0 {
+func (f *Fetcher) sources(h host.FS, a *desired.Artifact) ([]*source, error) {
+	all, err := f.bundled(h, a)
+	if err != nil {
+		return nil, err
+	}
+	if len(all)+len(a.URLs) == 0 {
 		return nil, &AbsentError{Name: a.Name, Paths: paths(a)}
 	}
 	known, err := readDigests(h)
 	if err != nil {
 		return nil, err
 	}
-	var all []source
 	for _, raw := range a.URLs {
-		s, err := parseSource(raw, a, known)
+		s, err := f.parseSource(h, raw, a, known)
 		if err != nil {
 			return nil, err
 		}
@@ -106,55 +134,160 @@ func paths(a *desired.Artifact) []string {
 
 // tries are the attempts at one artifact.
 type tries struct {
+	opt      Options
 	fetcher  *Fetcher
 	h        host.Host
 	a        *desired.Artifact
-	sources  []source
+	groups   []*group
+	now      func() time.Time
 	start    time.Time
+	advanced time.Time
+	best     int64
+	pauses   *backoff.ExponentialBackOff
 	attempts int
 	// last is the error that says most, and where it came from.
 	last   error
-	lastAt source
-	// dead are sources that no further try will change, by index.
-	dead map[int]bool
+	lastAt *source
 }
 
-// round tries each source that is not dead once. Its error is permanent where
-// no other round can do better.
-func (t *tries) round(ctx context.Context) (converge.Staged, error) {
-	for i, s := range t.sources {
-		if t.dead[i] {
-			continue
-		}
-		t.attempts++
-		staged, err := t.fetcher.one(ctx, t.h, t.a, s)
-		if err == nil {
-			return staged, nil
-		}
-		if local(err) {
-			t.last = err
-			return staged, backoff.Permanent(err)
-		}
-		t.note(ctx, i, err)
-	}
-	if len(t.dead) == len(t.sources) {
-		return converge.Staged{}, backoff.Permanent(t.last)
-	}
-	return converge.Staged{}, t.last
+// group are sources that promise the same content, or a single one that promises
+// nothing.
+type group struct {
+	sources []*source
+	digest  string
+	// alone: what several gave together was wrong; each has to give it all.
+	alone bool
 }
 
-// note keeps an error. What the end of the budget cut off says less than what
-// came before it.
-func (t *tries) note(ctx context.Context, i int, err error) {
-	if t.last == nil || ctx.Err() == nil {
-		t.last, t.lastAt = err, t.sources[i]
-	}
-	if hopeless(err) {
-		if t.dead == nil {
-			t.dead = map[int]bool{}
+func newTries(f *Fetcher, h host.Host, a *desired.Artifact, sources []*source) *tries {
+	t := &tries{opt: f.opt, fetcher: f, h: h, a: a, now: time.Now, start: time.Now()}
+	t.advanced, t.pauses = t.start, newPauses()
+	t.last, t.lastAt = errNotAsked, sources[0]
+	byDigest := map[string]*group{}
+	for _, s := range sources {
+		g := byDigest[s.digest]
+		if g == nil || s.digest == "" {
+			g = &group{digest: s.digest}
+			byDigest[s.digest] = g
+			t.groups = append(t.groups, g)
 		}
-		t.dead[i] = true
+		g.sources = append(g.sources, s)
 	}
+	return t
+}
+
+var errNotAsked = errors.New("no source was asked")
+
+func newPauses() *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{InitialInterval: 250 * time.Millisecond, Multiplier: 2, RandomizationFactor: 0.3, MaxInterval: 10 * time.Second}
+}
+
+func (t *tries) run(ctx context.Context) (converge.Staged, error) {
+	for {
+		var alive []*source
+		for _, g := range t.groups {
+			for _, from := range g.parties() {
+				staged, err := t.read(ctx, g, from)
+				if err == nil {
+					return staged, nil
+				}
+				if local(err) {
+					return staged, err
+				}
+			}
+			alive = append(alive, g.living()...)
+		}
+		if len(alive) == 0 || ctx.Err() != nil || !t.rest(ctx, alive) {
+			return converge.Staged{}, t.verdict()
+		}
+	}
+}
+
+// read makes one pass.
+func (t *tries) read(ctx context.Context, g *group, from []*source) (converge.Staged, error) {
+	if s := from[0]; g.digest == "" && s.stock != nil {
+		return t.registryPass(ctx, s)
+	}
+	return t.pass(ctx, g, from)
+}
+
+// living are the sources of which something may still be had.
+func (g *group) living() []*source {
+	var all []*source
+	for _, s := range g.sources {
+		if s.alive() {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// parties are the sets of sources that make a pass each.
+func (g *group) parties() [][]*source {
+	living := g.living()
+	if !g.alone && len(living) > 0 {
+		return [][]*source{living}
+	}
+	var each [][]*source
+	for _, s := range living {
+		each = append(each, []*source{s})
+	}
+	return each
+}
+
+// progress counts what is there: the budget and the pauses begin anew.
+func (t *tries) progress(pos, size int64) {
+	if pos > t.best {
+		t.best, t.advanced = pos, t.now()
+		t.pauses.Reset()
+	}
+	t.opt.Progress(t.a.Name, pos, size)
+}
+
+// left is the rest of the budget, never zero.
+func (t *tries) left() time.Duration {
+	return max(t.opt.Budget-t.now().Sub(t.advanced), time.Millisecond)
+}
+
+// rest waits until one of the sources may be asked again; false if the budget
+// ends before that.
+func (t *tries) rest(ctx context.Context, sources []*source) bool {
+	pause := t.pauses.NextBackOff()
+	wait := time.Duration(math.MaxInt64)
+	for _, s := range sources {
+		wait = min(wait, max(pause, s.until.Sub(t.now())))
+	}
+	if wait >= t.left() {
+		return false
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// note keeps an error, and what it says of the source.
+func (t *tries) note(s *source, err error) {
+	t.last, t.lastAt = err, s
+	s.dead = s.dead || hopeless(err)
+	if e, ok := errors.AsType[*statusError](err); ok && e.wait > 0 {
+		s.until = t.now().Add(e.wait)
+	}
+}
+
+// blame notes an error of the content as a whole: where one source gave all of
+// it, that one (at) is dead.
+func (t *tries) blame(g *group, at *source, used []*source, err error) {
+	if len(used) > 1 {
+		g.alone = true
+		t.last, t.lastAt = err, used[0]
+		return
+	}
+	t.note(at, err)
 }
 
 func (t *tries) verdict() error {
@@ -169,7 +302,8 @@ func isContent(err error) bool {
 	_, digest := errors.AsType[*DigestError](err)
 	_, unpack := errors.AsType[*UnpackError](err)
 	_, refused := errors.AsType[*RefusedError](err)
-	return digest || unpack || refused
+	_, other := errors.AsType[*MismatchError](err)
+	return digest || unpack || refused || other || errors.Is(err, errTooLarge)
 }
 
 // hopeless says that this source will give nothing else.

@@ -71,7 +71,7 @@ func kubelet(member string, urls ...string) *desired.Artifact {
 var temp = host.TempName("/usr/local/bin/kubelet")
 
 func TestStageUnpacks(t *testing.T) {
-	plain := tarOf(t, entry{"./", "", tar5}, entry{name: "./README", content: "x"}, entry{name: "./bin/kubelet", content: "KUBELET"}, entry{name: "bin/kubectl", content: "KUBECTL"})
+	plain := tarOf(t, tarMember{"./", "", tar5}, tarMember{name: "./README", content: "x"}, tarMember{name: "./bin/kubelet", content: "KUBELET"}, tarMember{name: "bin/kubectl", content: "KUBECTL"})
 	for _, tc := range []struct {
 		name    string
 		content []byte
@@ -183,14 +183,14 @@ func TestStageTriesAgainAndElsewhere(t *testing.T) {
 	}
 	gone := newSite(t, http.NotFound)
 	good := newSite(t, always(content))
-	got, err := good.fetcher(Options{}).Stage(t.Context(), m, kubelet("", gone.plain.URL+"#sha256="+sumOf(content), good.plain.URL+"#sha256="+sumOf(content)))
+	got, err := good.fetcher(Options{}).Stage(t.Context(), memory.New(), kubelet("", gone.plain.URL+"#sha256="+sumOf(content), good.plain.URL+"#sha256="+sumOf(content)))
 	if err != nil || got.URL != good.plain.URL || gone.hits.Load() != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
 func TestStageSaysWhyNot(t *testing.T) {
-	gz := gzipOf(t, tarOf(t, entry{name: "bin/other", content: "x"}, entry{name: "README", content: "y"}))
+	gz := gzipOf(t, tarOf(t, tarMember{name: "bin/other", content: "x"}, tarMember{name: "README", content: "y"}))
 	for _, tc := range []struct {
 		name   string
 		serve  http.HandlerFunc
@@ -207,7 +207,7 @@ func TestStageSaysWhyNot(t *testing.T) {
 			_, _ = w.Write([]byte("x"))
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
-		}, "", Options{Budget: 600 * time.Millisecond, Stall: 100 * time.Millisecond}, 0, "no data for 100ms", 9},
+		}, "", Options{Budget: 600 * time.Millisecond, Stall: 100 * time.Millisecond}, 0, "only 1 bytes in 100ms", 9},
 		{"silent", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "", Options{Budget: 300 * time.Millisecond}, 0, "", 9},
 		{"too large", always(bytes.Repeat([]byte("x"), 1000)), "", Options{MaxBytes: 999, Budget: 300 * time.Millisecond}, 0, "larger than the bound", 9},
 		{"downgrade", func(w http.ResponseWriter, r *http.Request) {
@@ -217,8 +217,8 @@ func TestStageSaysWhyNot(t *testing.T) {
 		{"no archive", always([]byte("<html>")), "bin/kubelet", Options{}, 0, "unpack", 1},
 		{"empty", always(nil), "bin/kubelet", Options{}, 0, "no bin/kubelet in it", 1},
 		{"half a gzip", always(gz[:len(gz)/2]), "bin/kubelet", Options{}, 0, "unexpected EOF", 1},
-		{"bomb", always(gzipOf(t, tarOf(t, entry{name: "a", content: strings.Repeat("x", 1<<20)}))), "bin/kubelet", Options{MaxUnpacked: 1 << 16}, 0, "more than the bound", 1},
-		{"link", always(tarOf(t, entry{"bin/kubelet", "/etc/shadow", '2'})), "bin/kubelet", Options{}, 0, "not a regular file", 1},
+		{"bomb", always(gzipOf(t, tarOf(t, tarMember{name: "a", content: strings.Repeat("x", 1<<20)}))), "bin/kubelet", Options{MaxUnpacked: 1 << 16}, 0, "more than the bound", 1},
+		{"link", always(tarOf(t, tarMember{"bin/kubelet", "/etc/shadow", '2'})), "bin/kubelet", Options{}, 0, "not a regular file", 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -261,12 +261,12 @@ func TestStageEndsWithItsContext(t *testing.T) {
 // TestFaultsOfTheMachine puts a full disk before each effect: the error comes
 // through, at once, and nothing is left.
 func TestFaultsOfTheMachine(t *testing.T) {
-	content := gzipOf(t, tarOf(t, entry{name: "a", content: "A"}, entry{name: "b", content: "B"}))
+	content := gzipOf(t, tarOf(t, tarMember{name: "a", content: "A"}, tarMember{name: "b", content: "B"}))
 	s := newSite(t, always(content))
 	a := &desired.Artifact{Name: "cni", URLs: []string{s.tls.URL + "#sha256=" + sumOf(content)}, Files: []desired.ArtifactFile{
 		{Member: "a", Path: "/opt/a", Mode: 0o755}, {Member: "b", Path: "/opt/b", Mode: 0o755}}}
 	count := effect.Inject(machine(), nil)
-	if _, err := s.fetcher(Options{}).Stage(t.Context(), count, a); err != nil {
+	if _, err := s.fetcher(Options{CacheBytes: -1}).Stage(t.Context(), count, a); err != nil {
 		t.Fatal(err)
 	}
 	if count.Count() == 0 {
@@ -276,7 +276,7 @@ func TestFaultsOfTheMachine(t *testing.T) {
 		m := machine()
 		before := m.Tree("/")
 		s.hits.Store(0)
-		_, err := s.fetcher(Options{}).Stage(t.Context(), effect.Inject(m, effect.Plan{{At: n, Kind: effect.Fail, Err: syscall.ENOSPC}}), a)
+		_, err := s.fetcher(Options{CacheBytes: -1}).Stage(t.Context(), effect.Inject(m, effect.Plan{{At: n, Kind: effect.Fail, Err: syscall.ENOSPC}}), a)
 		if !errors.Is(err, syscall.ENOSPC) || s.hits.Load() != 1 {
 			t.Errorf("effect %d: %d tries, %v", n, s.hits.Load(), err)
 		}

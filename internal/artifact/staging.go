@@ -2,40 +2,80 @@ package artifact
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
 
+// syncs is how many files of one artifact are made durable at once, while the
+// next ones are written.
+const syncs = 4
+
 // staging is the set of files that one pass has prepared.
 type staging struct {
 	h    host.FS
 	done []string
+	sync errgroup.Group
 }
 
-// put writes a file durably under its temporary name. An error of the machine,
-// not of the content, is a *hostError.
+func newStaging(h host.FS) *staging {
+	s := &staging{h: h}
+	s.sync.SetLimit(syncs)
+	return s
+}
+
+// put writes a file under its temporary name; it is durable after wait. An error
+// of the machine, not of the content, is a *hostError.
 func (s *staging) put(f desired.ArtifactFile, content io.Reader) error {
-	from := &watched{Reader: content}
-	err := host.PrepareFunc(s.h, f.Path, host.Attributes{Mode: f.Mode.Perm()}, func(to host.File) error {
-		_, err := io.CopyBuffer(writer{to}, from, make([]byte, 256<<10))
-		return err
-	})
-	if err != nil && from.err == nil {
+	to, err := s.create(host.TempName(f.Path))
+	if err != nil {
 		return &hostError{err}
 	}
-	if err == nil {
-		s.done = append(s.done, f.Path)
+	s.done = append(s.done, f.Path)
+	from := &watched{Reader: content}
+	_, err = io.CopyBuffer(writer{to}, from, make([]byte, aheadSize))
+	if from.err != nil {
+		return errors.Join(from.err, to.Close())
 	}
-	return err
+	if err == nil {
+		err = errors.Join(to.Chown(0, 0), to.Chmod(f.Mode.Perm()))
+	}
+	if err != nil {
+		return &hostError{errors.Join(err, to.Close())}
+	}
+	s.sync.Go(func() error {
+		if err := errors.Join(to.Sync(), to.Close()); err != nil {
+			return &hostError{err}
+		}
+		return nil
+	})
+	return nil
 }
+
+func (s *staging) create(tmp string) (host.File, error) {
+	f, err := s.h.Create(tmp)
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	if err := s.h.Remove(tmp); err != nil {
+		return nil, fmt.Errorf("remove leftover: %w", err)
+	}
+	return s.h.Create(tmp)
+}
+
+// wait returns when every file is durable.
+func (s *staging) wait() error { return s.sync.Wait() }
 
 // remove takes away what put made.
 func (s *staging) remove() error {
 	var errs []error
-	for _, p := range s.done {
+	for _, p := range slices.Compact(s.done) {
 		if err := s.h.Remove(host.TempName(p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}

@@ -1,10 +1,14 @@
 package artifact
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
+
+	"github.com/berth-dev/berth/internal/artifact/oci"
 )
 
 // newClient is an HTTP client of its own: proxies only from the environment, and
@@ -21,6 +25,12 @@ func newClient() *http.Client {
 			ForceAttemptHTTP2:     true,
 			IdleConnTimeout:       30 * time.Second,
 			ReadBufferSize:        128 << 10,
+			OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+				if resp.StatusCode == http.StatusOK {
+					return nil
+				}
+				return &proxyError{&statusError{status: resp.StatusCode}}
+			},
 		},
 		CheckRedirect: redirect,
 	}
@@ -34,7 +44,7 @@ func redirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("stopped after 10 redirects")
 	}
-	if req.URL.Scheme != "https" && req.Context().Value(verifiedKey{}) == nil {
+	if req.URL.Scheme != "https" && req.Context().Value(verifiedKey{}) == nil && !oci.Verified(req.Context()) {
 		return &RefusedError{URL: shown(req.URL), Reason: "redirect to plain http needs a digest"}
 	}
 	return nil

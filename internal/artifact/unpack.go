@@ -13,16 +13,17 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/klauspost/readahead"
 
 	"github.com/berth-dev/berth/internal/desired"
 )
 
 // unpack stages the artifact's files out of its content.
-func (f *Fetcher) unpack(in io.Reader, files *staging, a *desired.Artifact, s source) error {
+func (f *Fetcher) unpack(in io.Reader, files *staging, a *desired.Artifact, s *source) error {
 	if len(a.Files) == 1 && a.Files[0].Member == "" {
 		return files.put(a.Files[0], in)
 	}
-	plain, done, err := inflate(in)
+	plain, done, err := f.inflate(in)
 	if err != nil {
 		return &UnpackError{URL: s.shown(), Err: err}
 	}
@@ -53,9 +54,10 @@ func members(a *desired.Artifact) map[string]desired.ArtifactFile {
 // member is the form in which names in archives compare.
 func member(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
-// inflate finds out by the first bytes how the archive is compressed.
-func inflate(in io.Reader) (plain io.Reader, done func(), err error) {
-	b := bufio.NewReaderSize(in, 256<<10)
+// inflate finds out by the first bytes how the archive is compressed. What it
+// gives is decompressed ahead of its reader, until done is called.
+func (f *Fetcher) inflate(in io.Reader) (plain io.Reader, done func(), err error) {
+	b := bufio.NewReaderSize(in, aheadSize)
 	magic, err := b.Peek(4)
 	if err != nil && err != io.EOF {
 		return nil, nil, err
@@ -63,15 +65,39 @@ func inflate(in io.Reader) (plain io.Reader, done func(), err error) {
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(b)
-		return z, func() {}, err
-	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 		if err != nil {
 			return nil, nil, err
 		}
-		return z, z.Close, nil
+		return runAhead(z, func() {})
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return f.inflateZstd(b)
 	}
 	return b, func() {}, nil
+}
+
+// maxWindow bounds what a zstd stream may make the decoder remember; only one
+// such decoder runs at a time. 32 MiB is twice what zstd -19 takes.
+const maxWindow = 32 << 20
+
+func (f *Fetcher) inflateZstd(in io.Reader) (plain io.Reader, done func(), err error) {
+	f.window <- struct{}{}
+	free := func() { <-f.window }
+	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		free()
+		return nil, nil, err
+	}
+	return runAhead(z, func() { z.Close(); free() })
+}
+
+// runAhead reads in a goroutine of its own; done ends it, then calls then.
+func runAhead(r io.Reader, then func()) (plain io.Reader, done func(), err error) {
+	ahead, err := readahead.NewReaderSize(r, aheadBuffers, aheadSize)
+	if err != nil {
+		then()
+		return nil, nil, err
+	}
+	return ahead, func() { _ = ahead.Close(); then() }, nil
 }
 
 // maxNames is how many names of an archive an error shows.

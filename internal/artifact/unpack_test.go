@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,24 +15,24 @@ import (
 // FuzzUnpack feeds hostile archives: whatever they hold, only the wanted paths
 // appear on the machine, and nothing at all after an error.
 func FuzzUnpack(f *testing.F) {
-	good := tarOf(f, entry{name: "dir/../bin/kubelet", content: "K"}, entry{name: "../../etc/passwd", content: "x"}, entry{"l", "/etc/shadow", '2'}, entry{"h", "bin/kubelet", '1'})
+	good := tarOf(f, tarMember{name: "dir/../bin/kubelet", content: "K"}, tarMember{name: "../../etc/passwd", content: "x"}, tarMember{"l", "/etc/shadow", '2'}, tarMember{"h", "bin/kubelet", '1'})
 	f.Add(good)
 	f.Add(gzipOf(f, good))
 	f.Add(zstdOf(f, good))
-	f.Add(tarOf(f, entry{"bin/kubelet", "/etc/shadow", '1'}))
+	f.Add(tarOf(f, tarMember{"bin/kubelet", "/etc/shadow", '1'}))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		m := memory.New()
 		before := m.Tree("/")
 		a := &desired.Artifact{Name: "x", Files: []desired.ArtifactFile{{Member: "bin/kubelet", Path: "/usr/local/bin/kubelet", Mode: 0o755}}}
-		files := &staging{h: m}
-		err := New(Options{MaxUnpacked: 1 << 22}).unpack(bytes.NewReader(content), files, a, source{url: mustURL("https://x/")})
+		files := newStaging(m)
+		err := New(Options{MaxUnpacked: 1 << 22}).unpack(bytes.NewReader(content), files, a, &source{url: mustURL("https://x/")})
 		after := m.Tree("/")
 		if err == nil {
 			if _, there := after[host.TempName("/usr/local/bin/kubelet")]; !there {
 				t.Error("no error and no file")
 			}
 		}
-		if err := files.remove(); err != nil {
+		if err := errors.Join(files.wait(), files.remove()); err != nil {
 			t.Error(err)
 		}
 		delete(after, host.TempName("/usr/local/bin/kubelet"))
@@ -45,7 +46,7 @@ func FuzzParseSource(f *testing.F) {
 	f.Add("https://x/y?sig=s#sha256="+sumOf(nil), "")
 	f.Add("http://x/y", sumOf(nil))
 	f.Fuzz(func(t *testing.T, raw, digest string) {
-		s, err := parseSource(raw, &desired.Artifact{SHA256: digest}, nil)
+		s, err := New(Options{}).parseSource(memory.New(), raw, &desired.Artifact{SHA256: digest}, nil)
 		if err == nil && s.url.Scheme == "http" && s.digest == "" {
 			t.Error("plain http without a digest")
 		}

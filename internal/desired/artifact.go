@@ -28,6 +28,8 @@ type Artifact struct {
 	// Version is what the first file must say of itself: "1.36.3", without v.
 	Version string         `json:"version,omitempty"`
 	Files   []ArtifactFile `json:"files"`
+	// Via is the way to the URLs; nil is the machine's own.
+	Via *Egress `json:"via,omitempty"`
 	// ExitCode is the published number for a failure to get it.
 	ExitCode int `json:"exitCode,omitempty"`
 }

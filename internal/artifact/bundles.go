@@ -1,0 +1,118 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"runtime"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/artifact/bundle"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// BundleDir holds bundles for a site without network: files *.bundle. What one of
+// them has is not fetched.
+const BundleDir = stateDir + "/bundles"
+
+// packed is a blob in a bundle.
+type packed struct {
+	h      host.FS
+	path   string
+	sha256 string
+}
+
+func (p *packed) open(_ context.Context, offset int64, _ string) (*flow, error) {
+	b, file, err := openBundle(p.h, p.path)
+	if err != nil {
+		return nil, &hostError{err}
+	}
+	content, err := b.Blob("sha256:" + p.sha256)
+	if err != nil {
+		return nil, &hostError{errors.Join(err, file.Close())}
+	}
+	return &flow{body: section(content, file, offset, content.Size()-offset), start: offset, size: content.Size(), tag: p.sha256}, nil
+}
+
+// openBundle reads a bundle's manifest. The signature is not looked at.
+func openBundle(h host.FS, p string) (*bundle.Bundle, host.ReadFile, error) {
+	info, err := h.Lstat(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := h.Open(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := bundle.Open(file, info.Size)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", p, err), file.Close())
+	}
+	return b, file, nil
+}
+
+// bundled are sources for an artifact in the machine's bundles. A bundle that
+// can't be read, or that nobody trusted has signed, is an error: it was put there
+// to be used.
+func (f *Fetcher) bundled(h host.FS, a *desired.Artifact) ([]*source, error) {
+	names, err := h.ReadDir(BundleDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read bundles: %w", err)
+	}
+	var all []*source
+	for _, name := range names {
+		if path.Ext(name) != ".bundle" {
+			continue
+		}
+		s, err := inBundle(h, path.Join(BundleDir, name), a)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+func inBundle(h host.FS, p string, a *desired.Artifact) (*source, error) {
+	b, file, err := openBundle(h, p)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	keys, err := bundle.TrustedKeys(h)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Authenticate(keys); err != nil {
+		return nil, fmt.Errorf("%s: %w", p, err)
+	}
+	found, ok := findIn(b, a)
+	if !ok {
+		return nil, nil
+	}
+	u := &url.URL{Scheme: "file", Path: p + "/" + found.Path}
+	return &source{url: u, digest: found.SHA256, from: "the bundle", origin: &packed{h, p, found.SHA256}}, nil
+}
+
+// findIn looks for an artifact by its URLs, then by name and version.
+func findIn(b *bundle.Bundle, a *desired.Artifact) (bundle.Artifact, bool) {
+	for _, raw := range a.URLs {
+		want, _, _ := strings.Cut(raw, "#")
+		if found, ok := b.Find(want); ok {
+			return found, true
+		}
+	}
+	if a.Version == "" {
+		return bundle.Artifact{}, false
+	}
+	return b.FindVersion(a.Name, a.Version, runtime.GOARCH)
+}

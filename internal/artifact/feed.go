@@ -1,0 +1,236 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// floorRate is the least that a source must send, in bytes per second, over the
+// time that Options.Stall gives: less counts as nothing.
+const floorRate = 512
+
+// errChanged ends a pass whose content can't be continued: it begins again.
+var errChanged = errors.New("the content changed or can't be continued")
+
+// feed is one blob as it comes in from the sources of a group: when one breaks
+// off, it goes on with the same or the next where the content stopped.
+type feed struct {
+	tries *tries
+	ctx   context.Context
+	from  []*source
+	// verified: the sources promise the same digest, so that any may continue what
+	// another began.
+	verified bool
+
+	cur  *flow
+	at   *source
+	dog  *watchdog
+	pos  int64
+	size int64
+	tag  string
+	// used are the sources whose bytes are in the content.
+	used []*source
+	// resumed counts the times that a flow was continued.
+	resumed int
+}
+
+// Read implements io.Reader.
+func (f *feed) Read(p []byte) (int, error) {
+	for {
+		if f.cur == nil {
+			if err := f.connect(); err != nil {
+				return 0, err
+			}
+		}
+		n, err := f.cur.body.Read(p)
+		if n > 0 {
+			f.advance(n)
+			return n, nil // an error comes again with the next Read
+		}
+		switch {
+		case errors.Is(err, io.EOF) && f.dog.ctx.Err() == nil && (f.size < 0 || f.pos >= f.size):
+			return 0, io.EOF
+		case errors.Is(err, io.EOF):
+			err = io.ErrUnexpectedEOF
+		case err == nil:
+			continue
+		}
+		if err := f.drop(err); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (f *feed) advance(n int) {
+	f.pos += int64(n)
+	f.dog.fed(n)
+	f.tries.progress(f.pos, f.size)
+	if !slices.Contains(f.used, f.at) {
+		f.used = append(f.used, f.at)
+	}
+}
+
+// drop gives up a flow that broke; the error is nil if another may continue it.
+func (f *feed) drop(err error) error {
+	err = f.dog.clean(err)
+	f.close()
+	if f.ctx.Err() != nil {
+		return context.Cause(f.ctx)
+	}
+	f.tries.note(f.at, err)
+	if !f.verified && f.tag == "" {
+		return err
+	}
+	return nil
+}
+
+// close ends the flow.
+func (f *feed) close() {
+	if f.cur != nil {
+		f.dog.stop()
+		_ = f.cur.body.Close()
+		f.cur = nil
+	}
+}
+
+// connect asks the sources in turn. Before the first byte it does so once, so
+// that other groups get their chance; later for as long as the budget lasts.
+func (f *feed) connect() error {
+	for {
+		if f.round() {
+			return nil
+		}
+		if f.ctx.Err() != nil {
+			return context.Cause(f.ctx)
+		}
+		if f.pos == 0 || errors.Is(f.tries.last, errChanged) || !slices.ContainsFunc(f.from, (*source).alive) || !f.tries.rest(f.ctx, f.from) {
+			return f.tries.last
+		}
+	}
+}
+
+// round asks every source once.
+func (f *feed) round() bool {
+	for _, s := range f.from {
+		if !s.alive() || s.resting(f.tries.now()) || f.ctx.Err() != nil {
+			continue
+		}
+		if err := f.ask(s); err != nil {
+			f.tries.note(s, err)
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// ask opens a source where the content stopped.
+func (f *feed) ask(s *source) error {
+	f.tries.attempts++
+	dog := watch(f.ctx, f.tries.left(), f.tries.opt.Stall)
+	fl, err := s.origin.open(dog.ctx, f.pos, f.tagFor(s))
+	if err == nil {
+		err = f.continues(fl, dog)
+	}
+	if err != nil {
+		err = dog.clean(err)
+		dog.stop()
+		return err
+	}
+	if f.pos > 0 {
+		f.resumed++
+	}
+	f.cur, f.at, f.dog, f.size, f.tag = fl, s, dog, fl.size, fl.tag
+	return nil
+}
+
+// tagFor is the validator for a source: another server's would only make it
+// begin again.
+func (f *feed) tagFor(s *source) string {
+	if f.verified && f.at != s {
+		return ""
+	}
+	return f.tag
+}
+
+// continues brings a new flow to where the content stopped.
+func (f *feed) continues(fl *flow, dog *watchdog) error {
+	err := f.sameContent(fl)
+	if skip := f.pos - fl.start; err == nil && skip > 0 {
+		_, err = io.CopyN(fedBy{io.Discard, dog}, fl.body, skip)
+	}
+	if err != nil {
+		_ = fl.body.Close()
+	}
+	return err
+}
+
+func (f *feed) sameContent(fl *flow) error {
+	if f.pos == 0 || f.verified {
+		return nil
+	}
+	if fl.tag != f.tag || fl.size != f.size {
+		return errChanged
+	}
+	return nil
+}
+
+// watchdog gives up a source that sends nothing, or next to nothing, for a
+// while.
+type watchdog struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	every  time.Duration
+	timer  *time.Timer
+	count  chan int // holds the bytes since the last look
+}
+
+// watch begins a watch: the first look is after at most first, the others after
+// every.
+func watch(ctx context.Context, first, every time.Duration) *watchdog {
+	w := &watchdog{every: every, count: make(chan int, 1)}
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	w.count <- 0
+	w.timer = time.AfterFunc(min(first, every), w.look)
+	return w
+}
+
+func (w *watchdog) fed(n int) { w.count <- <-w.count + n }
+
+func (w *watchdog) look() {
+	n := <-w.count
+	w.count <- 0
+	switch enough := int(w.every.Seconds() * floorRate); {
+	case n == 0:
+		w.cancel(fmt.Errorf("no data for %s", w.every))
+	case n < enough:
+		w.cancel(fmt.Errorf("only %d bytes in %s", n, w.every))
+	default:
+		w.timer.Reset(w.every)
+	}
+}
+
+func (w *watchdog) stop() {
+	w.timer.Stop()
+	w.cancel(nil)
+}
+
+// clean takes the URL out of an error, since its query may be a secret, and puts
+// the reason for which the source was given up in.
+func (w *watchdog) clean(err error) error { return clean(w.ctx, err) }
+
+// fedBy tells a watchdog of what it writes.
+type fedBy struct {
+	io.Writer
+	dog *watchdog
+}
+
+// Write implements io.Writer.
+func (f fedBy) Write(p []byte) (int, error) {
+	f.dog.fed(len(p))
+	return f.Writer.Write(p)
+}

@@ -1,0 +1,184 @@
+package oci
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// acrUser is the name under which Azure Container Registry takes its refresh
+// tokens, which are also passwords.
+const acrUser = "00000000-0000-0000-0000-000000000000"
+
+// acrSuffixes end the names of Azure's registries in its public clouds.
+var acrSuffixes = []string{".azurecr.io", ".azurecr.cn", ".azurecr.us"}
+
+// acrResources are for what tokens are asked, in this order: the one that is
+// good for registries alone first, since many registries take both.
+var acrResources = []string{"https://containerregistry.azure.net", "https://management.azure.com/"}
+
+// ACR gets credentials of Azure Container Registry for a managed identity of
+// this machine. Its Credential is made for Client.Credentials.
+//
+// Source: learn.microsoft.com/azure/container-registry, "Authenticate with a
+// managed identity"; the /oauth2/exchange API of the registry.
+type ACR struct {
+	// HTTP reaches the registry; nil is http.DefaultClient. The instance metadata
+	// service is never asked through a proxy, nor by this client.
+	HTTP *http.Client
+	// ClientID chooses one of several user-assigned identities; "" is the
+	// machine's only one.
+	ClientID string
+	// TenantID is the identity's tenant; "" leaves it to the registry.
+	TenantID string
+	// Suffixes end the names of registries that are sent the identity's token, in
+	// lower case, with their dot; nil is those of Azure's public clouds. No other
+	// registry ever sees it: it may open more than registries.
+	Suffixes []string
+	// Resources are for what tokens are asked, one after the other if the registry
+	// takes none of the one before; nil suits the public cloud.
+	Resources []string
+	// Metadata is the address of the instance metadata service; "" is Azure's.
+	Metadata string
+
+	mu    sync.Mutex
+	known map[string]acrToken
+}
+
+type acrToken struct {
+	credential Credential
+	until      time.Time
+}
+
+// Credential is the registry's refresh token for the identity, or nobody if the
+// registry is none of Azure's. Tokens are kept until shortly before they end.
+//
+// Errors: *StatusError, *RequestError.
+func (a *ACR) Credential(ctx context.Context, registry string) (Credential, error) {
+	if !a.trusts(registry) {
+		return Credential{}, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t, ok := a.known[registry]; ok && time.Now().Before(t.until) {
+		return t.credential, nil
+	}
+	token, err := a.token(ctx, registry)
+	if err != nil {
+		return Credential{}, err
+	}
+	if a.known == nil {
+		a.known = map[string]acrToken{}
+	}
+	c := Credential{Username: acrUser, RefreshToken: desired.Secret(token)}
+	a.known[registry] = acrToken{c, goodUntil(token, time.Now())}
+	return c, nil
+}
+
+func (a *ACR) trusts(registry string) bool {
+	suffixes := a.Suffixes
+	if suffixes == nil {
+		suffixes = acrSuffixes
+	}
+	return slices.ContainsFunc(suffixes, func(s string) bool {
+		return strings.HasPrefix(s, ".") && strings.HasSuffix(strings.ToLower(registry), s)
+	})
+}
+
+// token tries the resources in turn; only a refusal leads to the next one.
+func (a *ACR) token(ctx context.Context, registry string) (string, error) {
+	resources := a.Resources
+	if resources == nil {
+		resources = acrResources
+	}
+	var all []error
+	for _, resource := range resources {
+		token, err := a.identityToken(ctx, resource)
+		if err == nil {
+			token, err = a.exchange(ctx, registry, token)
+		}
+		if err == nil {
+			return token, nil
+		}
+		all = append(all, err)
+		if e, ok := errors.AsType[*StatusError](err); !ok || e.Temporary() {
+			break
+		}
+	}
+	return "", errors.Join(all...)
+}
+
+// exchange changes the identity's token into the registry's.
+func (a *ACR) exchange(ctx context.Context, registry, token string) (string, error) {
+	s := Subject{Registry: registry, What: "token exchange"}
+	form := url.Values{"grant_type": {"access_token"}, "service": {registry}, "access_token": {token}}
+	if a.TenantID != "" {
+		form.Set("tenant", a.TenantID)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+registry+"/oauth2/exchange", strings.NewReader(form.Encode()))
+	if err != nil {
+		return "", &RequestError{s, err}
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	client := http.Client{}
+	if a.HTTP != nil {
+		client = *a.HTTP
+	}
+	// A redirect would take the token elsewhere.
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return ask(&client, s, req, "refresh_token")
+}
+
+// ask sends the request and returns one field of the JSON object that it brings.
+func ask(client *http.Client, s Subject, req *http.Request, field string) (string, error) {
+	req.Header.Set("User-Agent", "berth")
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", failure(req.Context(), s, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "", statusError(question{Subject: s, host: req.URL.Host}, resp)
+	}
+	body, err := small(req.Context(), s, resp.Body)
+	if err != nil {
+		return "", err
+	}
+	var object map[string]any
+	// The error of the decoder may show a part of what it reads: a token.
+	if err := json.Unmarshal(body, &object); err != nil {
+		return "", &RequestError{s, errors.New("the answer is no JSON object")}
+	}
+	token, _ := object[field].(string)
+	if token == "" {
+		return "", &RequestError{s, errors.New("the answer has no " + field)}
+	}
+	return token, nil
+}
+
+// goodUntil is when a token is to be replaced: five minutes before the end that
+// it names itself, or ten minutes from now.
+func goodUntil(token string, now time.Time) time.Time {
+	parts := strings.Split(token, ".")
+	var claims struct {
+		Exp int64 `json:"exp"`
+	}
+	if len(parts) == 3 {
+		if plain, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
+			_ = json.Unmarshal(plain, &claims) // no claims: the default
+		}
+	}
+	if claims.Exp > 0 {
+		return time.Unix(claims.Exp, 0).Add(-5 * time.Minute)
+	}
+	return now.Add(10 * time.Minute)
+}

@@ -1,0 +1,10 @@
+// Package oci reads from OCI registries: manifests, blobs that continue where
+// a download was cut, and single files out of the layers of an image.
+//
+// It asks each thing once: when and how often to ask again is its caller's
+// affair, and its errors say what that needs. The flow of challenges and tokens
+// is that of oras-go; it refuses to carry credentials to a token service on a
+// private address under another name than the registry's.
+//
+// Sources: the OCI distribution and image specifications, version 1.1.
+package oci

@@ -1,0 +1,160 @@
+package oci
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// ErrBounds is under the *ContentError of an image that is larger than it may be.
+var ErrBounds = errors.New("larger than the bounds for an image")
+
+// pass is one reading of one layer.
+type pass struct {
+	x     *extraction
+	layer int
+	// first says that names are taken into the index.
+	first   bool
+	targets map[string][]*goal
+	done    map[string]bool
+}
+
+// run reads the layer to its end. What was wrong with the bytes explains what
+// was wrong with what they seemed to hold.
+func (p *pass) run() error {
+	l := p.x.image.Layers[p.layer]
+	p.done = map[string]bool{}
+	body, err := p.x.image.Open(p.x.ctx, l)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	in := &proven{ctx: p.x.ctx, in: body, layer: l, sum: l.Digest.Algorithm().Hash()}
+	err = p.unpack(in)
+	if local := (*putError)(nil); errors.As(err, &local) {
+		return local.err
+	}
+	if in.err == nil {
+		_, _ = io.Copy(io.Discard, in) // its error is in.err
+	}
+	if in.err != nil {
+		return in.err
+	}
+	if e, ok := errors.AsType[*ContentError](err); ok {
+		return e
+	}
+	if err != nil {
+		return &ContentError{Layer: l.Digest.String(), Err: err}
+	}
+	p.settle()
+	return nil
+}
+
+// settle notes what was put.
+func (p *pass) settle() {
+	for path := range p.done {
+		for _, g := range p.targets[path] {
+			g.put = &spot{p.layer, path}
+		}
+	}
+}
+
+func (p *pass) unpack(in io.Reader) error {
+	plain, done, err := inflate(in)
+	if err != nil {
+		return err
+	}
+	defer done()
+	bounded := &bounded{plain, &p.x.bytes}
+	archive := tar.NewReader(bounded)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			_, err = io.Copy(io.Discard, bounded)
+			return err
+		}
+		if err != nil {
+			return fmt.Errorf("read tar archive: %w", err)
+		}
+		if err := p.entry(header, archive); err != nil {
+			return err
+		}
+	}
+}
+
+// entry looks at one member of the archive.
+func (p *pass) entry(h *tar.Header, content io.Reader) error {
+	if p.x.entries--; p.x.entries < 0 {
+		return fmt.Errorf("%w: too many files", ErrBounds)
+	}
+	name, err := p.name(h)
+	if err != nil {
+		return &ContentError{Layer: p.x.digest(p.layer), Path: words(h.Name, 200, nil), Err: err}
+	}
+	goals := p.targets[name]
+	if len(goals) == 0 {
+		return nil
+	}
+	if p.done[name] {
+		return &ContentError{Layer: p.x.digest(p.layer), Path: name, Err: errors.New("it is in the layer twice")}
+	}
+	if kindOf(h.Typeflag) != kindFile {
+		return nil
+	}
+	p.done[name] = true
+	return p.hand(goals, h, content)
+}
+
+func (p *pass) name(h *tar.Header) (string, error) {
+	if !p.first {
+		return cleanName(h.Name)
+	}
+	name, err := p.x.view.read[p.layer].add(h)
+	if err == nil && kindOf(h.Typeflag) != kindDir {
+		p.x.remember(name)
+	}
+	return name, err
+}
+
+// hand gives a file to put.
+func (p *pass) hand(goals []*goal, h *tar.Header, content io.Reader) error {
+	// The holes of sparse files are not in the layer, so that nothing else counts
+	// them.
+	if p.x.given -= h.Size; p.x.given < 0 {
+		return &ContentError{Layer: p.x.digest(p.layer), Path: goals[0].path, Err: ErrBounds}
+	}
+	var paths []string
+	for _, g := range goals {
+		paths = append(paths, g.names...)
+	}
+	watched := &watched{in: content}
+	err := p.x.put(paths, h, watched)
+	if watched.err != nil {
+		return watched.err
+	}
+	if err != nil {
+		return &putError{err}
+	}
+	return nil
+}
+
+// putError tells put's errors from those of the layer.
+type putError struct{ err error }
+
+func (e *putError) Error() string { return e.err.Error() }
+
+// watched keeps the error that the reader of a file met.
+type watched struct {
+	in  io.Reader
+	err error
+}
+
+// Read implements io.Reader.
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.in.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,219 @@
+package oci
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+)
+
+// state is what is known of a path.
+type state int
+
+const (
+	// unknown: a layer that is not read yet decides.
+	unknown state = iota
+	absent
+	found
+)
+
+// spot is where a regular file lies.
+type spot struct {
+	layer int
+	path  string
+}
+
+// place is what is known of a wanted path.
+type place struct {
+	state state
+	spot
+	// frontier is where the file lies if the next layer has it there and makes no
+	// links on the way; "" if that can't be said.
+	frontier string
+}
+
+// view is the file system that the layers read so far make, seen from the top.
+type view struct {
+	seed maphash.Seed
+	// read are the indexes of all layers, nil for those that are not read.
+	read []*index
+}
+
+func newView(layers []Layer) *view {
+	return &view{seed: maphash.MakeSeed(), read: make([]*index, len(layers))}
+}
+
+// next is the topmost layer that is not read, -1 if there is none.
+func (v *view) next() int {
+	for n, ix := range slices.Backward(v.read) {
+		if ix == nil {
+			return n
+		}
+	}
+	return -1
+}
+
+func (v *view) add(layer int) { v.read[layer] = newIndex(v.seed) }
+
+// look says what a clean path is, without following links, for the layers from
+// top down.
+func (v *view) look(name string, top int) (byte, int, state) {
+	for n := top; n >= 0; n-- {
+		ix := v.read[n]
+		if ix == nil {
+			return 0, n, unknown
+		}
+		m := ix.mark(name)
+		if m&kindMask != 0 {
+			return m & kindMask, n, found
+		}
+		if m&markWhiteout != 0 || ix.hides(name) {
+			return 0, n, absent
+		}
+	}
+	return 0, -1, absent
+}
+
+// hides says that the layer lets nothing below it show through at that path,
+// because of what it does to the path's parents.
+func (ix *index) hides(name string) bool {
+	for name != "" {
+		name = parent(name)
+		m := ix.mark(name)
+		if m&(markWhiteout|markOpaque) != 0 {
+			return true
+		}
+		if k := m & kindMask; k != 0 && k != kindDir {
+			return true
+		}
+	}
+	return false
+}
+
+// maxLinks is as Linux bounds them in one path.
+const maxLinks = 40
+
+// walk is the way to a path.
+type walk struct {
+	v *view
+	// at is the directory reached, rest are the parts ahead.
+	at    string
+	rest  []string
+	links int
+}
+
+// find follows a path through the image. Its errors are about content that is
+// refused, whatever more layers hold.
+func (v *view) find(name string) (place, error) {
+	w := &walk{v: v, rest: strings.Split(name, "/")}
+	for len(w.rest) > 0 {
+		p, stop, err := w.step()
+		if err != nil || stop {
+			return p, err
+		}
+	}
+	return place{}, errors.New("it is a directory")
+}
+
+// step goes to the next part, or says where the way ends.
+func (w *walk) step() (p place, stop bool, err error) {
+	part := w.rest[0]
+	switch part {
+	case "", ".":
+		w.rest = w.rest[1:]
+		return place{}, false, nil
+	case "..":
+		if w.at == "" {
+			return place{}, true, errors.New("a link leads out of the image")
+		}
+		w.at, w.rest = parent(w.at), w.rest[1:]
+		return place{}, false, nil
+	}
+	next := join(w.at, part)
+	if len(next) > maxName || len(w.rest) > maxDepth {
+		return place{}, true, errors.New("its links make a name that is too long")
+	}
+	kind, layer, s := w.v.look(next, len(w.v.read)-1)
+	switch s {
+	case unknown:
+		return place{state: unknown, frontier: w.frontier(next)}, true, nil
+	case absent:
+		return place{state: absent, spot: spot{path: join(next, strings.Join(w.rest[1:], "/"))}}, true, nil
+	}
+	return w.through(next, kind, layer)
+}
+
+// frontier is the rest of the path taken literally.
+func (w *walk) frontier(next string) string {
+	rest := w.rest[1:]
+	if slices.Contains(rest, "..") {
+		return ""
+	}
+	name, err := cleanName(join(next, strings.Join(rest, "/")))
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+func join(dir, name string) string {
+	if dir == "" || name == "" {
+		return dir + name
+	}
+	return dir + "/" + name
+}
+
+// through passes what is at next.
+func (w *walk) through(next string, kind byte, layer int) (place, bool, error) {
+	last := len(w.rest) == 1
+	switch {
+	case kind == kindDir:
+		w.at, w.rest = next, w.rest[1:]
+		return place{}, false, nil
+	case kind == kindSymlink:
+		return place{}, false, w.follow(w.v.read[layer].links[next])
+	case kind == kindOther:
+		return place{}, true, errors.New("it is neither a regular file nor a link to one")
+	case !last:
+		return place{}, true, fmt.Errorf("%q on the way is a file", next)
+	case kind == kindHardLink:
+		p, err := w.v.hardLink(next, layer)
+		return p, true, err
+	}
+	return place{state: found, spot: spot{layer, next}}, true, nil
+}
+
+func (w *walk) follow(target string) error {
+	if w.links++; w.links > maxLinks {
+		return fmt.Errorf("more than %d links on the way", maxLinks)
+	}
+	if strings.HasPrefix(target, "/") {
+		w.at = ""
+	}
+	w.rest = append(strings.Split(target, "/"), w.rest[1:]...)
+	return nil
+}
+
+// hardLink finds the file whose other name a hard link is: as its layer sees it.
+func (v *view) hardLink(name string, layer int) (place, error) {
+	for range maxLinks {
+		target, err := cleanName(v.read[layer].links[name])
+		if err != nil {
+			return place{}, fmt.Errorf("hard link: %w", err)
+		}
+		kind, at, s := v.look(target, layer)
+		switch {
+		case s == unknown:
+			return place{state: unknown}, nil
+		case s == absent:
+			return place{state: absent, spot: spot{path: target}}, nil
+		case kind == kindFile:
+			return place{state: found, spot: spot{at, target}}, nil
+		case kind != kindHardLink:
+			return place{}, fmt.Errorf("a hard link to %q, which is no regular file", target)
+		}
+		name, layer = target, at
+	}
+	return place{}, fmt.Errorf("more than %d hard links on the way", maxLinks)
+}

@@ -1,0 +1,199 @@
+package artifact
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// registryPass reads what a reference names: the single file of an artifact, or
+// files out of an image by path.
+func (t *tries) registryPass(ctx context.Context, s *source) (converge.Staged, error) {
+	content, err := t.resolve(ctx, s)
+	if err != nil {
+		return converge.Staged{}, err
+	}
+	staged, err := t.fromContent(ctx, s, content)
+	if err != nil {
+		return converge.Staged{}, err
+	}
+	staged.URL, staged.Unverified = s.shown(), s.pin == ""
+	if s.pin != "" {
+		staged.SHA256 = s.pin
+	}
+	return staged, nil
+}
+
+func (t *tries) resolve(ctx context.Context, s *source) (*oci.Content, error) {
+	t.attempts++
+	dog := watch(ctx, t.left(), t.opt.Stall)
+	defer dog.stop()
+	content, err := s.stock.resolve(dog.ctx)
+	if err != nil {
+		err = dog.clean(ociError(s, err))
+		t.note(s, err)
+	}
+	return content, err
+}
+
+func (t *tries) fromContent(ctx context.Context, s *source, content *oci.Content) (converge.Staged, error) {
+	if content.Image {
+		return t.imagePass(ctx, s, content)
+	}
+	layer, err := content.File("")
+	if err != nil {
+		err = ociError(s, err)
+		t.note(s, err)
+		return converge.Staged{}, err
+	}
+	one := s.layer(content, layer)
+	defer func() { s.dead, s.until = one.dead, one.until }()
+	return t.pass(ctx, &group{sources: []*source{one}, digest: one.digest}, []*source{one})
+}
+
+// layer is a source for one layer of what s names.
+func (s *source) layer(content *oci.Content, l oci.Layer) *source {
+	return &source{url: s.url, origin: &blob{s.stock.client, content.Reference, l}, digest: hex256(l.Digest.String()), from: "the manifest"}
+}
+
+// imagePass takes the artifact's files out of an image.
+func (t *tries) imagePass(ctx context.Context, s *source, content *oci.Content) (converge.Staged, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(errStopped)
+	x := &imageFiles{t: t, ctx: ctx, s: s, content: content, files: newStaging(t.h)}
+	image := &oci.Image{Layers: content.Layers, Open: x.open, MaxBytes: t.opt.MaxUnpacked}
+	err := ociError(s, image.Extract(ctx, x.paths(), x.put))
+	err = errors.Join(err, x.files.wait())
+	if err == nil {
+		err = t.fetcher.judge(t.h, t.a, s)
+	}
+	if err != nil {
+		if left := x.files.remove(); left != nil {
+			return converge.Staged{}, errors.Join(err, left)
+		}
+		if !local(err) {
+			t.note(s, err)
+		}
+		return converge.Staged{}, err
+	}
+	return converge.Staged{SHA256: hex256(content.Digest.String()), Bytes: x.bytes, Resumed: x.resumed}, nil
+}
+
+// imageFiles takes files of an artifact out of an image's layers.
+type imageFiles struct {
+	t       *tries
+	ctx     context.Context
+	s       *source
+	content *oci.Content
+	files   *staging
+	bytes   int64
+	resumed int
+}
+
+// inImage is the path of a file inside an image.
+func inImage(f desired.ArtifactFile) string {
+	if f.Member == "" {
+		return f.Path
+	}
+	return path.Join("/", f.Member)
+}
+
+func (x *imageFiles) paths() []string {
+	var all []string
+	for _, f := range x.t.a.Files {
+		all = append(all, inImage(f))
+	}
+	return all
+}
+
+// open reads a layer as any other blob is read: continued where it breaks off.
+func (x *imageFiles) open(_ context.Context, l oci.Layer) (io.ReadCloser, error) {
+	one := x.s.layer(x.content, l)
+	return &layerFeed{x, &feed{tries: x.t, ctx: x.ctx, from: []*source{one}, verified: true}}, nil
+}
+
+type layerFeed struct {
+	x *imageFiles
+	*feed
+}
+
+// Close implements io.Closer.
+func (l *layerFeed) Close() error {
+	l.x.bytes += l.pos
+	l.x.resumed += l.feed.resumed
+	l.close()
+	return nil
+}
+
+// put stages a file for every path that leads to it.
+func (x *imageFiles) put(paths []string, _ *tar.Header, content io.Reader) error {
+	var first string
+	for _, f := range x.t.a.Files {
+		if !leads(paths, inImage(f)) {
+			continue
+		}
+		if first != "" {
+			if err := x.again(first, f); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := x.files.put(f, content); err != nil {
+			return err
+		}
+		first = host.TempName(f.Path)
+	}
+	return nil
+}
+
+func (x *imageFiles) again(staged string, f desired.ArtifactFile) error {
+	from, err := x.t.h.Open(staged)
+	if err != nil {
+		return &hostError{err}
+	}
+	defer from.Close()
+	return x.files.put(f, from)
+}
+
+func leads(paths []string, to string) bool {
+	for _, p := range paths {
+		if path.Join("/", p) == to {
+			return true
+		}
+	}
+	return false
+}
+
+// ociError gives an error of a registry the meaning that it has for an artifact.
+func ociError(s *source, err error) error {
+	var digest *oci.DigestError
+	var platform *oci.PlatformError
+	var manifest *oci.ManifestError
+	var content *oci.ContentError
+	var missing *oci.MissingError
+	var size *oci.SizeError
+	var status *oci.StatusError
+	switch {
+	case err == nil || local(err):
+		return err
+	case errors.As(err, &digest):
+		return &DigestError{URL: s.shown(), Want: digest.Want, Got: digest.Got, Source: digest.Source}
+	case errors.As(err, &platform):
+		return &MismatchError{URL: s.shown(), What: "architecture", Got: strings.Join(platform.Have, ", "), Want: platform.Want}
+	case errors.As(err, &missing):
+		return &UnpackError{URL: s.shown(), Missing: missing.Paths, Have: missing.Have}
+	case errors.As(err, &manifest), errors.As(err, &content), errors.As(err, &size):
+		return &UnpackError{URL: s.shown(), Err: err}
+	case errors.As(err, &status):
+		return &statusError{status: status.Status, wait: status.RetryAfter, err: err}
+	}
+	return err
+}
