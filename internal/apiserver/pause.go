@@ -7,13 +7,13 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// intervals grow from first to most, each with 30 % of jitter.
-func intervals(first, most time.Duration) *backoff.ExponentialBackOff {
+// Intervals between tries grow from first to most, each with 30 % of jitter.
+func Intervals(first, most time.Duration) *backoff.ExponentialBackOff {
 	return &backoff.ExponentialBackOff{InitialInterval: first, MaxInterval: most, Multiplier: 1.6, RandomizationFactor: 0.3}
 }
 
-// pause waits for d; it returns false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
+// Pause waits for d; it returns false if ctx ended first.
+func Pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -55,14 +55,14 @@ type probe struct {
 }
 
 func (p *probe) run(ctx context.Context) error {
-	next := intervals(100*time.Millisecond, 2*time.Second)
+	next := Intervals(100*time.Millisecond, 2*time.Second)
 	for {
 		err := p.try(ctx)
 		if err == nil {
 			return nil
 		}
 		p.note(ctx, err)
-		if p.settled() || !pause(ctx, next.NextBackOff()) {
+		if p.settled() || !Pause(ctx, next.NextBackOff()) {
 			return p.last
 		}
 	}

@@ -17,14 +17,14 @@ import (
 // every 20 to 200 ms. There is nothing to wait on but the clock.
 func (v *vigil) watchHealth(ctx context.Context) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: tryTimeout}
-	next := intervals(20*time.Millisecond, 200*time.Millisecond)
+	next := Intervals(20*time.Millisecond, 200*time.Millisecond)
 	for {
 		err := askHealth(ctx, client, v.Healthz)
 		if ctx.Err() != nil {
 			return
 		}
 		v.see(func() { v.health, v.healthy = err, err == nil })
-		if err == nil || !pause(ctx, next.NextBackOff()) {
+		if err == nil || !Pause(ctx, next.NextBackOff()) {
 			return
 		}
 	}
@@ -82,7 +82,7 @@ func (v *vigil) watchUnit(ctx context.Context) {
 		if u.ActiveState == "active" {
 			wait = activePause
 		}
-		if errors.Is(err, host.ErrNoSystemd) || !pause(ctx, wait) {
+		if errors.Is(err, host.ErrNoSystemd) || !Pause(ctx, wait) {
 			return
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // ends is opened again, with the kubeconfig read anew: kubelet may just have
 // written it.
 func (v *vigil) watchNode(ctx context.Context) {
-	next := intervals(20*time.Millisecond, time.Second)
+	next := Intervals(20*time.Millisecond, time.Second)
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := v.followNode(ctx)
@@ -30,7 +30,7 @@ func (v *vigil) watchNode(ctx context.Context) {
 		if time.Since(began) > time.Minute {
 			next.Reset()
 		}
-		pause(ctx, next.NextBackOff())
+		Pause(ctx, next.NextBackOff())
 	}
 }
 

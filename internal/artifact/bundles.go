@@ -55,6 +55,13 @@ func openBundle(h host.FS, p string) (*bundle.Bundle, host.ReadFile, error) {
 	return b, file, nil
 }
 
+// Offers implements converge.Offerer: a bundle has it. A bundle that can't be
+// read offers: Stage then says why.
+func (f *Fetcher) Offers(h host.FS, a *desired.Artifact) bool {
+	found, err := f.bundled(h, a)
+	return err != nil || len(found) > 0
+}
+
 // bundled are sources for an artifact in the machine's bundles. A bundle that
 // can't be read, or that nobody trusted has signed, is an error: it was put there
 // to be used.

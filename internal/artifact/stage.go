@@ -32,9 +32,6 @@ type Options struct {
 	RequireDigests bool
 	// Client makes the requests; nil is a client of its own.
 	Client *http.Client
-	// Progress is told how many bytes of an artifact have come, of how many (-1 if
-	// unknown). It is called often, by several goroutines, and must not block.
-	Progress func(name string, done, total int64)
 }
 
 func (o *Options) complete() {
@@ -45,9 +42,6 @@ func (o *Options) complete() {
 	o.CacheBytes = cmp.Or(o.CacheBytes, DefaultCacheBytes)
 	if o.Client == nil {
 		o.Client = newClient()
-	}
-	if o.Progress == nil {
-		o.Progress = func(string, int64, int64) {}
 	}
 }
 
@@ -92,7 +86,7 @@ func (f *Fetcher) Stage(ctx context.Context, h host.Host, a *desired.Artifact) (
 	case <-ctx.Done():
 		return converge.Staged{}, fmt.Errorf("download %s: %w", a.Name, context.Cause(ctx))
 	}
-	staged, err := newTries(f, h, a, sources).run(ctx)
+	staged, err := newTries(ctx, f, h, a, sources).run(ctx)
 	switch {
 	case err == nil:
 		f.keep(ctx, h, a, staged)
@@ -142,6 +136,8 @@ type tries struct {
 	now      func() time.Time
 	start    time.Time
 	advanced time.Time
+	told     time.Time
+	ctx      context.Context
 	best     int64
 	pauses   *backoff.ExponentialBackOff
 	attempts int
@@ -159,8 +155,8 @@ type group struct {
 	alone bool
 }
 
-func newTries(f *Fetcher, h host.Host, a *desired.Artifact, sources []*source) *tries {
-	t := &tries{opt: f.opt, fetcher: f, h: h, a: a, now: time.Now, start: time.Now()}
+func newTries(ctx context.Context, f *Fetcher, h host.Host, a *desired.Artifact, sources []*source) *tries {
+	t := &tries{ctx: ctx, opt: f.opt, fetcher: f, h: h, a: a, now: time.Now, start: time.Now()}
 	t.advanced, t.pauses = t.start, newPauses()
 	t.last, t.lastAt = errNotAsked, sources[0]
 	byDigest := map[string]*group{}
@@ -241,8 +237,14 @@ func (t *tries) progress(pos, size int64) {
 		t.best, t.advanced = pos, t.now()
 		t.pauses.Reset()
 	}
-	t.opt.Progress(t.a.Name, pos, size)
+	if now := t.now(); now.Sub(t.told) >= tellEvery {
+		t.told = now
+		converge.Progress(t.ctx, pos, size)
+	}
 }
+
+// tellEvery is how often progress is told: as often as people can see.
+const tellEvery = 100 * time.Millisecond
 
 // left is the rest of the budget, never zero.
 func (t *tries) left() time.Duration {

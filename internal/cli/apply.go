@@ -15,7 +15,7 @@ func (e *env) apply() *cobra.Command {
 	var f documentFlags
 	var fetch bool
 	c := &cobra.Command{
-		Use: "apply -f FILE", Short: "Make the machine as a document says", Args: cobra.NoArgs,
+		Use: "apply -f FILE", Short: "Make the machine as a document says", Args: e.noArgs,
 		Long: "Make the machine as a document says; what is right already is not touched. With --root nothing of this machine\n" +
 			"is changed, and what needs a running machine is left for its first boot.",
 		RunE: func(c *cobra.Command, _ []string) error { return e.runApply(c, f, fetch) },
@@ -26,6 +26,9 @@ func (e *env) apply() *cobra.Command {
 }
 
 func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool) error {
+	if err := f.complete(); err != nil {
+		return e.usage(c, err)
+	}
 	d, err := e.load(c.Context(), f)
 	if err != nil {
 		return err

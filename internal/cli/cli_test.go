@@ -66,11 +66,20 @@ func TestCommandLine(t *testing.T) {
 		"download-hotfix":           {"aks-node-controller download-hotfix", 0, "", "nothing to install"},
 		"download-hotfix x":         {"aks-node-controller download-hotfix x", 1, "", "no arguments"},
 		"bad stage":                 {"berth provision --provision-config=x --wait-for=tea", 1, "", "registered or ready"},
+		"dry run of commands":       {"berth provision --dry-run --nbc-cmd x --provision-config " + sample, 250, "", "hint: Send the aksnodeconfig.v1 document"},
 		"dry run of nothing":        {"berth provision --dry-run", 1, "", "--provision-config is required"},
 		"render refused":            {"berth render -f " + bad, 3, "", "cse_timeout"},
 		"plan of a pod":             {"berth plan -f " + pod, 3, "", "Pod"},
-		"render no file":            {"berth render", 1, "", "filename"},
-		"render odd format":         {"berth render -f " + sample + " -o xml", 1, "", "xml"},
+		"nearly a command":          {"berth plna", 1, "", `did you mean plan?`},
+		"help of a command":         {"aks-node-controller help provision", 0, "--wait-for", ""},
+		"help of nothing known":     {"berth help frob", 1, "", `unknown command "frob"`},
+		"help of an argument":       {"berth help plan x", 1, "", `unknown command "x"`},
+		"exit codes in the help":    {"berth --help", 0, "2 changes are pending", ""},
+		"argument too many":         {"berth plan -f x extra", 1, "", `berth plan takes no argument "extra"`},
+		"plan of an empty root":     {"berth plan -f x --root=", 1, "", "--root is empty"},
+		"dry run refused":           {"berth provision --dry-run --provision-config " + bad, 240, "", "ERR_AKS_NODE_CONTROLLER_ERROR"},
+		"render no file":            {"berth render", 1, "", "-f FILE is missing"},
+		"render odd format":         {"berth render -f " + sample + " -o xml", 1, "", "-o xml: must be json or yaml"},
 		"apply no such file":        {"berth apply -f /nowhere/x", 1, "", "/nowhere/x"},
 		"timeline of nothing":       {"berth timeline", 1, "", report.TimelinePath},
 		"node":                      {"berth node result", 0, "", "starts again"},
@@ -138,8 +147,15 @@ func TestApplyThenPlanIsEmpty(t *testing.T) {
 }
 
 func TestProvisionRefusesCommands(t *testing.T) {
+	for name, more := range map[string][]string{"alone": nil, "beside a configuration": {"--provision-config=" + report.ConfigPath}} {
+		t.Run(name, func(t *testing.T) { refusesCommands(t, more) })
+	}
+}
+
+func refusesCommands(t *testing.T, more []string) {
 	h := memory.New()
-	code, _, stderr := invoke(h, "aks-node-controller", "provision", "--nbc-cmd=/opt/x.sh")
+	h.Put(report.ConfigPath, `{"version":"v1"}`, 0o600)
+	code, _, stderr := invoke(h, append([]string{"aks-node-controller", "provision", "--nbc-cmd=/opt/x.sh"}, more...)...)
 	if code != report.CodeCommandDocument || !strings.Contains(stderr, "hint: ") {
 		t.Errorf("code %d: %s", code, stderr)
 	}

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +24,27 @@ func (f *documentFlags) bind(c *cobra.Command, output, usage string) {
 	if output != "" {
 		c.Flags().StringVarP(&f.output, "output", "o", output, usage)
 	}
-	_ = c.MarkFlagRequired("filename") // the flag exists
+}
+
+// complete refuses what can't be meant; the root becomes an absolute path.
+func (f *documentFlags) complete() error {
+	if f.file == "" {
+		return errors.New("-f FILE is missing")
+	}
+	return absoluteRoot(&f.root)
+}
+
+// absoluteRoot makes the value of --root what a host is opened with.
+func absoluteRoot(root *string) error {
+	if *root == "" {
+		return errors.New("--root is empty")
+	}
+	p, err := filepath.Abs(*root)
+	if err != nil {
+		return fmt.Errorf("--root: %w", err)
+	}
+	*root = p
+	return nil
 }
 
 // document is a document and what it asks for on one machine.
@@ -35,7 +57,7 @@ type document struct {
 
 // load decodes a document and translates it for a machine.
 func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
-	b, err := readDocument(f.file)
+	b, err := readDocument(ctx, f.file)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +67,7 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	}
 	h, err := e.open(f.root)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", f.root, err)
+		return nil, err
 	}
 	p := e.parts(h)
 	p.offline = f.root != "/"
@@ -53,6 +75,7 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("translate %s: %w", f.file, err)
 	}
+	e.state = st
 	return &document{c, st, h, p}, nil
 }
 
@@ -61,17 +84,36 @@ func (d *document) unused() []desired.FieldNote {
 	return nonNil(append(d.contract.Notes(), d.state.Unused...))
 }
 
-func readDocument(file string) ([]byte, error) {
+func readDocument(ctx context.Context, file string) ([]byte, error) {
 	if file == "-" {
-		b, err := io.ReadAll(os.Stdin)
-		if err != nil {
-			return nil, fmt.Errorf("read standard input: %w", err)
-		}
-		return b, nil
+		return readInput(ctx, os.Stdin)
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the document: %w", err)
 	}
 	return b, nil
+}
+
+// readInput reads to the end, or until ctx ends: somebody at a terminal may have
+// meant something else.
+func readInput(ctx context.Context, in io.Reader) ([]byte, error) {
+	type outcome struct {
+		text []byte
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		b, err := io.ReadAll(in)
+		done <- outcome{b, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err != nil {
+			return nil, fmt.Errorf("read standard input: %w", o.err)
+		}
+		return o.text, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/contract/aks"
@@ -31,13 +33,18 @@ func (e *env) exit(err error) int {
 		return 0
 	case errors.As(err, &told):
 		return int(told)
+	case errors.Is(err, syscall.EPIPE): // whoever read has seen enough
+		return exitFailed
 	}
-	code, f := classify(err), report.Classify(err, nil)
+	code, f := classify(err), report.Classify(err, e.state)
 	fmt.Fprintf(e.err, "error: %v\n", err)
 	if f.Field != "" {
 		fmt.Fprintf(e.err, "  field: %s\n", f.Field)
 	}
-	if code == exitFailed && f.Code.Number != report.CodeInternal {
+	switch {
+	case e.uid != 0 && errors.Is(err, fs.ErrPermission):
+		fmt.Fprintf(e.err, "  hint: Run it as root; this is user %d.\n", e.uid)
+	case code == exitFailed && f.Code.Number != report.CodeInternal:
 		fmt.Fprintf(e.err, "  hint: %s\n", f.Hint)
 	}
 	return code

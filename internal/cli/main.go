@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
@@ -28,7 +29,9 @@ type env struct {
 	terminal bool
 	width    int
 	// uid is who runs the program.
-	uid   int
+	uid int
+	// state is what the command's document asks for, once that is known.
+	state *desired.State
 	open  func(root string) (host.Host, error)
 	watch func(dirs ...string) (provision.Watcher, error)
 }
@@ -73,6 +76,7 @@ func interruptible() (context.Context, func()) {
 // berth is the whole command tree.
 func (e *env) berth() *cobra.Command {
 	root := e.root("berth", "Make a Linux machine a Kubernetes node and keep it one")
+	root.Long = exitHelp
 	root.AddCommand(e.provision(), e.provisionWait(), e.render(), e.plan(), e.apply(), e.status(), e.timeline(),
 		e.version(), e.checkHotfix(), e.downloadHotfix(), e.node())
 	return root
@@ -90,20 +94,15 @@ func (e *env) root(name, short string) *cobra.Command {
 		Use: name, Short: short, Version: Version(), SilenceUsage: true, SilenceErrors: true, Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return e.usage(c, fmt.Errorf("unknown command %q", args[0]))
+				return e.usage(c, unknown(c, args[0]))
 			}
 			return e.usage(c, errors.New("a command is missing"))
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(e.help())
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(e.usage)
 	root.Flags().BoolP("version", "v", false, "print the version")
 	return root
-}
-
-// usage prints what is wrong and how it would be right.
-func (e *env) usage(c *cobra.Command, err error) error {
-	fmt.Fprintf(e.err, "error: %v\n\n%s", err, c.UsageString())
-	return exitCode(1)
 }

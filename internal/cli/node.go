@@ -20,7 +20,7 @@ func (e *env) node() *cobra.Command {
 func (e *env) nodeResult() *cobra.Command {
 	var config string
 	c := &cobra.Command{
-		Use: "result", Short: "Write the result of a run that was killed", Args: cobra.NoArgs,
+		Use: "result", Short: "Write the result of a run that was killed", Args: e.noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			h, err := e.open("/")
 			if err != nil {

@@ -20,11 +20,14 @@ type planned struct {
 func (e *env) plan() *cobra.Command {
 	var f documentFlags
 	c := &cobra.Command{
-		Use: "plan -f FILE", Short: "Print what apply would change, why, and what it disrupts", Args: cobra.NoArgs,
+		Use: "plan -f FILE", Short: "Print what apply would change, why, and what it disrupts", Args: e.noArgs,
 		Long: "Print what apply would change, why, and what it disrupts. Nothing is changed.\n" +
 			"Exit code 0: the machine is as the document says; 2: changes are pending.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := oneOf(f.output, "text", "json", "yaml"); err != nil {
+				return e.usage(c, err)
+			}
+			if err := f.complete(); err != nil {
 				return e.usage(c, err)
 			}
 			return e.runPlan(c.Context(), f, false)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // progress tells people what a run does: one line for each action that ended
@@ -20,7 +21,9 @@ type progress struct {
 	env     *env
 	mu      sync.Mutex
 	running []converge.Span
-	live    bool
+	// prepared are actions that wait for the moment at which all get their names.
+	prepared []converge.Span
+	live     bool
 }
 
 func newProgress(e *env) *progress { return &progress{env: e} }
@@ -31,12 +34,45 @@ func (p *progress) observe(s converge.Span) {
 	defer p.mu.Unlock()
 	same := func(o converge.Span) bool { return o.ID == s.ID && o.Phase == s.Phase && o.Verb == s.Verb }
 	p.running = slices.DeleteFunc(p.running, same)
-	if s.End.IsZero() {
+	switch {
+	case s.End.IsZero():
 		p.running = append(p.running, s)
-	} else if shown(s) {
+	case s.Error == converge.GivenUp:
+	case s.Error != "":
+		p.line(ended(s))
+	case prepares(s):
+		p.prepared = append(p.prepared, s)
+	case s.ID == names, s.ID == enablement:
+		p.named(s.ID)
+	default:
 		p.line(ended(s))
 	}
 	p.status()
+}
+
+// The spans of the engine in which what was prepared gets its name: the files,
+// and last what makes units start at boot.
+const (
+	names      desired.ID = "names"
+	enablement desired.ID = "enablement"
+)
+
+// prepares says whether more must follow before the action is done.
+func prepares(s converge.Span) bool {
+	return s.Phase == "stage" && s.Verb != converge.VerbIssue && s.Verb != converge.VerbCheck && s.Verb != converge.VerbFetch
+}
+
+// named tells of the actions that are done with a span of names.
+func (p *progress) named(by desired.ID) {
+	var rest []converge.Span
+	for _, s := range p.prepared {
+		if (s.Verb == converge.VerbEnable) != (by == enablement) {
+			rest = append(rest, s)
+			continue
+		}
+		p.line(ended(s))
+	}
+	p.prepared = rest
 }
 
 // say prints a line between the actions.
@@ -47,23 +83,14 @@ func (p *progress) say(line string) {
 	p.status()
 }
 
-// shown says whether the end of a span is worth a line: staged files are not,
-// they appear when they get their names.
-func shown(s converge.Span) bool {
-	switch {
-	case s.Error == converge.GivenUp:
-		return false
-	case s.Error != "" || s.Phase != "stage":
-		return true
-	}
-	return s.Verb == converge.VerbFetch || s.Verb == converge.VerbIssue || s.Verb == converge.VerbCheck
-}
-
 func ended(s converge.Span) string {
 	took := s.End.Sub(s.Start).Round(100 * time.Microsecond)
 	line := fmt.Sprintf("%s %s (%s)", s.Verb, s.ID, took)
 	if s.Detail != "" {
 		line += " " + s.Detail
+	}
+	if s.Error == "" {
+		line += rate(s.Bytes, s.End.Sub(s.Start))
 	}
 	if s.Error != "" {
 		line += " FAILED: " + s.Error
@@ -94,7 +121,7 @@ func (p *progress) status() {
 	}
 	var names []string
 	for _, s := range p.running {
-		names = append(names, string(s.Verb)+" "+string(s.ID))
+		names = append(names, doing(s, time.Now()))
 	}
 	text := []rune("… " + strings.Join(names, ", "))
 	_, _ = io.WriteString(p.env.err, string(text[:min(len(text), p.env.width-1)]))

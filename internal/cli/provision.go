@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -20,12 +21,13 @@ func (e *env) provision() *cobra.Command {
 	c := &cobra.Command{
 		Use: "provision", Short: "Make this machine the node that a configuration describes",
 		Long: "Make this machine the node that an aksnodeconfig.v1 configuration describes, and report the result in\n" +
-			report.ResultPath + " and by the exit code.",
+			report.ResultPath + " and by the exit code. The result of an earlier run is kept beside it as\n" +
+			"provision.TIME.json; the newest five of them stay.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return e.runProvision(c, f) },
 	}
 	c.Flags().StringVar(&f.config, "provision-config", "", "read the configuration from `FILE`")
-	c.Flags().StringVar(&f.command, "nbc-cmd", "", "refused: berth runs no shell scripts")
+	c.Flags().StringVar(&f.command, "nbc-cmd", "", "refused, with the code for it: berth does not run the shell script in `FILE`")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan, change nothing and exit with 0")
 	c.Flags().StringVar(&f.waitFor, "wait-for", string(provision.StageRegistered), "succeed when this `STAGE` is true: kubelet, registered or ready")
 	c.Flags().BoolVar(&f.boot, "boot", false, "started by the unit: keep the result of a run that has ended")
@@ -39,10 +41,13 @@ func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
 		return e.usage(c, fmt.Errorf("--wait-for: %w", err))
 	}
 	if f.dryRun {
-		if err := refusal(f); err != nil {
+		switch err := refusal(f); {
+		case err != nil && f.command != "":
+			return e.explain(err)
+		case err != nil:
 			return e.usage(c, err)
 		}
-		return e.runPlan(c.Context(), documentFlags{file: f.config, root: "/", output: "text"}, true)
+		return e.dryRun(c.Context(), f.config)
 	}
 	if e.uid != 0 {
 		return e.notRoot()
@@ -59,12 +64,26 @@ func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
 	return ending(provision.Provision(c.Context(), o))
 }
 
+// dryRun prints the plan. A failure has the code that the run would have.
+func (e *env) dryRun(ctx context.Context, config string) error {
+	err := e.runPlan(ctx, documentFlags{file: config, root: "/", output: "text"}, true)
+	if err != nil {
+		return e.explain(err)
+	}
+	return nil
+}
+
 // notRoot tells somebody who may write nothing, not even a result.
 func (e *env) notRoot() error {
-	f := report.Classify(&report.Error{
+	return e.explain(&report.Error{
 		Number: report.CodeWrite, During: "provision", Remedy: "Run it as root.",
 		Err: fmt.Errorf("only root can change this machine; this is user %d", e.uid),
-	}, nil)
+	})
+}
+
+// explain tells a failure where no result is written.
+func (e *env) explain(err error) error {
+	f := report.Classify(err, e.state)
 	for _, line := range report.Explain(f) {
 		fmt.Fprintln(e.err, line)
 	}
@@ -75,10 +94,10 @@ func (e *env) notRoot() error {
 // somebody waits for one.
 func refusal(f provisionFlags) error {
 	switch {
+	case f.command != "": // beside --provision-config, too: AKS lets it decide then
+		return &report.Error{Number: report.CodeCommandDocument, During: "read --nbc-cmd " + f.command, Err: errors.New("--nbc-cmd is not supported")}
 	case f.config != "":
 		return nil
-	case f.command != "":
-		return &report.Error{Number: report.CodeCommandDocument, During: "read --nbc-cmd " + f.command, Err: errors.New("--nbc-cmd is not supported")}
 	}
 	return &report.Error{
 		Number: report.CodeInternal, During: "read the command line", Err: errors.New("--provision-config is required"),

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -21,11 +22,14 @@ type rendered struct {
 func (e *env) render() *cobra.Command {
 	var f documentFlags
 	c := &cobra.Command{
-		Use: "render -f FILE", Short: "Print the machine state that a document asks for", Args: cobra.NoArgs,
+		Use: "render -f FILE", Short: "Print the machine state that a document asks for", Args: e.noArgs,
 		Long: "Print the machine state that a document asks for, the fields of it that have no effect, with the reason, and those\n" +
 			"that this version does not act on. Secrets are redacted. Nothing is changed.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := oneOf(f.output, "json", "yaml"); err != nil {
+				return e.usage(c, err)
+			}
+			if err := f.complete(); err != nil {
 				return e.usage(c, err)
 			}
 			d, err := e.load(c.Context(), f)
@@ -61,7 +65,8 @@ func oneOf(output string, allowed ...string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("-o %s: must be one of %v", output, allowed)
+	last := len(allowed) - 1
+	return fmt.Errorf("-o %s: must be %s or %s", output, strings.Join(allowed[:last], ", "), allowed[last])
 }
 
 func nonNil[T any](l []T) []T {

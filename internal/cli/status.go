@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -34,7 +35,7 @@ var nodeUnits = []string{report.ServiceUnit, "containerd.service", "kubelet.serv
 func (e *env) status() *cobra.Command {
 	var output string
 	c := &cobra.Command{
-		Use: "status", Short: "Print how this machine stands: last result, units", Args: cobra.NoArgs,
+		Use: "status", Short: "Print how this machine stands: last result, units", Args: e.noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := oneOf(output, "text", "json", "yaml"); err != nil {
 				return e.usage(c, err)
@@ -76,6 +77,9 @@ func stand(ctx context.Context, h host.Host) (standing, error) {
 
 func unitOf(ctx context.Context, h host.Systemd, name string) unitStanding {
 	s, err := h.Unit(ctx, name)
+	if errors.Is(err, host.ErrNoSystemd) {
+		return unitStanding{Name: name, Active: "unknown", Sub: host.ErrNoSystemd.Error()}
+	}
 	if err != nil {
 		return unitStanding{Name: name, Active: "unknown", Sub: err.Error()}
 	}

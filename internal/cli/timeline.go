@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -11,16 +13,22 @@ import (
 func (e *env) timeline() *cobra.Command {
 	var root, output string
 	c := &cobra.Command{
-		Use: "timeline", Short: "Print when each action of the last run started and ended", Args: cobra.NoArgs,
+		Use: "timeline", Short: "Print when each action of the last run started and ended", Args: e.noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := oneOf(output, "text", "json", "svg"); err != nil {
 				return e.usage(c, err)
 			}
+			if err := absoluteRoot(&root); err != nil {
+				return e.usage(c, err)
+			}
 			h, err := e.open(root)
 			if err != nil {
-				return fmt.Errorf("open %s: %w", root, err)
+				return err
 			}
 			t, err := report.LoadTimeline(h, report.TimelinePath)
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("no run has ended on this machine: there is no %s", report.TimelinePath)
+			}
 			if err != nil {
 				return err
 			}

@@ -78,6 +78,9 @@ type Span struct {
 	End    time.Time  `json:"end"`
 	Waited desired.ID `json:"waited,omitempty"` // the last thing it waited for
 	Detail string     `json:"detail,omitempty"`
+	// Bytes are those that it brought; while it goes on, of Total (-1 if unknown).
+	Bytes int64 `json:"bytes,omitempty"`
+	Total int64 `json:"-"`
 	Error  string     `json:"error,omitempty"`
 }
 
@@ -91,7 +94,8 @@ type Result struct {
 	Resumed bool `json:"resumed,omitempty"`
 }
 
-// Observer is told of each action as it starts (End zero) and as it ends. It may
+// Observer is told of each action as it starts (End zero), again as a download
+// goes on (End zero, more Bytes), and as it ends. It may
 // be called from several goroutines at once and must not block.
 type Observer func(Span)
 

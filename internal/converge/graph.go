@@ -127,8 +127,9 @@ func (g *graph) take(ready []*node) (*node, []*node) {
 func (g *graph) one(ctx context.Context, n *node, waited desired.ID) done {
 	span := Span{ID: n.id, Verb: n.verb, Phase: g.phase, Start: g.now(), Waited: waited}
 	g.tell(span)
-	err := n.do(ctx)
-	span.End = g.now()
+	own := &telling{span: span, tell: g.tell}
+	err := n.do(context.WithValue(ctx, tellKey{}, own))
+	span.Detail, span.Bytes, span.End = own.span.Detail, own.span.Bytes, g.now()
 	if err != nil {
 		span.Error = err.Error()
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {

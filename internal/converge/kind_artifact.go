@@ -34,7 +34,7 @@ func (p *planning) artifact(ctx context.Context, t *task, a *desired.Artifact) e
 		t.postpone(VerbFetch, reason+"; fetched on first boot")
 		return nil
 	}
-	if len(a.URLs) == 0 {
+	if len(a.URLs) == 0 && !p.offers(a) {
 		return &MissingError{Artifact: a, Reason: reason}
 	}
 	if p.opt.Fetcher == nil {
@@ -55,13 +55,38 @@ func (p *planning) artifact(ctx context.Context, t *task, a *desired.Artifact) e
 	return nil
 }
 
+// offers says whether the fetcher has an artifact for which nobody gives a URL.
+func (p *planning) offers(a *desired.Artifact) bool {
+	o, ok := p.opt.Fetcher.(Offerer)
+	return ok && o.Offers(p.h, a)
+}
+
 func (p *planning) fetch(ctx context.Context, t *task, a *desired.Artifact) error {
 	staged, err := p.opt.Fetcher.Stage(ctx, p.h, a)
 	if err != nil {
 		return err
 	}
 	t.staging = &staged
+	detail(ctx, staged.describe(), staged.Bytes)
 	return nil
+}
+
+// describe says where the bytes came from.
+func (s *Staged) describe() string {
+	var parts []string
+	switch {
+	case s.Cached:
+		parts = append(parts, "from the cache, first "+s.URL)
+	default:
+		parts = append(parts, fmt.Sprintf("%.1f MB from %s", float64(s.Bytes)/1e6, s.URL))
+	}
+	if s.Resumed > 0 {
+		parts = append(parts, fmt.Sprintf("continued %d times", s.Resumed))
+	}
+	if s.Unverified {
+		parts = append(parts, "no digest known")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // lacking says what is wrong with the files that are there; "" if nothing is.

@@ -19,6 +19,12 @@ type Fetcher interface {
 	Version(ctx context.Context, h host.Host, path string) (string, error)
 }
 
+// Offerer is what else a Fetcher can do: say that it has an artifact on the
+// machine (a bundle).
+type Offerer interface {
+	Offers(h host.FS, a *desired.Artifact) bool
+}
+
 // Staged is what a Fetcher did.
 type Staged struct {
 	URL    string

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	certificates "k8s.io/api/certificates/v1"
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/berth-dev/berth/internal/apiserver"
 )
 
 // slow is how long a request may wait before its key is kept on the machine: so
@@ -21,7 +22,7 @@ const slow = 3 * time.Second
 func (o *order) await(ctx context.Context, csr *certificates.CertificateSigningRequest) ([]byte, error) {
 	timer := time.NewTimer(slow)
 	defer timer.Stop()
-	pauses := &backoff.ExponentialBackOff{InitialInterval: 50 * time.Millisecond, Multiplier: 2, RandomizationFactor: 0.3, MaxInterval: 3 * time.Second}
+	pauses := apiserver.Intervals(50*time.Millisecond, 3*time.Second)
 	for {
 		o.request = csr
 		if certificate, err := o.verdict(csr); certificate != nil || err != nil {
@@ -35,7 +36,7 @@ func (o *order) await(ctx context.Context, csr *certificates.CertificateSigningR
 			csr = next
 			continue
 		}
-		if !rest(ctx, pauses.NextBackOff()) {
+		if !apiserver.Pause(ctx, pauses.NextBackOff()) {
 			continue
 		}
 		if next, err = o.client.GetRequest(ctx, csr.Name); err == nil {
@@ -104,16 +105,4 @@ func approved(csr *certificates.CertificateSigningRequest) bool {
 		}
 	}
 	return false
-}
-
-// rest waits for d; it returns false if ctx ended first.
-func rest(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -56,7 +56,7 @@ func (o *order) submit(ctx context.Context) (*certificates.CertificateSigningReq
 }
 
 func retries() []backoff.RetryOption {
-	pauses := &backoff.ExponentialBackOff{InitialInterval: 200 * time.Millisecond, Multiplier: 1.7, RandomizationFactor: 0.3, MaxInterval: 3 * time.Second}
+	pauses := apiserver.Intervals(200*time.Millisecond, 3*time.Second)
 	return []backoff.RetryOption{backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0)}
 }
 

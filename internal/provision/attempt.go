@@ -57,8 +57,16 @@ func readAttempt(h host.FS, p report.Place) attempt {
 // exitCode is the recorded one; 0 where there is no result to read, as with a
 // sentinel that somebody put there to keep a machine from being provisioned.
 func (a attempt) exitCode() int {
-	n, err := strconv.Atoi(a.document.ExitCode)
-	if a.problem != nil || err != nil {
+	if a.problem != nil {
+		return report.CodeOK
+	}
+	return exitCode(a.document)
+}
+
+// exitCode is a result's; 0 where it has none.
+func exitCode(d report.Document) int {
+	n, err := strconv.Atoi(d.ExitCode)
+	if err != nil {
 		return report.CodeOK
 	}
 	return n
@@ -95,17 +103,4 @@ func remove(h host.FS, p string) error {
 		return err
 	}
 	return h.SyncDir(path.Dir(p))
-}
-
-// archive renames the old result to provision.<UTC time>.json beside it.
-func archive(h host.Host) error {
-	to := path.Join(report.AKSLogDir, "provision."+h.Now().UTC().Format("20060102T150405.000000000Z")+".json")
-	err := h.Rename(report.ResultPath, to)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("archive result: %w", err)
-	}
-	return h.SyncDir(report.AKSLogDir)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,9 @@ const reportBudget = 5 * time.Second
 // end turns the outcome into timeline, result, sentinel and event, and returns
 // the exit code. It works with a context of its own: the run's may have ended.
 func (r *run) end(ctx context.Context, outcome error) int {
+	if outcome == nil {
+		r.awaitSettled()
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportBudget)
 	defer cancel()
 	r.mu.Lock()
@@ -32,17 +36,14 @@ func (r *run) end(ctx context.Context, outcome error) int {
 	if err := r.saveTimeline(f); err != nil {
 		r.log.Warn("no timeline", "error", err)
 	}
+	d := r.document(ctx, f)
 	if yields(outcome) {
 		r.say("no result is written: the other run writes the machine's")
-		return f.Code.Number
-	}
-	if err := report.WriteResult(ctx, r.Host, r.document(ctx, f), r.intent.Bake); err != nil {
+	} else if err := report.WriteResult(ctx, r.Host, d, r.intent.Bake); err != nil {
 		r.log.Error("the disk takes no result", "error", err)
 		r.say("the disk takes no result: " + err.Error())
 	}
-	if err := r.aftermath(f); err != nil { // nobody waits for it any more
-		r.log.Warn("no event or no links to the log", "error", err)
-	}
+	r.aftermath(d)
 	return f.Code.Number
 }
 
@@ -78,7 +79,7 @@ func (r *run) saveTimeline(f report.Failure) error {
 	r.mu.Lock()
 	t := &report.Timeline{
 		Command: r.Command, Version: r.Version, InstanceID: r.instance, Start: r.Start, End: r.Host.Now(),
-		ExitCode: f.Code.Number, Stage: string(r.stage), Spans: r.spans,
+		ExitCode: f.Code.Number, Stage: string(r.stage), Spans: slices.Clone(r.spans),
 	}
 	r.mu.Unlock()
 	return t.Save(r.Host, report.TimelinePath)
@@ -106,12 +107,13 @@ func (r *run) document(ctx context.Context, f report.Failure) report.Document {
 	return d
 }
 
-// aftermath is what comes after the result: telemetry and known names.
-func (r *run) aftermath(f report.Failure) error {
-	message := "Completed"
-	if f.Code.Number != report.CodeOK {
-		message = f.Code.Name + ": " + report.Sentence(f)
+// aftermath is what comes after the result, when nobody waits any more:
+// telemetry, known names, and old results that go.
+func (r *run) aftermath(d report.Document) {
+	e := report.Ended(report.TaskProvision, d, r.Start, r.Host.Now())
+	for _, err := range []error{report.WriteEvent(r.Host, e), report.LinkLogs(r.Host), prune(r.Host)} {
+		if err != nil {
+			r.log.Warn("the result is written, but not all that belongs to it is done", "error", err)
+		}
 	}
-	e := report.NewEvent("Provision", message, f.Code.Number != report.CodeOK, r.Start, r.Host.Now())
-	return errors.Join(report.WriteEvent(r.Host, e), report.LinkLogs(r.Host))
 }

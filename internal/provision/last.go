@@ -50,7 +50,7 @@ func (a attempt) last(bake bool) Last {
 func (l Last) String() string {
 	switch {
 	case !l.Ended:
-		return "has not ended on this machine"
+		return "no run has ended on this machine"
 	case l.Problem != "":
 		return "has ended, but its result can't be read: " + l.Problem
 	case l.ExitCode == 0:

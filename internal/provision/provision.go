@@ -61,6 +61,7 @@ func Provision(ctx context.Context, o Options) int {
 	}
 	r.open()
 	defer func() { _ = r.log.Close() }()
+	r.settle()
 	if err := r.shed(); err != nil { // while the sentinel still tells whose disk this was
 		return r.end(ctx, err)
 	}

@@ -106,8 +106,8 @@ func TestProvisionReportsSuccess(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if events, err := h.ReadDir(report.EventsDir); err != nil || len(events) != 1 {
-		t.Errorf("events %v, %v", events, err)
+	if diff := cmp.Diff([]string{"Provision Informational Starting", "Provision Informational Completed"}, events(t, h)); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -162,6 +162,10 @@ func TestProvisionReportsEveryFailure(t *testing.T) {
 			}
 			if _, err := h.Lstat(report.SentinelPath); err != nil {
 				t.Error(err)
+			}
+			want := []string{"Provision Informational Starting", "Provision Error " + d.Berth.Code + ": " + d.Error}
+			if diff := cmp.Diff(want, events(t, h)); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -28,6 +28,8 @@ type run struct {
 	unhandled  []string
 	unverified []string
 	doing      map[desired.ID]converge.Span
+	// settled is closed when settle has ended; nil where it can do nothing.
+	settled chan struct{}
 }
 
 func newRun(o Options) *run {
@@ -48,6 +50,9 @@ func (r *run) open() {
 		"timeout", r.intent.Timeout.String(), "waitFor", string(r.WaitFor))
 	if err != nil {
 		r.log.Warn("no log file", "error", err)
+	}
+	if err := report.WriteEvent(r.Host, report.Starting(report.TaskProvision, r.Start)); err != nil {
+		r.log.Warn("no event", "error", err)
 	}
 }
 

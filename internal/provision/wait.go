@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strconv"
 	"time"
 
@@ -36,8 +37,18 @@ type Watcher interface {
 // Wait waits until provisioning has ended, prints the result, at most
 // report.Limit bytes, and returns the provisioning exit code. It ends after
 // cse_timeout and a minute at the latest, with a result made from the unit's
-// state and code 124. The error is one of printing.
+// state and code 124. The error is one of printing. An event tells of its start
+// and one of its end; where that can't be, nothing can be done about it.
 func Wait(ctx context.Context, o WaitOptions) (int, error) {
+	start := o.Host.Now()
+	_ = report.WriteEvent(o.Host, report.Starting(report.TaskProvisionWait, start))
+	d, err := o.wait(ctx)
+	_ = report.WriteEvent(o.Host, report.Ended(report.TaskProvisionWait, d, start, o.Host.Now()))
+	return exitCode(d), err
+}
+
+// wait prints a result and returns it.
+func (o WaitOptions) wait(ctx context.Context) (report.Document, error) {
 	if _, err := host.MkdirAll(o.Host, report.SentinelDir); err != nil {
 		return o.giveUp(ctx, err)
 	}
@@ -62,7 +73,7 @@ func Wait(ctx context.Context, o WaitOptions) (int, error) {
 		case <-w.Changed():
 		case <-again:
 		case <-ctx.Done():
-			return o.giveUp(ctx, context.Cause(ctx))
+			return o.giveUp(ctx, ending(ctx))
 		}
 	}
 }
@@ -71,9 +82,20 @@ func Wait(ctx context.Context, o WaitOptions) (int, error) {
 // a unit is no event in a directory.
 const identifyEvery = 100 * time.Millisecond
 
-var errNoResult = errors.New("provisioning has not ended in time")
+var (
+	errNoResult = errors.New("provisioning has not ended in time")
+	errStopped  = errors.New("the wait was told to stop; provisioning goes on")
+)
 
-func (o WaitOptions) finish(ctx context.Context, a attempt) (int, error) {
+// ending is why the wait ends without a result.
+func ending(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), report.ErrInterrupted) {
+		return errStopped
+	}
+	return context.Cause(ctx)
+}
+
+func (o WaitOptions) finish(ctx context.Context, a attempt) (report.Document, error) {
 	if a.problem != nil {
 		return o.giveUp(ctx, fmt.Errorf("%s says that provisioning has ended, but its result can't be read: %w", a.sentinel, a.problem))
 	}
@@ -81,16 +103,16 @@ func (o WaitOptions) finish(ctx context.Context, a attempt) (int, error) {
 	if len(out) > report.Limit {
 		short, err := report.Encode(a.document)
 		if err != nil {
-			return report.CodeInternal, err
+			return a.document, err
 		}
 		out = short
 	}
 	_, err := o.Out.Write(out)
-	return a.exitCode(), err
+	return a.document, err
 }
 
 // giveUp prints a result that says why there is none, and how the unit is.
-func (o WaitOptions) giveUp(ctx context.Context, why error) (int, error) {
+func (o WaitOptions) giveUp(ctx context.Context, why error) (report.Document, error) {
 	code := report.ByNumber(report.CodeTimeout)
 	d := report.Document{
 		CSEStatus: nodeconfigutils.CSEStatus{
@@ -102,12 +124,15 @@ func (o WaitOptions) giveUp(ctx context.Context, why error) (int, error) {
 			Hint: "Look at systemctl status " + report.ServiceUnit + " and at " + report.LogPath + ".",
 		},
 	}
+	if errors.Is(why, fs.ErrPermission) {
+		d.Berth.Hint = "Run it as root."
+	}
 	b, err := report.Encode(d)
 	if err != nil {
-		return code.Number, err
+		return d, err
 	}
 	_, err = o.Out.Write(b)
-	return code.Number, err
+	return d, err
 }
 
 // unitState describes the unit that provisions, in half a line.
@@ -116,6 +141,8 @@ func unitState(ctx context.Context, h host.Systemd) string {
 	defer cancel()
 	s, err := h.Unit(ctx, report.ServiceUnit)
 	switch {
+	case errors.Is(err, host.ErrNoSystemd):
+		return fmt.Sprintf("%s: %v", report.ServiceUnit, host.ErrNoSystemd)
 	case err != nil:
 		return fmt.Sprintf("%s: %v", report.ServiceUnit, err)
 	case s.LoadState != "loaded":

@@ -3,9 +3,12 @@ package provision
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
@@ -33,7 +36,7 @@ func TestWaitReturnsTheResult(t *testing.T) {
 	o.Watch = func(...string) (Watcher, error) {
 		go func() { // the run ends after the first look, or before: both must do
 			d := report.Document{Berth: &report.Details{InstanceID: "vm-1"}}
-			d.ExitCode, d.Output = "51", strings.Repeat("x", 9000)
+			d.ExitCode, d.Error, d.Output = "51", "no answer", strings.Repeat("x", 9000)
 			if err := report.WriteResult(t.Context(), h, d, false); err != nil {
 				t.Error(err)
 			}
@@ -44,6 +47,10 @@ func TestWaitReturnsTheResult(t *testing.T) {
 	code, err := Wait(t.Context(), o)
 	if code != 51 || err != nil || out.Len() > report.Limit {
 		t.Errorf("code %d, %d bytes, %v", code, out.Len(), err)
+	}
+	want := []string{"ProvisionWait Informational Starting", "ProvisionWait Error exit code 51: no answer"}
+	if diff := cmp.Diff(want, events(t, h)); diff != "" {
+		t.Error(diff)
 	}
 	s, err := nodeconfigutils.ParseCSEStatus("[stdout]\n" + out.String() + "[stderr]\n")
 	if err != nil || s.ExitCode != "51" {
@@ -166,5 +173,18 @@ func TestAKilledRunStartsAgainFirst(t *testing.T) {
 	}
 	if _, err := h.Lstat(report.SentinelPath); err == nil {
 		t.Error("a sentinel exists")
+	}
+}
+
+// TestWaitIsGivenUp: the one who waits goes, provisioning does not.
+func TestWaitIsGivenUp(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(fmt.Errorf("%w by signal 2", report.ErrInterrupted))
+	out := &bytes.Buffer{}
+	if code, err := Wait(ctx, waitOptions(machineOf(`{}`), out, make(pulse))); code != report.CodeTimeout || err != nil {
+		t.Errorf("code %d, %v", code, err)
+	}
+	if d, err := report.Decode(out.Bytes()); err != nil || !strings.HasPrefix(d.Error, "the wait was told to stop; provisioning goes on") {
+		t.Errorf("printed %s (%v)", out, err)
 	}
 }

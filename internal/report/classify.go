@@ -12,6 +12,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/artifact/oci"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -81,9 +82,7 @@ func own(err error) int {
 
 // download is the code for content that must not be used.
 func download(err error) int {
-	var digest *artifact.DigestError
-	var refused *artifact.RefusedError
-	if errors.As(err, &digest) || errors.As(err, &refused) {
+	if is[*artifact.DigestError](err) || is[*oci.DigestError](err) || is[*artifact.RefusedError](err) || is[*artifact.ListError](err) {
 		return CodeDigest
 	}
 	return 0
@@ -192,7 +191,7 @@ func byResource(a *converge.ActionError, st *desired.State) int {
 	case "credential":
 		return CodeCredential
 	case "artifact":
-		return artifactCode(a.ID, st)
+		return artifactCode(a, st)
 	case "check":
 		return CodeAPIConnect
 	}
@@ -204,14 +203,4 @@ func unitCode(name string) int {
 		return CodeKubelet
 	}
 	return CodeUnitStart
-}
-
-func artifactCode(id desired.ID, st *desired.State) int {
-	if st == nil {
-		return 0
-	}
-	if a, ok := st.Lookup(id).(*desired.Artifact); ok {
-		return a.ExitCode
-	}
-	return 0
 }

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -25,40 +28,120 @@ type Event struct {
 	EventTid    string
 }
 
+// The tasks that events are about, as published.
+const (
+	TaskProvision     = "Provision"
+	TaskProvisionWait = "ProvisionWait"
+)
+
 const eventTime = "2006-01-02 15:04:05.000"
 
-// NewEvent describes one task that ran from start to end.
-func NewEvent(task, message string, failed bool, start, end time.Time) Event {
+// maxEvents is how many files the guest agent takes in one of its periods; it
+// throws the rest away (WALinuxAgent, collect_telemetry_events.py). Where none
+// runs, the directory grows no further either.
+const maxEvents = 300
+
+// maxMessage is how much of a message the guest agent passes on, in bytes (the
+// same source).
+const maxMessage = 3 << 10
+
+// Starting is the event of a task that starts now.
+func Starting(task string, at time.Time) Event { return newEvent(task, "Starting", false, at, at) }
+
+// Ended is the event of a task that ran from start to end. The outcome of one
+// that failed is in its result.
+func Ended(task string, d Document, start, end time.Time) Event {
+	if d.ExitCode == strconv.Itoa(CodeOK) {
+		return newEvent(task, "Completed", false, start, end)
+	}
+	name := "exit code " + d.ExitCode
+	if d.Berth != nil && d.Berth.Code != "" {
+		name = d.Berth.Code
+	}
+	return newEvent(task, name+": "+d.Error, true, start, end)
+}
+
+func newEvent(task, message string, failed bool, start, end time.Time) Event {
 	level := "Informational"
 	if failed {
 		level = "Error"
 	}
 	s, e := start.Local().Format(eventTime), end.Local().Format(eventTime)
+	times := fmt.Sprintf(" | startTime=%s endTime=%s durationMs=%d", s, e, end.Sub(start).Milliseconds())
 	return Event{
 		Timestamp: s, OperationID: e, Version: "1.23", TaskName: "AKS.AKSNodeController." + task, EventLevel: level,
-		Message:  fmt.Sprintf("%s | startTime=%s endTime=%s durationMs=%d", message, s, e, end.Sub(start).Milliseconds()),
+		Message:  beginning(message, maxMessage-len(times)) + times,
 		EventPid: "0", EventTid: "0",
 	}
 }
 
+// beginning is the first part of a text, at most n bytes of whole characters.
+func beginning(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
 // WriteEvent puts an event where the guest agent looks. The name is the time in
 // nanoseconds, counted up while it is taken, so that no event replaces another.
+// A reader finds the file whole; it is not made durable, since nobody shall wait
+// for the disk on its account.
 func WriteEvent(h host.Host, e Event) error {
 	b, err := json.Marshal(e)
+	if err == nil {
+		err = putEvent(h, e.TaskName, b)
+	}
+	if err != nil {
+		return fmt.Errorf("write event: %w", err)
+	}
+	return nil
+}
+
+func putEvent(h host.Host, task string, b []byte) error {
+	if err := mkdirs(h, EventsDir); err != nil {
+		return err
+	}
+	names, err := h.ReadDir(EventsDir)
 	if err != nil {
 		return err
 	}
-	if _, err := host.MkdirAll(h, EventsDir); err != nil {
-		return fmt.Errorf("write event: %w", err)
+	if len(names) >= maxEvents {
+		return fmt.Errorf("%d files in %s wait for the guest agent", len(names), EventsDir)
 	}
-	for n := h.Now().UnixNano(); ; n++ {
-		p := path.Join(EventsDir, strconv.FormatInt(n, 10)+".json")
-		if _, err := h.Lstat(p); !errors.Is(err, fs.ErrNotExist) {
-			continue
+	tmp := host.TempName(path.Join(EventsDir, strings.ToLower(path.Ext(task)[1:])))
+	if err := fillEvent(h, tmp, b); err != nil {
+		return err
+	}
+	return h.Rename(tmp, freeEvent(names, h.Now()))
+}
+
+// fillEvent writes the file under a name that the guest agent does not take: one
+// for each task, so that what a killed process left is replaced.
+func fillEvent(h host.FS, tmp string, b []byte) error {
+	if err := h.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := h.Create(tmp)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err := errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return errors.Join(err, h.Remove(tmp))
+	}
+	return nil
+}
+
+// freeEvent is the first name from a time on that is not among those taken.
+func freeEvent(taken []string, at time.Time) string {
+	for n := at.UnixNano(); ; n++ {
+		name := strconv.FormatInt(n, 10) + ".json"
+		if !slices.Contains(taken, name) {
+			return path.Join(EventsDir, name)
 		}
-		if err := host.WriteFile(h, p, b, host.Attributes{Mode: 0o644}); err != nil {
-			return fmt.Errorf("write event: %w", err)
-		}
-		return nil
 	}
 }

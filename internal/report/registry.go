@@ -2,39 +2,48 @@ package report
 
 // The numbers that the code below refers to by name.
 const (
-	CodeOK              = 0
-	CodeUnitStart       = 4
-	CodeContainerd      = 28
-	CodeKubelet         = 34
-	CodeModule          = 49
-	CodeAPIConnect      = 51
-	CodeAPILookup       = 52
-	CodeAPILookupAzure  = 53
-	CodeSysctl          = 103
-	CodeTimeout         = 124
-	CodeKilled          = 137
-	CodeTrust           = 161
-	CodeInternal        = 240
-	CodeNotRegistered   = 245
-	CodeNotReady        = 246
-	CodeInterrupted     = 247
-	CodeNoSpace         = 248
-	CodeLocked          = 249
-	CodeCommandDocument = 250
-	CodeDigest          = 251
-	CodeCredential      = 252
-	CodeUntrusted       = 253
-	CodeWrite           = 254
+	CodeOK                 = 0
+	CodeUnitStart          = 4
+	CodeContainerd         = 28
+	CodeRunc               = 29
+	CodeKubernetesDownload = 31
+	CodeKubelet            = 34
+	CodeCNIDownload        = 41
+	CodeModule             = 49
+	CodeAPIConnect         = 51
+	CodeAPILookup          = 52
+	CodeAPILookupAzure     = 53
+	CodeContainerdDownload = 70
+	CodeRuncDownload       = 71
+	CodeSysctl             = 103
+	CodeKubeletInstall     = 121
+	CodeTimeout            = 124
+	CodeKilled             = 137
+	CodeTrust              = 161
+	CodeKubernetesInstall  = 204
+	CodeCredentialProvider = 205
+	CodeCNIVersion         = 206
+	CodeInternal           = 240
+	CodeNotRegistered      = 245
+	CodeNotReady           = 246
+	CodeInterrupted        = 247
+	CodeNoSpace            = 248
+	CodeLocked             = 249
+	CodeCommandDocument    = 250
+	CodeDigest             = 251
+	CodeCredential         = 252
+	CodeUntrusted          = 253
+	CodeWrite              = 254
 )
 
 var registry = []Code{
 	{0, "OK", "provisioning reached the stage it was asked to wait for", "Nothing to do."},
 	{4, "ERR_SYSTEMCTL_START_FAIL", "a systemd unit could not be started or enabled",
 		"Look at the unit that is named: systemctl status UNIT, journalctl -u UNIT."},
-	{28, "ERR_CONTAINERD_INSTALL_TIMEOUT", "containerd could not be installed or does not run",
+	{28, "ERR_CONTAINERD_INSTALL_TIMEOUT", "containerd could not be installed, is not in the image or does not run",
 		"Look at journalctl -u containerd, and at the image's containerd and runc."},
-	{29, "ERR_RUNC_INSTALL_TIMEOUT", "runc could not be installed",
-		"Check that the URL in the configuration is reachable from the node, or put runc into the image."},
+	{29, "ERR_RUNC_INSTALL_TIMEOUT", "runc could not be installed, or is not in the image",
+		"Check that the URL in runc_config leads to runc for this architecture, or put runc into the image."},
 	{31, "ERR_K8S_DOWNLOAD_TIMEOUT", "the Kubernetes binaries could not be downloaded",
 		"Check that the URL in kube_binary_config is reachable from the node, or put the version into the image."},
 	{34, "ERR_KUBELET_START_FAIL", "kubelet could not be started or keeps exiting",
@@ -43,7 +52,7 @@ var registry = []Code{
 		"Check that the registry is reachable from the node and that the image's name is right."},
 	{39, "ERR_CONTAINERD_VERSION_INVALID", "the version of containerd is unknown or unsupported",
 		"Put containerd 1.7 or later into the image."},
-	{41, "ERR_CNI_DOWNLOAD_TIMEOUT", "the CNI plugins could not be downloaded",
+	{41, "ERR_CNI_DOWNLOAD_TIMEOUT", "the CNI plugins could not be downloaded or unpacked",
 		"Check that the URL in network_config is reachable from the node, or put the plugins into /opt/cni/bin."},
 	{49, "ERR_MODPROBE_FAIL", "a kernel module could not be loaded",
 		"Check that the module belongs to the running kernel: modprobe -v MODULE, uname -r."},
@@ -61,7 +70,7 @@ var registry = []Code{
 		"Check the key and its range for the running kernel; the field that asks for it is named."},
 	{117, "ERR_CRICTL_DOWNLOAD_TIMEOUT", "crictl could not be downloaded",
 		"Check that the URL is reachable from the node, or put crictl into the image."},
-	{121, "ERR_KUBELET_INSTALL_FAIL", "kubelet could not be installed",
+	{121, "ERR_KUBELET_INSTALL_FAIL", "kubelet is not in the image, or of another version than the configuration asks for",
 		"Put the version that the configuration asks for into the image, or give a URL for it."},
 	{122, "ERR_KUBECTL_INSTALL_FAIL", "kubectl could not be installed",
 		"Put the version that the configuration asks for into the image, or give a URL for it."},
@@ -73,10 +82,10 @@ var registry = []Code{
 		"Check the certificate in custom_ca_certs or proxy_trusted_ca."},
 	{204, "ERR_K8S_INSTALL_ERR", "the Kubernetes binaries could not be unpacked or installed",
 		"Check that the archive behind the URL is the one for this architecture."},
-	{205, "ERR_CREDENTIAL_PROVIDER_DOWNLOAD_TIMEOUT", "the credential provider could not be downloaded",
+	{205, "ERR_CREDENTIAL_PROVIDER_DOWNLOAD_TIMEOUT", "the credential provider could not be downloaded or unpacked, or is not in the image",
 		"Check that linux_credential_provider_url is reachable from the node, or put the plugin into the image."},
-	{206, "ERR_CNI_VERSION_INVALID", "the CNI plugins are of a wrong version",
-		"Put a supported version into /opt/cni/bin."},
+	{206, "ERR_CNI_VERSION_INVALID", "the CNI plugins are not in the image, or of a wrong version",
+		"Put a supported version into /opt/cni/bin, or give a URL in network_config."},
 	{240, "ERR_AKS_NODE_CONTROLLER_ERROR", "the configuration was refused, or an error has no code of its own",
 		"Correct the fields that are named; if none is, read the log at " + LogPath + "."},
 	{245, "ERR_NODE_NOT_REGISTERED", "kubelet runs, but the Node does not exist in the cluster",

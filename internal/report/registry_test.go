@@ -52,6 +52,8 @@ func TestRegistryEntries(t *testing.T) {
 
 func TestRegistryKnowsTheNamedNumbers(t *testing.T) {
 	for _, n := range []int{
+		CodeRunc, CodeKubernetesDownload, CodeCNIDownload, CodeContainerdDownload, CodeRuncDownload, CodeKubeletInstall,
+		CodeKubernetesInstall, CodeCredentialProvider, CodeCNIVersion,
 		CodeOK, CodeUnitStart, CodeContainerd, CodeKubelet, CodeModule, CodeAPIConnect, CodeAPILookup, CodeAPILookupAzure,
 		CodeSysctl, CodeTimeout, CodeKilled, CodeTrust, CodeInternal, CodeNotRegistered, CodeNotReady,
 		CodeInterrupted, CodeNoSpace, CodeLocked, CodeCommandDocument, CodeDigest, CodeCredential, CodeUntrusted, CodeWrite,

@@ -111,29 +111,6 @@ func TestPlanText(t *testing.T) {
 	golden(t, "testdata/plan.txt", b.String())
 }
 
-func TestEvent(t *testing.T) {
-	h := memory.New()
-	start := time.Date(2026, 11, 21, 1, 2, 3, 4e6, time.Local)
-	for range 3 { // one after the other, never one in another's place
-		if err := WriteEvent(h, NewEvent("Provision", "Completed", false, start, start.Add(1500*time.Millisecond))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	names, err := h.ReadDir(EventsDir)
-	if err != nil || len(names) != 3 {
-		t.Fatal(names, err)
-	}
-	b, err := h.ReadFile(EventsDir + "/" + names[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `{"Timestamp":"2026-11-21 01:02:03.004","OperationId":"2026-11-21 01:02:04.504","Version":"1.23","TaskName":"AKS.AKSNodeController.Provision",` +
-		`"EventLevel":"Informational","Message":"Completed | startTime=2026-11-21 01:02:03.004 endTime=2026-11-21 01:02:04.504 durationMs=1500","EventPid":"0","EventTid":"0"}`
-	if d := cmp.Diff(want, string(b)); d != "" {
-		t.Error(d)
-	}
-}
-
 func TestTimes(t *testing.T) {
 	at := time.Date(2026, 11, 1, 1, 27, 22, 0, time.UTC).Local()
 	zone := at.Format("MST")

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -100,7 +101,7 @@ func (a *ACR) token(ctx context.Context, registry string) (string, error) {
 	if resources == nil {
 		resources = acrResources
 	}
-	var all []error
+	var last error
 	for _, resource := range resources {
 		token, err := a.identityToken(ctx, resource)
 		if err == nil {
@@ -109,12 +110,16 @@ func (a *ACR) token(ctx context.Context, registry string) (string, error) {
 		if err == nil {
 			return token, nil
 		}
-		all = append(all, err)
-		if e, ok := errors.AsType[*StatusError](err); !ok || e.Temporary() {
+		refused, ok := errors.AsType[*StatusError](err)
+		if last != nil {
+			err = fmt.Errorf("%w (and before: %v)", err, last) //nolint:errorlint // the last one decides what is done
+		}
+		last = err
+		if !ok || refused.Temporary() {
 			break
 		}
 	}
-	return "", errors.Join(all...)
+	return "", last
 }
 
 // exchange changes the identity's token into the registry's.

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -33,15 +35,17 @@ type fakeRegistry struct {
 	// answer may take over a request: it returns true if it did.
 	answer func(http.ResponseWriter, *http.Request) bool
 
-	mu  sync.Mutex
-	log []string
+	mu   sync.Mutex
+	seen []string
 }
 
 const goodToken = "eyJ0b2tlbiI6ImFjY2VzcyJ9.good.token"
 
 func newRegistry(t testing.TB) *fakeRegistry {
 	r := &fakeRegistry{t: t, blobs: map[string][]byte{}, manifests: map[string][]byte{}, tags: map[string]string{}, types: map[string]string{}}
-	r.Server = httptest.NewTLSServer(r)
+	r.Server = httptest.NewUnstartedServer(r)
+	r.Config.ErrorLog = log.New(io.Discard, "", 0)
+	r.StartTLS()
 	t.Cleanup(r.Close)
 	return r
 }
@@ -62,12 +66,12 @@ func (r *fakeRegistry) ref(tail string) Reference {
 func (r *fakeRegistry) asked() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]string(nil), r.log...)
+	return append([]string(nil), r.seen...)
 }
 
 func (r *fakeRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
-	r.log = append(r.log, req.Method+" "+req.URL.Path)
+	r.seen = append(r.seen, req.Method+" "+req.URL.Path)
 	r.mu.Unlock()
 	if r.answer != nil && r.answer(w, req) {
 		return
@@ -108,7 +112,7 @@ func (r *fakeRegistry) admitted(w http.ResponseWriter, req *http.Request) bool {
 func refuse(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"errors":[{"code":%q,"message":%q}]}`, code, message)
+	_ = json.NewEncoder(w).Encode(map[string]any{"errors": []any{map[string]string{"code": code, "message": message}}})
 }
 
 // token is the token service: for all if no user is set.

@@ -13,7 +13,8 @@ import (
 
 // Translate says what the machine must be for a configuration that passed Decode
 // or Validate. The state is sealed; Unused and Unhandled tell of every set field
-// that has no part in it. Paths in them are spelled as in the .proto files.
+// that has no part in it. Paths in them, and the fields of resources, are spelled
+// as the document spells them.
 //
 // With pre_provision_only the state holds what an image can hold: no cluster, no
 // credentials, and a kubelet that is there but not started.
@@ -23,12 +24,13 @@ func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
 	if t.joins() {
 		parts = append(parts, t.azure, t.credentialProvider)
 	}
-	for _, part := range append(parts, t.kubelet) {
+	for _, part := range append(parts, t.kubelet, t.egress) {
 		if err := part(); err != nil {
 			return nil, fmt.Errorf("translate configuration: %w", err)
 		}
 	}
 	t.account()
+	t.respell(doc)
 	if err := t.state.Seal(); err != nil {
 		return nil, fmt.Errorf("translate configuration: %w", err)
 	}

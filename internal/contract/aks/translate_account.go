@@ -24,6 +24,7 @@ const (
 	elsewhere                    // something before or after translation acts on it
 	unused                       // nothing acts on it, for a reason
 	unhandled                    // this version does not act on it yet
+	partly                       // it is in force for downloads alone; counts as unhandled
 )
 
 // judge says what becomes of a field in one configuration.
@@ -34,6 +35,8 @@ func always(v verdict) judge { return func(*translation) verdict { return v } }
 func toState(*translation) verdict { return verdict{kind: inState} }
 
 func later(*translation) verdict { return verdict{kind: unhandled} }
+
+func downloads(*translation) verdict { return verdict{kind: partly} }
 
 func useless(reason string) judge { return always(verdict{unused, reason}) }
 
@@ -80,7 +83,7 @@ func (t *translation) note(path string) {
 	switch v := judgeOf(path)(t); v.kind {
 	case unused:
 		t.state.Unused = append(t.state.Unused, desired.FieldNote{Path: path, Reason: v.reason})
-	case unhandled:
+	case unhandled, partly:
 		t.state.Unhandled = append(t.state.Unhandled, path)
 	}
 }
@@ -108,5 +111,18 @@ func (t *translation) accountFlags() {
 			path := field.NewPath("kubelet_config", "kubelet_flags").Key(flag)
 			t.state.Unused = append(t.state.Unused, desired.FieldNote{Path: path.String(), Reason: reason})
 		}
+	}
+}
+
+// respell puts the document's words in the place of those of the .proto.
+func (t *translation) respell(doc *Document) {
+	for i, n := range t.state.Unused {
+		t.state.Unused[i].Path = doc.Path(n.Path)
+	}
+	for i, path := range t.state.Unhandled {
+		t.state.Unhandled[i] = doc.Path(path)
+	}
+	for _, r := range t.state.Resources {
+		r.Order().Field = doc.Path(r.Order().Field)
 	}
 }

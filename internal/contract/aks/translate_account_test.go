@@ -106,7 +106,7 @@ func checkVerdict(t *testing.T, st *desired.State, path string, kind verdictKind
 		t.Errorf("%s is said to be in the state, but another value makes no other state", path)
 	case (kind == unused || kind == unhandled) && changed:
 		t.Errorf("%s is said to have no part in the state, but another value makes another state", path)
-	case isUnused != (kind == unused) || isUnhandled != (kind == unhandled):
+	case isUnused != (kind == unused) || isUnhandled != (kind == unhandled || kind == partly):
 		t.Errorf("%s: verdict %d, but unused %v, unhandled %v", path, kind, isUnused, isUnhandled)
 	}
 }
@@ -210,7 +210,7 @@ func otherValue(fd protoreflect.FieldDescriptor, v protoreflect.Value, pem strin
 
 func otherText(name, old, pem string) string {
 	switch name {
-	case "custom_ca_certs", "kubernetes_ca_cert", "api_server_public_key", "kubelet_client_cert_content", "kubelet_client_key":
+	case "custom_ca_certs", "proxy_trusted_ca", "kubernetes_ca_cert", "api_server_public_key", "kubelet_client_cert_content", "kubelet_client_key":
 		return pem
 	case "service_principal_secret":
 		return base64.StdEncoding.EncodeToString([]byte("another"))

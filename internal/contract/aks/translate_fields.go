@@ -62,7 +62,7 @@ var judges = map[string]judge{
 	"custom_linux_os_config.swap_file_size":               when(swaps, later, useless(halfSwap)),
 	"custom_linux_os_config.transparent_hugepage_support": later,
 	"custom_linux_os_config.transparent_defrag":           later,
-	"http_proxy_config":                                   later,
+	"http_proxy_config":                                   downloads,
 	"gpu_config":                                          when(gpus, later, useless("enable_nvidia is off")),
 	"gpu_config.gpu_device_plugin":                        useless(unread),
 	"gpu_config.enable_amd_gpu":                           useless(unread),

@@ -150,7 +150,7 @@ func TestRefused(t *testing.T) {
 
 func TestSyntax(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
-		"empty":        {"", "line 1, column 1: Invalid value: the document ends after 0 bytes, in the middle of a value: it is truncated"},
+		"empty":        {"", "line 1, column 1: Invalid value: the document is empty"},
 		"truncated":    {"{\n  \"version\": \"v1\",\n  \"cluster_config\": {", "line 3, column 22: Invalid value: the document ends after 42 bytes, in the middle of a value: it is truncated"},
 		"in a string":  {`{"version": "v`, "line 1, column 15: Invalid value: the document ends after 14 bytes, in the middle of a value: it is truncated"},
 		"comma":        {"{\n  \"version\": \"v1\",\n}", "line 3, column 1: Invalid value: not JSON: invalid character '}' looking for beginning of object key string"},
@@ -224,7 +224,7 @@ func TestPathsAreRespelled(t *testing.T) {
 	for canonical, want := range map[string]string{
 		"local_dns_profile.vnet_dns_overrides[a.b].serve_stale": "localDnsProfile.vnetDnsOverrides[a.b].serve_stale",
 		"kubelet_config.kubelet_flags[--a.b]":                   "kubelet_config.kubeletFlags[--a.b]",
-		"custom_ca_certs[0]":                                    "custom_ca_certs[0]",
+		"custom_ca_certs[0]":                                    "customCaCerts[0]", // as most of the document
 	} {
 		if got := doc.Path(canonical); got != want {
 			t.Errorf("%s: %s", canonical, got)

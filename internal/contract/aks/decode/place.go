@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 )
 
 // place is a spot in a configuration: canonical by the names of the .proto, path as the document spells it.
@@ -77,30 +79,56 @@ func (s *spelling) remember(at place, fd protoreflect.FieldDescriptor, spelled s
 
 // of returns the place of a field in a message at p, which the document may not mention.
 func (s *spelling) of(p place, fd protoreflect.FieldDescriptor) place {
-	at := p.name(fd, string(fd.Name()))
-	if spelled, ok := s.said[at.canonical]; ok {
+	canonical := p.name(fd, string(fd.Name())).canonical
+	if spelled, ok := s.said[canonical]; ok {
 		return p.name(fd, spelled)
 	}
-	if s.camel > s.snake {
-		return p.name(fd, fd.JSONName())
-	}
-	return at
+	return p.name(fd, s.unsaid(fd))
 }
 
 // step is a name and the keys in brackets after it.
 var step = regexp.MustCompile(`([^.\[]+)((?:\[[^\]]*\])*)`)
 
-// respell replaces each name of a canonical path by the one in the document.
+// respell replaces each name of a canonical path by the one in the document, or
+// by the one that it would have there.
 func (s *spelling) respell(canonical string) string {
 	var seen, out string
+	message := (&aksnodeconfigv1.Configuration{}).ProtoReflect().Descriptor()
 	for i, m := range step.FindAllStringSubmatch(canonical, -1) {
 		name, keys, dot := m[1], m[2], "."
 		if i == 0 {
 			dot = ""
 		}
 		seen += dot + name
-		out += dot + cmp.Or(s.said[seen], name) + keys
+		var fd protoreflect.FieldDescriptor
+		if message != nil {
+			fd = message.Fields().ByName(protoreflect.Name(name))
+		}
+		out += dot + cmp.Or(s.said[seen], s.unsaid(fd), name) + keys
 		seen += keys
+		message = inside(fd)
 	}
 	return out
+}
+
+// unsaid is how a document that does not name a field would; empty for no field.
+func (s *spelling) unsaid(fd protoreflect.FieldDescriptor) string {
+	switch {
+	case fd == nil:
+		return ""
+	case s.camel > s.snake:
+		return fd.JSONName()
+	}
+	return string(fd.Name())
+}
+
+// inside is the message that a field, or a member of a map, holds; nil for none.
+func inside(fd protoreflect.FieldDescriptor) protoreflect.MessageDescriptor {
+	switch {
+	case fd == nil:
+		return nil
+	case fd.IsMap():
+		return fd.MapValue().Message()
+	}
+	return fd.Message()
 }

@@ -77,6 +77,9 @@ func wellFormed(data []byte) *syntaxError {
 	if !errors.As(err, &syntax) {
 		return &syntaxError{0, err.Error()}
 	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return &syntaxError{0, "the document is empty"}
+	}
 	if err.Error() == truncated {
 		return &syntaxError{len(data), fmt.Sprintf("the document ends after %d bytes, in the middle of a value: it is truncated", len(data))}
 	}

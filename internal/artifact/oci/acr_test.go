@@ -1,0 +1,187 @@
+package oci
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// acrWorld is a registry that knows an identity, and the metadata service that
+// gives the identity its tokens.
+type acrWorld struct {
+	*fakeRegistry
+	metadata *httptest.Server
+	// tokens are the identity's, by resource; takes is which one the registry
+	// accepts.
+	tokens map[string]string
+	takes  string
+	forms  []url.Values
+	asked  []string
+}
+
+func newACR(t *testing.T) *acrWorld {
+	w := &acrWorld{fakeRegistry: newRegistry(t), takes: "hunter2-arm", tokens: map[string]string{
+		"https://containerregistry.azure.net": "hunter2-acr", "https://management.azure.com/": "hunter2-arm",
+	}}
+	w.auth, w.refresh = "token", jwt(time.Now().Add(time.Hour))
+	w.answer = w.exchange
+	w.metadata = httptest.NewServer(http.HandlerFunc(w.identity))
+	t.Cleanup(w.metadata.Close)
+	w.addArtifact("v1", map[string]string{"kubelet": "k"})
+	return w
+}
+
+func jwt(exp time.Time) string {
+	return "eyJ9." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, exp.Unix())) + ".hunter2"
+}
+
+func (w *acrWorld) acr() *ACR {
+	return &ACR{HTTP: w.Client(), Metadata: w.metadata.URL, Suffixes: []string{".0.0.1:" + mustURL(w.t, w.URL).Port()}, ClientID: "some-id"}
+}
+
+func (w *acrWorld) identity(rw http.ResponseWriter, req *http.Request) {
+	q := req.URL.Query()
+	w.asked = append(w.asked, q.Get("resource"))
+	if req.Header.Get("Metadata") != "true" || req.URL.Path != identityPath || q.Get("api-version") != "2018-02-01" || q.Get("client_id") != "some-id" {
+		rw.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(rw, `{"error":"invalid_request","error_description":"Identity not found"}`)
+		return
+	}
+	fmt.Fprintf(rw, `{"access_token":%q,"expires_in":"3599"}`, w.tokens[q.Get("resource")])
+}
+
+func (w *acrWorld) exchange(rw http.ResponseWriter, req *http.Request) bool {
+	if req.URL.Path != "/oauth2/exchange" {
+		return false
+	}
+	_ = req.ParseForm()
+	w.forms = append(w.forms, req.PostForm)
+	if req.PostForm.Get("access_token") != w.takes {
+		refuse(rw, http.StatusUnauthorized, "UNAUTHORIZED", "can't take "+req.PostForm.Get("access_token"))
+		return true
+	}
+	fmt.Fprintf(rw, `{"refresh_token":%q}`, w.refresh)
+	return true
+}
+
+func TestACR(t *testing.T) {
+	w := newACR(t)
+	acr, client := w.acr(), w.client()
+	client.Credentials = acr.Credential
+	acr.TenantID = "some-tenant"
+	if _, err := client.Resolve(t.Context(), w.ref(":v1")); err != nil {
+		t.Fatal(err)
+	}
+	want := url.Values{"grant_type": {"access_token"}, "service": {w.host()}, "access_token": {"hunter2-arm"}, "tenant": {"some-tenant"}}
+	if diff := cmp.Diff(want, w.forms[len(w.forms)-1]); diff != "" || len(w.forms) != 2 {
+		t.Errorf("%d exchanges: %s", len(w.forms), diff)
+	}
+	c, err := acr.Credential(t.Context(), w.host())
+	if err != nil || c.Username != acrUser || c.RefreshToken.Reveal() != w.refresh || len(w.forms) != 2 {
+		t.Errorf("%v, %v after %d exchanges", c, err, len(w.forms))
+	}
+	if text := fmt.Sprintf("%v %+v %#v", c, c, c); strings.Contains(text, "hunter2") {
+		t.Errorf("the credential prints as %s", text)
+	}
+}
+
+func TestACRFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*acrWorld, *ACR)
+		want   string
+		status int
+	}{
+		"no such identity": {func(_ *acrWorld, a *ACR) { a.ClientID = "other" }, "invalid_request: Identity not found", 400},
+		"not admitted":     {func(w *acrWorld, _ *ACR) { w.takes = "none" }, "token exchange: HTTP status 401", 401},
+		"no metadata":      {func(w *acrWorld, _ *ACR) { w.metadata.Close() }, "instance metadata service: identity token", 0},
+		"no token in it":   {func(w *acrWorld, _ *ACR) { w.refresh = "" }, "the answer has no refresh_token", 0},
+		"busy": {func(w *acrWorld, _ *ACR) {
+			w.answer = func(rw http.ResponseWriter, _ *http.Request) bool {
+				rw.Header().Set("Retry-After", "3")
+				rw.WriteHeader(429)
+				return true
+			}
+		}, "HTTP status 429", 429},
+		"led elsewhere": {func(w *acrWorld, _ *ACR) {
+			w.answer = func(rw http.ResponseWriter, req *http.Request) bool {
+				http.Redirect(rw, req, "https://elsewhere.invalid/", http.StatusTemporaryRedirect)
+				return true
+			}
+		}, "HTTP status 307", 307},
+		"a page": {func(w *acrWorld, _ *ACR) {
+			w.answer = func(rw http.ResponseWriter, _ *http.Request) bool {
+				fmt.Fprint(rw, `hunter2`)
+				return true
+			}
+		}, "the answer is no JSON object", 0},
+	} {
+		w := newACR(t)
+		acr := w.acr()
+		c.change(w, acr)
+		_, err := acr.Credential(t.Context(), w.host())
+		if err == nil || !strings.Contains(err.Error(), c.want) || leaks(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		e, ok := errors.AsType[*StatusError](err)
+		if ok != (c.status != 0) || ok && e.Status != c.status || c.status == 429 && e.RetryAfter != 3*time.Second {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := len(w.asked); n > 2 || c.status == 429 && n != 1 {
+			t.Errorf("%s: asked %v", name, w.asked)
+		}
+	}
+}
+
+// TestACRIsForAzureOnly: the identity's token opens more than registries.
+func TestACRIsForAzureOnly(t *testing.T) {
+	acr := &ACR{Metadata: "http://127.0.0.1:1"}
+	for _, registry := range []string{"docker.io", "azurecr.io", "x.azurecr.io.evil.example", "evilazurecr.io", "x.azurecr.io:5000", "quay.io"} {
+		if c, err := acr.Credential(t.Context(), registry); err != nil || c != (Credential{}) {
+			t.Errorf("%s: %v, %v", registry, c, err)
+		}
+	}
+	for _, registry := range []string{"x.azurecr.io", "X.AzureCR.cn", "a.privatelink.azurecr.us"} {
+		if _, err := acr.Credential(t.Context(), registry); err == nil {
+			t.Errorf("%s: the identity was not asked for", registry)
+		}
+	}
+	for _, suffixes := range [][]string{{""}, {"example"}, {}} {
+		acr.Suffixes = suffixes
+		if _, err := acr.Credential(t.Context(), "any.example"); err != nil {
+			t.Errorf("%q: %v", suffixes, err)
+		}
+	}
+}
+
+func TestMetadataTakesNoProxy(t *testing.T) {
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	if p := metadataClient.Transport.(*http.Transport).Proxy; p != nil {
+		t.Error("there is a proxy function")
+	}
+	w := newACR(t)
+	if _, err := w.acr().Credential(t.Context(), w.host()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGoodUntil(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for token, want := range map[string]time.Duration{
+		jwt(now.Add(3 * time.Hour)): 3*time.Hour - 5*time.Minute,
+		"opaque":                    10 * time.Minute,
+		"a.b.c":                     10 * time.Minute,
+		"a.bnVsbA.c":                10 * time.Minute,
+	} {
+		if got := goodUntil(token, now).Sub(now); got != want {
+			t.Errorf("%s: %s, want %s", token, got, want)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// TestInputIsGivenUp: somebody who forgot the document presses Ctrl-C once.
+func TestInputIsGivenUp(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(report.ErrInterrupted)
+	in, _ := io.Pipe() // never ends
+	if _, err := readInput(ctx, in); err == nil || (&env{err: io.Discard}).exit(err) != exitInterrupted {
+		t.Errorf("error %v", err)
+	}
+	if b, err := readInput(t.Context(), strings.NewReader("{}")); err != nil || string(b) != "{}" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func TestHints(t *testing.T) {
+	refused := &fs.PathError{Op: "open", Path: "/var/lib/berth", Err: syscall.EACCES}
+	cases := map[string]struct {
+		uid  int
+		err  error
+		want string
+	}{
+		"not root":    {1000, refused, "error: open /var/lib/berth: permission denied\n  hint: Run it as root; this is user 1000.\n"},
+		"root":        {0, refused, "error: open /var/lib/berth: permission denied\n  hint: Check the file system of the path that is named: read-only, immutable or broken.\n"},
+		"closed pipe": {0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			e := &env{err: &out, uid: c.uid}
+			if code := e.exit(c.err); code != exitFailed {
+				t.Errorf("code %d", code)
+			}
+			if d := cmp.Diff(c.want, out.String()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// TestMissingProgramHasAHint: a document alone does not say which program it is
+// about, the state made of it does.
+func TestMissingProgramHasAHint(t *testing.T) {
+	h := memory.New()
+	h.Value("/proc/sys/kernel/hostname", "node-1\n")
+	code, _, stderr := invoke(h, "berth", "plan", "-f", sample)
+	if code != exitFailed || !strings.Contains(stderr, "hint: ") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}
+
+// TestProgressTellsEachAction: what is prepared is told when it is done, once,
+// and the engine's own steps are not told.
+func TestProgressTellsEachAction(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&env{err: &out})
+	at := time.Unix(0, 0)
+	for _, s := range []converge.Span{
+		{ID: "file:/etc/x", Verb: "create", Phase: "stage"},
+		{ID: "unit:kubelet.service", Verb: "enable", Phase: "stage"},
+		{ID: "artifact:runc", Verb: "fetch", Phase: "stage", Detail: "9 MiB"},
+		{ID: "names", Verb: "update", Phase: "commit"},
+		{ID: "unit:containerd.service", Verb: "start", Phase: "commit"},
+		{ID: "file:/etc/y", Verb: "create", Phase: "stage", Error: converge.GivenUp},
+		{ID: "enablement", Verb: "enable", Phase: "commit"},
+	} {
+		s.Start, s.End = at, at.Add(time.Millisecond)
+		p.observe(s)
+	}
+	want := "fetch artifact:runc (1ms) 9 MiB\ncreate file:/etc/x (1ms)\nstart unit:containerd.service (1ms)\nenable unit:kubelet.service (1ms)\n"
+	if d := cmp.Diff(want, out.String()); d != "" {
+		t.Error(d)
+	}
+}

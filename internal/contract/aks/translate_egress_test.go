@@ -1,0 +1,41 @@
+package aks
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// Downloads go through the contract's proxy and trust its CAs from the first
+// byte; the proxy's password is not shown.
+func TestEgressOfDownloads(t *testing.T) {
+	pem := "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
+	tr := &translation{cfg: &aksnodeconfigv1.Configuration{
+		CustomCaCerts: []string{base64.StdEncoding.EncodeToString([]byte(pem))},
+		HttpProxyConfig: &aksnodeconfigv1.HttpProxyConfig{
+			HttpsProxy: "http://berth:hunter2@proxy.example:3128", NoProxyEntries: []string{".example"},
+			ProxyTrustedCa: base64.StdEncoding.EncodeToString([]byte(pem + pem)),
+		},
+	}, state: &desired.State{}}
+	fetched := &desired.Artifact{Name: "kubernetes", URLs: []string{"https://x/y"}}
+	tr.state.Add(fetched, &desired.Artifact{Name: "cni"})
+	if err := tr.egress(); err != nil {
+		t.Fatal(err)
+	}
+	if via := fetched.Via; via == nil || len(via.CAs) != 2 || via.CAs[1] != pem+pem || via.HTTPSProxy.Reveal() != "http://berth:hunter2@proxy.example:3128" || len(via.NoProxy) != 1 {
+		t.Errorf("got %+v", via)
+	}
+	text, err := json.Marshal(fetched)
+	if err != nil || strings.Contains(string(text), "hunter2") {
+		t.Errorf("%v: %s", err, text)
+	}
+	plain := &translation{cfg: &aksnodeconfigv1.Configuration{}, state: &desired.State{Resources: []desired.Resource{fetched}}}
+	fetched.Via = nil
+	if err := plain.egress(); err != nil || fetched.Via != nil {
+		t.Errorf("%v, %+v", err, fetched.Via)
+	}
+}

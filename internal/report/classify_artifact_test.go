@@ -1,0 +1,85 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"testing"
+
+	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/component/binaries"
+	"github.com/berth-dev/berth/internal/component/credentialprovider"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// programs are a node's artifacts as its contract would make them.
+func programs(t *testing.T) *desired.State {
+	t.Helper()
+	from := binaries.Source{URL: "https://packages.example/x"}
+	provider, err := credentialprovider.Resources(credentialprovider.Settings{ConfigFile: "/etc/c", BinDir: "/opt/p", URL: from.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &desired.State{}
+	st.Add(append(provider, binaries.Kubernetes(from, binaries.Kubectl), binaries.Containerd(from, "/usr/bin/containerd"),
+		binaries.Runc(from, "/usr/bin/runc"), binaries.CNI(from, "bridge"))...)
+	if err := st.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// TestArtifactCodes pins the code of every way in which an artifact may fail.
+func TestArtifactCodes(t *testing.T) {
+	st := programs(t)
+	readOnly := &fs.PathError{Op: "open", Path: "/opt/x", Err: syscall.EROFS}
+	full := &fs.PathError{Op: "write", Path: "/opt/x", Err: syscall.ENOSPC}
+	failures := []struct {
+		name string
+		err  error
+	}{
+		{"download", &artifact.DownloadError{Err: errors.New("HTTP status 404")}},
+		{"refused by a socket", &artifact.DownloadError{Err: &fs.PathError{Op: "open", Path: "/x", Err: syscall.EACCES}}},
+		{"unpack", &artifact.UnpackError{Err: errors.New("gzip: invalid header")}},
+		{"member", &artifact.UnpackError{Missing: []string{"bin/x"}}},
+		{"architecture", &artifact.MismatchError{What: "architecture"}},
+		{"version", &artifact.MismatchError{What: "version"}},
+		{"not in the image", &converge.MissingError{Artifact: &desired.Artifact{Name: "x"}, Reason: "absent"}},
+		{"without address", &artifact.AbsentError{Name: "x"}},
+		{"digest", &artifact.DigestError{Want: "a", Got: "b"}},
+		{"no digest", &artifact.RefusedError{Reason: "plain http needs a digest"}},
+		{"list of digests", &artifact.ListError{Reason: "not signed"}},
+		{"blob of a registry", &artifact.DownloadError{Err: &oci.DigestError{}}},
+		{"disk full", full},
+		{"unpack to a full disk", &artifact.UnpackError{Err: full}},
+		{"read-only", readOnly},
+		{"time over", fmt.Errorf("%w: %w", ErrTimeout, context.DeadlineExceeded)},
+		{"anything else", errors.New("odd")},
+	}
+	want := map[desired.ID][]int{
+		"artifact:kubernetes":              {31, 31, 204, 204, 204, 204, 121, 121, 251, 251, 251, 251, 248, 248, 254, 124, 31},
+		"artifact:cni-plugins":             {41, 41, 41, 41, 206, 206, 206, 206, 251, 251, 251, 251, 248, 248, 254, 124, 41},
+		"artifact:containerd":              {70, 70, 28, 28, 28, 28, 28, 28, 251, 251, 251, 251, 248, 248, 254, 124, 70},
+		"artifact:runc":                    {71, 71, 29, 29, 29, 29, 29, 29, 251, 251, 251, 251, 248, 248, 254, 124, 71},
+		"artifact:acr-credential-provider": {205, 205, 205, 205, 205, 205, 205, 205, 251, 251, 251, 251, 248, 248, 254, 124, 205},
+	}
+	for _, r := range st.Resources {
+		if _, ok := r.(*desired.Artifact); ok && want[r.ID()] == nil {
+			t.Errorf("%s has no row", r.ID())
+		}
+	}
+	for id, codes := range want {
+		for i, f := range failures {
+			t.Run(string(id)+" "+f.name, func(t *testing.T) {
+				got := Classify(action(id, converge.VerbFetch, f.err), st)
+				if got.Code.Number != codes[i] || got.Code.Meaning == "a code that is not in the registry" {
+					t.Errorf("code %d %s, want %d", got.Code.Number, got.Code.Name, codes[i])
+				}
+			})
+		}
+	}
+}
