@@ -89,6 +89,67 @@ func (f *Fetcher) bundled(h host.FS, a *desired.Artifact) ([]*source, error) {
 	return all, nil
 }
 
+// Images are the container images of the machine's bundles, the first of each
+// reference. What can't be read is left out: whoever wants something of it is
+// told.
+func Images(h host.FS) []bundle.Image {
+	names, err := h.ReadDir(BundleDir)
+	if err != nil {
+		return nil
+	}
+	var all []bundle.Image
+	known := map[string]bool{}
+	for _, name := range names {
+		if path.Ext(name) != ".bundle" {
+			continue
+		}
+		b, file, err := openBundle(h, path.Join(BundleDir, name))
+		if err != nil {
+			continue
+		}
+		for _, i := range b.Manifest().Images {
+			if !known[i.Reference] {
+				known[i.Reference] = true
+				all = append(all, i)
+			}
+		}
+		_ = file.Close()
+	}
+	return all
+}
+
+// ImageBundle opens the bundle that holds an image, after its signature was
+// looked at. The caller closes the file.
+func ImageBundle(h host.FS, digest, reference string) (*bundle.Bundle, host.ReadFile, error) {
+	names, err := h.ReadDir(BundleDir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read bundles: %w", err)
+	}
+	keys, err := bundle.TrustedKeys(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		if path.Ext(name) != ".bundle" {
+			continue
+		}
+		p := path.Join(BundleDir, name)
+		b, file, err := openBundle(h, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		if found, ok := b.FindImage(reference); !ok || found.Digest != digest {
+			_ = file.Close()
+			continue
+		}
+		if err := b.Authenticate(keys); err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("%s: %w", p, err), file.Close())
+		}
+		return b, file, nil
+	}
+	return nil, nil, fmt.Errorf("no bundle in %s holds the image %s", BundleDir, reference)
+}
+
 func inBundle(h host.FS, p string, a *desired.Artifact) (*source, error) {
 	b, file, err := openBundle(h, p)
 	if err != nil {

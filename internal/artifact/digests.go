@@ -14,16 +14,16 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// digestDir holds the machine's own list of digests: files *.json, each an
+// DigestDir holds the machine's own list of digests: files *.json, each an
 // object from URL to sha256 in hex.
-const digestDir = "/etc/berth/artifacts.d"
+const DigestDir = "/etc/berth/artifacts.d"
 
 // digests maps URLs to sha256 in hex.
 type digests map[string]string
 
 // readDigests reads all lists; names in order, later ones win.
 func readDigests(h host.FS) (digests, error) {
-	names, err := h.ReadDir(digestDir)
+	names, err := h.ReadDir(DigestDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -39,7 +39,7 @@ func readDigests(h host.FS) (digests, error) {
 		if path.Ext(name) != ".json" {
 			continue
 		}
-		if err := all.read(h, path.Join(digestDir, name), keys); err != nil {
+		if err := all.read(h, path.Join(DigestDir, name), keys); err != nil {
 			return nil, err
 		}
 	}

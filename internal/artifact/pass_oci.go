@@ -128,7 +128,7 @@ type layerFeed struct {
 // Close implements io.Closer.
 func (l *layerFeed) Close() error {
 	l.x.bytes += l.pos
-	l.x.resumed += l.feed.resumed
+	l.x.resumed += l.resumed
 	l.close()
 	return nil
 }

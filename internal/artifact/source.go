@@ -59,7 +59,7 @@ func (f *Fetcher) parseSource(h host.FS, raw string, a *desired.Artifact, known 
 	}
 	u.Fragment, u.RawFragment = "", ""
 	for _, p := range []struct{ digest, from string }{
-		{fragment, "the URL"}, {strings.ToLower(a.SHA256), "the contract"}, {known[u.String()], digestDir},
+		{fragment, "the URL"}, {strings.ToLower(a.SHA256), "the contract"}, {known[u.String()], DigestDir},
 	} {
 		if err := s.promise(p.digest, p.from); err != nil {
 			return nil, err

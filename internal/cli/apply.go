@@ -21,6 +21,7 @@ func (e *env) apply() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return e.runApply(c, f, fetch) },
 	}
 	f.bind(c, "", "")
+	e.bindDigests(c)
 	c.Flags().BoolVar(&fetch, "fetch", false, "with --root: download what is missing")
 	return c
 }

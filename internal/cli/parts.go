@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/component"
@@ -29,12 +31,18 @@ type parts struct {
 }
 
 func (e *env) parts(h host.Host) *parts {
-	return &parts{host: h, fetcher: artifact.New(artifact.Options{})}
+	return &parts{host: h, fetcher: artifact.New(artifact.Options{RequireDigests: e.requireDigests})}
+}
+
+// bindDigests is the flag of commands that may fetch.
+func (e *env) bindDigests(c *cobra.Command) {
+	c.Flags().BoolVar(&e.requireDigests, "require-digests", false,
+		"fetch nothing of which neither URL, document, "+artifact.DigestDir+" nor bundle gives the digest")
 }
 
 func (p *parts) engine(h host.Host, command string, o converge.Observer) *converge.Engine {
 	return converge.New(converge.Options{
-		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h), Prober: apiserver.Prober{},
+		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h), Prober: apiserver.Prober{}, Images: &images{h: h},
 		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Observer: o,
 		Command: fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
 		Offline: p.offline, NoFetch: p.offline && !p.fetch,
@@ -43,7 +51,7 @@ func (p *parts) engine(h host.Host, command string, o converge.Observer) *conver
 
 func (p *parts) facts(ctx context.Context, h host.Host) component.Facts {
 	return provision.Gather(ctx, h, provision.FactsSource{
-		Version: p.fetcher.Version, Address: provision.NodeAddress, Offline: p.offline,
+		Version: p.fetcher.Version, Address: provision.NodeAddress, Images: bundledImages, Offline: p.offline,
 	})
 }
 

@@ -31,10 +31,18 @@ type Facts struct {
 	// KubectlPath is the first of /opt/bin/kubectl, /usr/local/bin/kubectl and
 	// /usr/bin/kubectl that exists, links resolved; empty where none does.
 	KubectlPath string
+	// Images are those of the bundles on the machine.
+	Images []BundledImage
 	// VendorUnits are the names of the units that the image's packages bring:
 	// those in /usr/lib/systemd/system and /usr/local/lib/systemd/system (and
 	// /lib/systemd/system where that is another directory), not in /etc.
 	VendorUnits []string
+}
+
+// BundledImage is a container image in a bundle on the machine.
+type BundledImage struct {
+	// Reference is complete; Digest is "sha256:…" of its manifest or index.
+	Reference, Digest string
 }
 
 // OSRelease is the part of /etc/os-release that decides anything.

@@ -29,6 +29,7 @@ const (
 	VerbRestore Verb = "restore"
 	VerbFetch   Verb = "fetch"
 	VerbIssue   Verb = "issue"
+	VerbImport  Verb = "import"
 	VerbLoad    Verb = "load"
 	VerbSet     Verb = "set"
 	VerbEnable  Verb = "enable"
@@ -79,9 +80,9 @@ type Span struct {
 	Waited desired.ID `json:"waited,omitempty"` // the last thing it waited for
 	Detail string     `json:"detail,omitempty"`
 	// Bytes are those that it brought; while it goes on, of Total (-1 if unknown).
-	Bytes int64 `json:"bytes,omitempty"`
-	Total int64 `json:"-"`
-	Error  string     `json:"error,omitempty"`
+	Bytes int64  `json:"bytes,omitempty"`
+	Total int64  `json:"-"`
+	Error string `json:"error,omitempty"`
 }
 
 // Result is what an apply did.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -256,7 +257,11 @@ func (a *applying) makeDirs() error {
 }
 
 func (a *applying) makeDir(q *put) error {
-	if err := a.h.Mkdir(q.path, q.mode()); err != nil {
+	err := a.h.Mkdir(q.path, q.mode())
+	if there, _ := lstat(a.h, q.path); errors.Is(err, fs.ErrExist) && there != nil && there.Mode.IsDir() {
+		return nil // berth's own state was put there meanwhile
+	}
+	if err != nil {
 		return err
 	}
 	a.made = append(a.made, q.path)

@@ -23,6 +23,7 @@ type Options struct {
 	Fetcher Fetcher
 	Issuer  Issuer
 	Prober  Prober
+	Images  Images
 	// SelfSigned makes a serving key pair; ServingValid judges one.
 	SelfSigned   func(names []string, now time.Time) (certPEM, keyPEM []byte, err error)
 	ServingValid func(certPEM, keyPEM []byte, names []string, now time.Time) (ok bool, reason string)

@@ -108,6 +108,8 @@ func (p *planning) one(ctx context.Context, t *task, r desired.Resource) error {
 		return p.credential(t, r)
 	case *desired.ServingCertificate:
 		return p.serving(t, r)
+	case *desired.Image:
+		return p.image(ctx, t, r)
 	case *desired.Check:
 		return p.check(t, r)
 	}

@@ -38,6 +38,15 @@ type Staged struct {
 	Resumed int
 }
 
+// Images are the container images of the machine's runtime.
+type Images interface {
+	// Lacks says why a pod that names the image would need a pull; "" if it would
+	// not. A runtime that does not run lacks it. It does not wait.
+	Lacks(ctx context.Context, i *desired.Image) (reason string, err error)
+	// Import makes the image available; it waits for a runtime that is starting.
+	Import(ctx context.Context, i *desired.Image) error
+}
+
 // Issuer obtains and judges the node's client certificate.
 type Issuer interface {
 	// Issue sends a certificate signing request and waits for the certificate.

@@ -18,6 +18,8 @@ type FactsSource struct {
 	Version func(ctx context.Context, h host.Host, path string) (string, error)
 	// Address is the node's address; nil leaves it to kubelet.
 	Address func(ctx context.Context) string
+	// Images are those of the machine's bundles; nil is none.
+	Images func(h host.FS) []component.BundledImage
 	// Offline: the host is a root directory. Its kernel and addresses are not
 	// those of this machine.
 	Offline bool
@@ -43,6 +45,9 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) component.Facts {
 	if f.ContainerdPath != "" {
 		// An unknown version is a fact, too: translation decides what it means.
 		f.ContainerdVersion, _ = s.Version(ctx, h, f.ContainerdPath)
+	}
+	if s.Images != nil {
+		f.Images = s.Images(h)
 	}
 	if s.Offline {
 		f.Hostname, f.IPv6 = cmp.Or(line(h, "/etc/hostname"), "localhost"), true

@@ -24,7 +24,7 @@ import (
 // than the time), then what the machine refuses, then what the error itself knows, then what the kind of the
 // resource implies.
 func number(err error, st *desired.State) int {
-	for _, rule := range []func(error) int{interrupted, stage, locked, timeout, space, own, download, credential, server} {
+	for _, rule := range []func(error) int{interrupted, stage, locked, timeout, space, own, imported, download, credential, server} {
 		if n := rule(err); n != 0 {
 			return n
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/identity"
+	"github.com/berth-dev/berth/internal/imagestore"
 )
 
 func action(id desired.ID, v converge.Verb, err error) error {
@@ -65,6 +66,9 @@ func TestClassify(t *testing.T) {
 		"artifact":              {action("artifact:cni", "fetch", errors.New("404")), 41, "fetch artifact:cni", "network_config"},
 		"digest":                {action("artifact:cni", "fetch", &artifact.DigestError{Want: "a", Got: "b"}), 251, "fetch artifact:cni", "digest"},
 		"plain http":            {action("artifact:cni", "fetch", &artifact.RefusedError{Reason: "plain"}), 251, "fetch artifact:cni", "digest"},
+		"image, no room":        {action("image:pause", "import", &imagestore.NoSpaceError{}), 248, "import image:pause", "Free space"},
+		"image, damaged":        {action("image:pause", "import", &imagestore.DigestError{}), 251, "import image:pause", "digest"},
+		"image, no runtime":     {action("image:pause", "import", &imagestore.NotRunningError{}), 28, "import image:pause", ""},
 		"unknown artifact":      {action("artifact:other", "fetch", errors.New("404")), 240, "fetch artifact:other", "log"},
 		"name":                  {api(apiserver.StageDNS, "10.0.0.1:53"), 52, "check check:apiserver", "resolv.conf"},
 		"name in Azure":         {api(apiserver.StageDNS, "168.63.129.16:53"), 53, "check check:apiserver", "resolv.conf"},

@@ -98,7 +98,7 @@ func (a *ACR) trusts(registry string) bool {
 // token tries the resources in turn; only a refusal leads to the next one.
 func (a *ACR) token(ctx context.Context, registry string) (string, error) {
 	resources := a.Resources
-	if resources == nil {
+	if len(resources) == 0 {
 		resources = acrResources
 	}
 	var last error

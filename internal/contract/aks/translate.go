@@ -24,7 +24,7 @@ func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
 	if t.joins() {
 		parts = append(parts, t.azure, t.credentialProvider)
 	}
-	for _, part := range append(parts, t.kubelet, t.egress) {
+	for _, part := range append(parts, t.kubelet, t.egress, t.images) {
 		if err := part(); err != nil {
 			return nil, fmt.Errorf("translate configuration: %w", err)
 		}

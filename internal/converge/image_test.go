@@ -1,0 +1,71 @@
+package converge_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// runtime is a container runtime that has images.
+type runtime struct {
+	has map[string]string
+	err error
+}
+
+func (r *runtime) Lacks(_ context.Context, i *desired.Image) (string, error) {
+	if r.has[i.Reference] != i.Digest {
+		return "absent", nil
+	}
+	return "", nil
+}
+
+func (r *runtime) Import(_ context.Context, i *desired.Image) error {
+	if r.err == nil {
+		r.has[i.Reference] = i.Digest
+	}
+	return r.err
+}
+
+func TestImages(t *testing.T) {
+	st := &desired.State{Owner: desired.OwnerAKS}
+	st.Add(&desired.Image{Reference: "registry.example/pause:3.10", Digest: "sha256:aa"})
+	if err := st.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	m := memory.New()
+	r := &runtime{has: map[string]string{}, err: errors.New("no room")}
+	e := converge.New(converge.Options{Host: m, Images: r})
+	plan, err := e.Plan(t.Context(), st)
+	if err != nil || len(plan.Actions) != 1 || plan.Actions[0].Verb != converge.VerbImport || plan.Actions[0].Reason != "absent" {
+		t.Fatalf("got %+v, %v", plan, err)
+	}
+	if _, err := e.Apply(t.Context(), st); !errors.Is(err, r.err) {
+		t.Errorf("got %v", err)
+	}
+	r.err = nil
+	if _, err := e.Apply(t.Context(), st); err != nil || r.has["registry.example/pause:3.10"] != "sha256:aa" {
+		t.Errorf("got %v, %v", r.has, err)
+	}
+	if plan, err := e.Plan(t.Context(), st); err != nil || !plan.Empty() {
+		t.Errorf("second plan %+v, %v", plan, err)
+	}
+	offline := converge.New(converge.Options{Host: m, Images: r, Offline: true})
+	if plan, err := offline.Plan(t.Context(), st); err != nil || !plan.Empty() || len(plan.Deferred) != 1 {
+		t.Errorf("offline plan %+v, %v", plan, err)
+	}
+	if _, err := converge.New(converge.Options{Host: m}).Plan(t.Context(), st); err == nil {
+		t.Error("planned without a provider")
+	}
+	// What the state no longer names is the runtime's own to remove.
+	none := &desired.State{Owner: desired.OwnerAKS}
+	if err := none.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	if plan, err := e.Plan(t.Context(), none); err != nil || !plan.Empty() {
+		t.Errorf("plan without the image %+v, %v", plan, err)
+	}
+}

@@ -1,0 +1,126 @@
+package imagestore
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	contentapi "github.com/containerd/containerd/api/services/content/v1"
+	imagesapi "github.com/containerd/containerd/api/services/images/v1"
+	leasesapi "github.com/containerd/containerd/api/services/leases/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+)
+
+// The keys by which containerd knows whose a call is and what keeps its blobs.
+const (
+	namespaceKey = "containerd-namespace"
+	leaseKey     = "containerd-lease"
+)
+
+// session is a connection to containerd for one call of a Store.
+type session struct {
+	*Store
+	conn    *grpc.ClientConn
+	content contentapi.ContentClient
+	images  imagesapi.ImagesClient
+	leases  leasesapi.LeasesClient
+
+	mu      sync.Mutex
+	dialErr error // of the last attempt
+}
+
+// open prepares a connection; it does not wait for one.
+func (s *Store) open() (*session, error) {
+	c := &session{Store: s}
+	conn, err := grpc.NewClient("passthrough:///"+s.socket(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(c.dial),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithAuthority("localhost"),
+		// The socket's directory tells when to try; this is for what it does not tell.
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 5 * time.Second,
+			Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}),
+		grpc.WithUnaryInterceptor(c.unary), grpc.WithStreamInterceptor(c.stream))
+	if err != nil {
+		return nil, &Error{Doing: "connect", Err: err}
+	}
+	c.conn = conn
+	c.content, c.images, c.leases = contentapi.NewContentClient(conn), imagesapi.NewImagesClient(conn), leasesapi.NewLeasesClient(conn)
+	return c, nil
+}
+
+// close ends the session; an error of it would say nothing about the calls.
+func (c *session) close() { _ = c.conn.Close() }
+
+func (c *session) dial(ctx context.Context, socket string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dialErr = err
+	return conn, err
+}
+
+func (c *session) whyNot() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dialErr
+}
+
+// unary puts the namespace on each call.
+func (c *session) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return next(metadata.AppendToOutgoingContext(ctx, namespaceKey, c.namespace()), method, req, reply, cc, opts...)
+}
+
+func (c *session) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return next(metadata.AppendToOutgoingContext(ctx, namespaceKey, c.namespace()), desc, cc, method, opts...)
+}
+
+// glance fails at once where nobody listens.
+func (c *session) glance(ctx context.Context) error {
+	conn, err := c.dial(ctx, c.socket())
+	if err != nil {
+		return &NotRunningError{Socket: c.socket(), Err: err}
+	}
+	return conn.Close()
+}
+
+// connected waits until containerd answers. A new socket wakes it; its errors are
+// *NotRunningError and ctx's own.
+func (c *session) connected(ctx context.Context) error {
+	if c.conn.GetState() == connectivity.Ready {
+		return nil
+	}
+	start := time.Now()
+	waiting, cancel := context.WithTimeout(ctx, c.patience())
+	defer cancel()
+	defer watchSocket(c.socket(), c.conn.ResetConnectBackoff)()
+	for {
+		state := c.conn.GetState()
+		if state == connectivity.Ready {
+			return nil
+		}
+		if state == connectivity.Idle {
+			c.conn.Connect()
+		}
+		if !c.conn.WaitForStateChange(waiting, state) {
+			return c.gaveUp(ctx, waiting, start)
+		}
+	}
+}
+
+// gaveUp is the end of waiting: a cancelled ctx is not containerd's fault.
+func (c *session) gaveUp(ctx, waiting context.Context, start time.Time) error {
+	if ctx.Err() == context.Canceled {
+		return context.Cause(ctx)
+	}
+	err := c.whyNot()
+	if err == nil {
+		err = context.Cause(waiting)
+	}
+	return &NotRunningError{Socket: c.socket(), Waited: time.Since(start), Err: err}
+}

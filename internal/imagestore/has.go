@@ -1,0 +1,152 @@
+package imagestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	contentapi "github.com/containerd/containerd/api/services/content/v1"
+	"google.golang.org/grpc/codes"
+)
+
+// Has says whether a pod that names img.Reference would run without a pull; if
+// not, why. The record must be there, of img.Digest unless that is empty, pinned
+// if img.Pinned, and all blobs behind it: img.Blob is not asked. It does not wait:
+// where containerd does not run, the error is a *NotRunningError at once.
+func (s *Store) Has(ctx context.Context, img Image) (ok bool, reason string, err error) {
+	n, err := parseReference(img.Reference)
+	if err != nil {
+		return false, "", err
+	}
+	c, err := s.open()
+	if err != nil {
+		return false, "", err
+	}
+	defer c.close()
+	if err := c.glance(ctx); err != nil {
+		return false, "", err
+	}
+	reason, err = c.lacks(ctx, n, img)
+	return reason == "" && err == nil, reason, err
+}
+
+// lacks says what differs from the image as wanted; "" if nothing does.
+func (c *session) lacks(ctx context.Context, n names, img Image) (string, error) {
+	have, err := c.lookup(ctx, n.main())
+	if err != nil {
+		return "", err
+	}
+	if have == nil {
+		return "absent", nil
+	}
+	got := have.Target.GetDigest()
+	switch {
+	case img.Digest != "" && got != img.Digest:
+		return fmt.Sprintf("digest %s, want %s", got, img.Digest), nil
+	case n.agrees(got) != nil:
+		return fmt.Sprintf("digest %s, want %s", got, n.promised), nil
+	case img.Pinned && have.Labels[pinnedKey] != pinnedValue:
+		return "not pinned", nil
+	}
+	return c.incomplete(ctx, got)
+}
+
+// incomplete says which blob containerd lacks, or why the image does not serve
+// here; "" if it is whole.
+func (c *session) incomplete(ctx context.Context, digest string) (string, error) {
+	var gone *goneError
+	have, err := resolve(Image{Digest: digest, Blob: func(d string) (io.ReadCloser, int64, error) { return c.read(ctx, d) }}, hostPlatform())
+	if errors.As(err, &gone) || isForeign(err) {
+		return err.Error(), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, b := range have.leaves {
+		ok, err := c.holds(ctx, b)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			return c.unlessUnpacked(ctx, have, (&goneError{b.Digest.String()}).Error())
+		}
+	}
+	return "", nil
+}
+
+// unlessUnpacked forgives a missing layer where the image has a snapshot:
+// containerd can be told to discard layers that it has unpacked.
+func (c *session) unlessUnpacked(ctx context.Context, have *closure, reason string) (string, error) {
+	err := c.call(ctx, "look for snapshot", func(ctx context.Context) error {
+		r, err := c.content.Info(ctx, &contentapi.InfoRequest{Digest: have.config.Digest.String()})
+		for k := range r.GetInfo().GetLabels() {
+			if strings.HasPrefix(k, "containerd.io/gc.ref.snapshot.") {
+				reason = ""
+			}
+		}
+		return err
+	})
+	return reason, err
+}
+
+func isForeign(err error) bool {
+	_, manifest := errors.AsType[*ManifestError](err)
+	_, platform := errors.AsType[*PlatformError](err)
+	_, digest := errors.AsType[*DigestError](err)
+	return manifest || platform || digest
+}
+
+// goneError is a blob that containerd lacks.
+type goneError struct{ digest string }
+
+// Error names it.
+func (e *goneError) Error() string { return "blob " + e.digest + " is missing" }
+
+// holds says whether containerd has a blob, of the right size.
+func (c *session) holds(ctx context.Context, b blob) (ok bool, err error) {
+	err = c.call(ctx, "look for blob "+b.Digest.String(), func(ctx context.Context) error {
+		r, err := c.content.Info(ctx, &contentapi.InfoRequest{Digest: b.Digest.String()})
+		if isCode(err, codes.NotFound) {
+			return nil
+		}
+		ok = r.GetInfo().GetSize() == b.Size
+		return err
+	})
+	return ok, err
+}
+
+// read reads a small blob out of containerd.
+func (c *session) read(ctx context.Context, digest string) (io.ReadCloser, int64, error) {
+	var b bytes.Buffer
+	err := c.call(ctx, "read blob "+digest, func(ctx context.Context) error {
+		b.Reset()
+		return c.readInto(ctx, &b, digest)
+	})
+	return io.NopCloser(&b), int64(b.Len()), err
+}
+
+func (c *session) readInto(ctx context.Context, b *bytes.Buffer, digest string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.content.Read(ctx, &contentapi.ReadContentRequest{Digest: digest, Size: maxConfig + 1})
+	if err != nil {
+		return err
+	}
+	for {
+		m, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case isCode(err, codes.NotFound):
+			return &goneError{digest}
+		case err != nil:
+			return err
+		case b.Len()+len(m.Data) > maxConfig:
+			return &ManifestError{Digest: digest, Err: errors.New("too large")}
+		}
+		b.Write(m.Data)
+	}
+}
