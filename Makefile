@@ -6,6 +6,7 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/berth-dev/berth/internal/cli.version=$(VERSION)
 TOOL := go tool -modfile=tools/go.mod
+LABTOOL := go tool -modfile=../tools/go.mod
 
 .PHONY: help
 help: ## list the targets
@@ -43,12 +44,13 @@ modules: ## build and test the nested modules that need no machine
 
 .PHONY: e2e
 e2e: ## end-to-end tests on real systemd, containerd, kubelet and API server (root)
-	cd lab && go test -count=1 -timeout 60m -v ./e2e/...
+	cd lab && go run ./cmd/berth-lab prepare
+	cd lab && $(LABTOOL) gotestsum --format testname -- -count=1 -timeout 60m $(E2EFLAGS) ./e2e/...
 
 .PHONY: lint
 lint: ## golangci-lint with the layer rules
 	$(TOOL) golangci-lint run ./...
-	cd lab && go tool -modfile=../tools/go.mod golangci-lint run ./...
+	cd lab && $(LABTOOL) golangci-lint run ./...
 
 .PHONY: bench
 bench: ## ratios against kubeadm join and the limits, in the lab (root)

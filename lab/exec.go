@@ -99,9 +99,11 @@ func (n *Node) WaitFor(ctx context.Context, args ...string) error {
 	})
 }
 
-// Tail is the end of the node's journal and console, for messages of tests.
+// Tail is the end of the node's journal, for messages of tests. The kernel's
+// messages are left out: they are the host's.
 func (n *Node) Tail(ctx context.Context, lines int) string {
-	out, err := n.Output(ctx, "journalctl", "--no-pager", "-o", "short-monotonic", "-n", fmt.Sprint(lines))
+	out, err := n.Output(ctx, "journalctl", "--no-pager", "-o", "short-monotonic", "-n", fmt.Sprint(lines),
+		"_TRANSPORT=journal", "_TRANSPORT=stdout", "_TRANSPORT=syslog")
 	if err != nil {
 		return err.Error()
 	}

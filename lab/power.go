@@ -61,7 +61,7 @@ func (n *Node) Partition(ctx context.Context, cut bool) error {
 	if cut {
 		state = "down"
 	}
-	return n.lab.ns.IP(ctx, "link", "set", "vb-"+n.spec.Machine, state)
+	return n.lab.ns.IP(ctx, "link", "set", n.spec.Link(), state)
 }
 
 // Remove crashes the node and removes its disk. The cluster's Node object stays.

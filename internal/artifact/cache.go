@@ -164,7 +164,7 @@ func (e *entry) stage(h host.Host, key string, a *desired.Artifact) (err error) 
 		if !info.IsRegular() || stamp(info) != e.Files[i].Stamp || info.Mode.Perm() != f.Mode.Perm() || info.UID != 0 || info.GID != 0 {
 			return errTouched
 		}
-		if err := again(h, kept, info, f); err != nil {
+		if err := again(h, kept, f); err != nil {
 			return err
 		}
 		done = append(done, host.TempName(f.Path))
@@ -173,18 +173,14 @@ func (e *entry) stage(h host.Host, key string, a *desired.Artifact) (err error) 
 }
 
 // again gives a kept file the temporary name of f: as another name of the same
-// file, or where that can't be, as a copy. A file that stands at the target
-// already can't: rename(2) between names of one file does nothing.
-func again(h host.Host, kept string, info host.Info, f desired.ArtifactFile) error {
+// file, or where that can't be, as a copy.
+func again(h host.Host, kept string, f desired.ArtifactFile) error {
 	tmp := host.TempName(f.Path)
 	if err := h.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	at, err := h.Lstat(f.Path)
-	if err != nil || at.Inode != info.Inode || at.Device != info.Device {
-		if err := h.Link(kept, tmp); err == nil {
-			return nil
-		}
+	if err := h.Link(kept, tmp); err == nil {
+		return nil
 	}
 	from, err := h.Open(kept)
 	if err != nil {

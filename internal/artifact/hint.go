@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// Hint says what to look at.
+// Hint says what to look at; "" where nothing is known that says more than that
+// the download failed.
 func (e *DownloadError) Hint() string {
 	for _, f := range []func(error) string{hintProxy, hintStatus, hintTrust, hintNetwork} {
 		if hint := f(e.Err); hint != "" {
 			return hint
 		}
 	}
-	return "check that this machine reaches the server of the URL"
+	return ""
 }
 
 func hintProxy(err error) string {

@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -177,5 +178,35 @@ func TestTrust(t *testing.T) {
 	plan, err := engine(h, &providers{}).Plan(t.Context(), st)
 	if err != nil || !plan.Empty() {
 		t.Fatalf("%v, %v", verbs(plan), err)
+	}
+}
+
+// Another name that a file gains between plan and act is no change of it.
+func TestLinkedMeanwhile(t *testing.T) {
+	_, h := applied(t)
+	h.Put("/etc/default/kubelet", "drifted\n", 0o600)
+	p := &providers{}
+	meddler := &meddle{providers: p, do: func() { must(h.Link("/etc/default/kubelet", "/etc/default/other")) }}
+	e := converge.New(converge.Options{Host: h, Issuer: p, Prober: meddler, SelfSigned: selfSigned, ServingValid: servingValid, Command: "test"})
+	if _, err := e.Apply(t.Context(), sampleState(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The start limit is for units that end by themselves, not for one that berth
+// restarts because its files changed again and again.
+func TestManyChangesInARow(t *testing.T) {
+	_, h := applied(t)
+	e := engine(h, &providers{})
+	for i := range 8 {
+		h.Put("/etc/default/kubelet", fmt.Sprintf("drift %d\n", i), 0o600)
+		res, err := e.Apply(t.Context(), sampleState(t))
+		if err != nil || res.Plan.Empty() {
+			t.Fatalf("change %d: %v", i, err)
+		}
+	}
+	plan, err := e.Plan(t.Context(), sampleState(t))
+	if err != nil || !plan.Empty() {
+		t.Errorf("still planned: %v, %v", verbs(plan), err)
 	}
 }

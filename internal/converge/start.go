@@ -48,10 +48,23 @@ func (up *unitPlan) startUnit(ctx context.Context) error {
 	if up.running() {
 		job = up.h.RestartUnit
 	}
-	if err := job(ctx, up.u.Name); err != nil {
+	err = job(ctx, up.u.Name)
+	if startLimited(err) {
+		// The limit is for units that end by themselves; this one has new inputs.
+		if err := up.h.ResetFailed(ctx, up.u.Name); err != nil {
+			return err
+		}
+		err = job(ctx, up.u.Name)
+	}
+	if err != nil {
 		return err
 	}
 	return up.stamp(ctx, hash)
+}
+
+func startLimited(err error) bool {
+	e, ok := errors.AsType[*host.JobError](err)
+	return ok && e.Status.Result == "start-limit-hit"
 }
 
 // reload makes systemd reread definitions where it holds old ones for the unit.

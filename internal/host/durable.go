@@ -87,7 +87,22 @@ func fill(f File, a Attributes, write func(File) error, label func() error) erro
 
 // Commit gives what Prepare wrote its name. The name is durable after SyncDir
 // of the directory.
-func Commit(h FS, p string) error { return h.Rename(TempName(p), p) }
+func Commit(h FS, p string) error {
+	tmp := TempName(p)
+	if sameFile(h, tmp, p) {
+		return h.Remove(tmp) // rename(2) does nothing between two names of one file
+	}
+	return h.Rename(tmp, p)
+}
+
+func sameFile(h FS, p, q string) bool {
+	a, err := h.Lstat(p)
+	if err != nil || a.Links < 2 {
+		return false
+	}
+	b, err := h.Lstat(q)
+	return err == nil && a.Inode == b.Inode && a.Device == b.Device
+}
 
 // WriteFile is Prepare, Commit and SyncDir: the file is whole or absent, and
 // durable when it returns.

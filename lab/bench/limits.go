@@ -103,7 +103,10 @@ func All(ctx context.Context, l *lab.Lab, o Options, w io.Writer) error {
 	}
 	limits, err := Limits(ctx, l, n, max(o.Pairs, 10))
 	PrintLimits(w, limits)
-	return err
+	if err != nil {
+		return err
+	}
+	return Artifacts(ctx, o, w)
 }
 
 // provisioned is a node that CustomData made.

@@ -36,11 +36,11 @@ func badArtifacts(t *testing.T, m *badMachine) {
 			})},
 		{name: "wrong digest", code: 251, field: field, says: []string{strings.Repeat("0", 64), digest}, hint: "Compare the digest",
 			config: from(base + "/cni.tgz#sha256=" + strings.Repeat("0", 64))},
-		{name: "not found", code: 41, field: field, says: []string{"404", base + "/none.tgz"}, hint: "Check that the URL",
+		{name: "not found", code: 41, field: field, says: []string{"404", base + "/none.tgz"}, hint: "no such file",
 			config: from(base + "/none.tgz#sha256=" + digest)},
 		{name: "no digest", code: 251, field: field, says: []string{"plain http needs a digest"}, config: from(base + "/cni.tgz")},
 		{name: "another archive", code: 41, field: field, says: []string{"bridge", "it holds readme"}, hint: "another archive", config: from(base + "/other.tgz#sha256=" + addOther(t, a, "/other.tgz"))},
-		{name: "no URL", code: 41, field: field, says: []string{plugin}, config: m.document(t)},
+		{name: "no URL", code: 206, field: field, says: []string{plugin}, config: m.document(t)},
 	})
 }
 

@@ -16,6 +16,9 @@ func TestBadInputs(t *testing.T) {
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
+	if err := l.AwaitSigner(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	nobody := m.waitForNobody(t)
 	for _, part := range []struct {
 		name string

@@ -92,6 +92,16 @@ func TestCaseBareImage(t *testing.T) {
 	t.Run("removed programs", func(t *testing.T) { refetch(t, n, progs) })
 }
 
+// refetched breaks and repairs, which must cost a number of requests.
+func refetched(t *testing.T, n *lab.Node, p *programs, m mutation, requests int) {
+	t.Helper()
+	p.Clear()
+	repair(t, n, m)
+	if got := p.Requests(); len(got) != requests {
+		t.Errorf("%s: requests %v, want %d", m.name, got, requests)
+	}
+}
+
 // pushPause puts the sandbox image into the registry and returns its name.
 func (i *images) pushPause(t *testing.T, l *lab.Lab) string {
 	t.Helper()
@@ -114,7 +124,8 @@ func fetchesNothing(t *testing.T, l *lab.Lab, n *lab.Node, p *programs) {
 	}
 }
 
-// refetch breaks each program in turn: it is fetched again, by one request, and
+// refetch breaks each program in turn: it comes back out of the cache without a
+// request, or where the cache is lost or was changed by hand, by one request; and
 // what runs it starts anew.
 func refetch(t *testing.T, n *lab.Node, p *programs) {
 	m := mutator{resources: render(t, n)}
@@ -123,13 +134,11 @@ func refetch(t *testing.T, n *lab.Node, p *programs) {
 			continue
 		}
 		for _, f := range r.Spec.Files {
-			p.Clear()
-			repair(t, n, m.fetched(r, f.Path+" removed", "rm "+f.Path))
-			if len(p.Requests()) != 1 {
-				t.Errorf("%s: requests %v", f.Path, p.Requests())
-			}
+			refetched(t, n, p, m.fetched(r, f.Path+" removed", "rm "+f.Path), 0)
 		}
 		f := r.Spec.Files[0].Path
+		refetched(t, n, p, m.fetched(r, f+" removed with the cache", "for c in /var/lib/berth/cache/artifacts/*/0; do [ $c -ef "+f+" ] && rm -r ${c%0}; done; rm "+f), 1)
+		refetched(t, n, p, m.fetched(r, f+" touched in the cache", "for c in /var/lib/berth/cache/artifacts/*/0; do [ $c -ef "+f+" ] && chmod 0700 $c; done; rm "+f), 1)
 		repair(t, n, m.fetched(r, f+" edited", fmt.Sprintf("cp -p %[1]s /tmp/p; echo x >>/tmp/p; mv /tmp/p %[1]s", f)))
 		repair(t, n, one(r, f+" chmodded", "chmod 0644 "+f, "update"))
 	}

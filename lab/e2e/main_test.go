@@ -55,8 +55,11 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
+// journalLines is how much of a node's journal a failed test shows.
+const journalLines = 30
+
 // addNode boots a node that is removed when the test ends; if the test failed,
-// the end of its journal is logged.
+// the end of its journal is logged, after all that the test itself says.
 func addNode(t *testing.T, l *lab.Lab, c lab.NodeConfig) *lab.Node {
 	t.Helper()
 	n, err := l.AddNode(within(t, time.Minute), c)
@@ -71,7 +74,7 @@ func removeNode(t *testing.T, n *lab.Node) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if t.Failed() {
-		t.Logf("journal of %s:\n%s", n.Name, n.Tail(ctx, 120))
+		t.Logf("journal of %s:\n%s", n.Name, n.Tail(ctx, journalLines))
 	}
 	if err := n.Remove(ctx); err != nil {
 		t.Errorf("remove node: %v", err)

@@ -45,12 +45,15 @@ func Open(r io.ReaderAt, size int64) (*Bundle, error) {
 		}
 		b.blobs[blob.Digest] = p
 	}
+	if err := s.finish(); err != nil {
+		return nil, err
+	}
 	for i, a := range b.manifest.Artifacts {
 		for _, u := range a.URLs {
 			b.byURL[u] = i
 		}
 	}
-	return b, s.finish()
+	return b, nil
 }
 
 func (b *Bundle) readManifest(s *scan) error {

@@ -68,7 +68,7 @@ func (c *Client) get(ctx context.Context, r Reference, q question, url string, h
 	c.once.Do(c.prepare)
 	q.host = r.oras().Host()
 	ctx = context.WithValue(ctx, questionKey{}, q)
-	ctx = auth.AppendRepositoryScope(ctx, registry.Reference(r.oras()), auth.ActionPull)
+	ctx = auth.AppendRepositoryScope(ctx, r.oras(), auth.ActionPull)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, &RequestError{q.Subject, err}

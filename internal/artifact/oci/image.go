@@ -187,7 +187,7 @@ func (x *extraction) fetchRest() error {
 	for n := len(x.image.Layers) - 1; n >= 0; n-- {
 		again := &pass{x: x, layer: n, targets: map[string][]*goal{}}
 		for _, g := range x.goals {
-			if g.put == nil && g.now.spot.layer == n {
+			if g.put == nil && g.now.layer == n {
 				again.targets[g.now.path] = append(again.targets[g.now.path], g)
 			}
 		}

@@ -232,7 +232,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestExtractStops(t *testing.T) {
 	h, full, gone := hold(tarText(t, "a = 1")), errors.New("disk full"), errors.New("given up")
-	if err := h.Extract(t.Context(), []string{"a"}, func([]string, *tar.Header, io.Reader) error { return full }); err != full {
+	if err := h.Extract(t.Context(), []string{"a"}, func([]string, *tar.Header, io.Reader) error { return full }); !errors.Is(err, full) {
 		t.Errorf("put: %v", err)
 	}
 	// put may leave what it does not need.
@@ -245,7 +245,7 @@ func TestExtractStops(t *testing.T) {
 		t.Errorf("context: %v", err)
 	}
 	h.Open = func(context.Context, Layer) (io.ReadCloser, error) { return nil, full }
-	if _, err := h.extract(t.Context(), "a"); err != full {
+	if _, err := h.extract(t.Context(), "a"); !errors.Is(err, full) {
 		t.Errorf("open: %v", err)
 	}
 	h.Layers[0].MediaType = "application/vnd.oci.image.layer.v1.tar+gzip+encrypted"

@@ -180,9 +180,17 @@ func (s Spec) Crash(ctx context.Context) error {
 	return errors.Join(r.Nspawn.Wait(ctx), r.Supervisor.Wait(ctx))
 }
 
+// Link is the bridge's end of the machine's network cable.
+func (s Spec) Link() string { return "vb-" + s.Machine }
+
 // Kill removes every trace of the running machine, whatever state it is in.
 func (s Spec) Kill(ctx context.Context) error {
 	if err := cgroup.Kill(ctx, s.Cgroups); err != nil {
+		return err
+	}
+	// The kernel removes it some time after the last process, and until then
+	// answers for the address, which the next machine may have.
+	if err := s.Namespace.DeleteLink(ctx, s.Link()); err != nil {
 		return err
 	}
 	if err := os.Remove(s.pidFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {

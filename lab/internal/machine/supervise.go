@@ -20,7 +20,7 @@ const rebooted = 133
 // Spec is what the supervisor of a machine needs to know.
 type Spec struct {
 	Namespace netns.Namespace
-	Machine   string   // nspawn's name; at most 12 characters, so that the veth's name is vb-Machine
+	Machine   string   // nspawn's name; at most 12 characters, so that Link is a valid name
 	Dir       string   // root, containerd, kubelet, nspawn.json
 	Cgroups   []string // the machine's own groups
 	CgroupV2  bool

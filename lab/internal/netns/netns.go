@@ -17,6 +17,11 @@ import (
 // Bridge is the name of the bridge in every lab's namespace.
 const Bridge = "lab0"
 
+// bridgeAddress is the bridge's own. One that it is not given a bridge takes
+// from its ports, the lowest, and changes as they come and go: whoever knows
+// the old one reaches nothing, for half a minute and more.
+const bridgeAddress = "02:00:0a:63:00:01"
+
 // Namespace is a named network namespace under /run/netns.
 type Namespace string
 
@@ -36,7 +41,7 @@ func (n Namespace) Create(ctx context.Context, gateway netip.Prefix) error {
 	}
 	lines := []string{
 		"link set lo up",
-		"link add " + Bridge + " type bridge forward_delay 0",
+		"link add " + Bridge + " address " + bridgeAddress + " type bridge forward_delay 0",
 		"addr add " + gateway.String() + " dev " + Bridge,
 		"link set " + Bridge + " up",
 	}
@@ -59,6 +64,26 @@ func (n Namespace) Delete(ctx context.Context) error {
 // IP runs iproute2's ip in the namespace.
 func (n Namespace) IP(ctx context.Context, args ...string) error {
 	return run(ctx, "ip", append([]string{"-n", string(n)}, args...)...)
+}
+
+// DeleteLink removes a device; if it is one of a pair, its peer goes, too,
+// wherever that is. No such device is no error.
+func (n Namespace) DeleteLink(ctx context.Context, device string) error {
+	if !n.hasLink(device) {
+		return nil
+	}
+	err := n.IP(ctx, "link", "del", device)
+	if !n.hasLink(device) { // it may have gone by itself meanwhile
+		return nil
+	}
+	return err
+}
+
+func (n Namespace) hasLink(device string) bool {
+	return n.Do(func() error {
+		_, err := net.InterfaceByName(device)
+		return err
+	}) == nil
 }
 
 // Command is an exec.Cmd that runs in the namespace. nsenter replaces itself,

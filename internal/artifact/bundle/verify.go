@@ -1,0 +1,154 @@
+package bundle
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"golang.org/x/sync/errgroup"
+)
+
+// Report is what was verified. Its keys are part of the command's interface.
+type Report struct {
+	// KeyID is the signer's, "" if there is none. Trusted says that the signature
+	// was verified with a key that was given.
+	KeyID   string `json:"keyID,omitempty"`
+	Trusted bool   `json:"trusted"`
+	// Artifacts, Images and Blobs are how many there are, Bytes what the blobs
+	// have together.
+	Platform  string `json:"platform"`
+	Artifacts int    `json:"artifacts"`
+	Images    int    `json:"images"`
+	Blobs     int    `json:"blobs"`
+	Bytes     int64  `json:"bytes"`
+}
+
+// Verify reads the whole bundle: the signature if keys are given, each blob's
+// digest, that each image has all its manifests, its configuration and layers,
+// and that nothing is in it that belongs to none of them. Several altered blobs
+// are all named. Errors: those of Authenticate, *BlobError, *ImageError,
+// *StrayError, or the reader's.
+func (b *Bundle) Verify(ctx context.Context, keys []ed25519.PublicKey) (Report, error) {
+	m := b.manifest
+	r := Report{KeyID: b.KeyID(), Platform: m.Platform, Artifacts: len(m.Artifacts), Images: len(m.Images), Blobs: len(m.Blobs), Bytes: m.Bytes()}
+	if err := b.Authenticate(keys); err != nil {
+		return r, err
+	}
+	r.Trusted = len(keys) > 0
+	belongs, err := b.closures()
+	if err != nil {
+		return r, err
+	}
+	return r, b.checkBlobs(ctx, belongs)
+}
+
+// closures goes through all images and says what each blob belongs to. It
+// verifies the documents that it reads: what an altered one says is no reason to
+// miss a blob.
+func (b *Bundle) closures() (map[string][]string, error) {
+	belongs := map[string][]string{}
+	for _, a := range b.manifest.Artifacts {
+		d := "sha256:" + a.SHA256
+		belongs[d] = append(belongs[d], "artifact "+a.Name)
+	}
+	for _, i := range b.manifest.Images {
+		seen := map[string]bool{}
+		note := func(d ocispec.Descriptor) error {
+			digest, name := d.Digest.String(), "image "+i.Reference
+			if !seen[digest] {
+				belongs[digest] = append(belongs[digest], name)
+			}
+			seen[digest] = true
+			return b.has(d, name)
+		}
+		w := &walker{platform: b.manifest.Platform, leaf: note, document: func(d ocispec.Descriptor) ([]byte, error) {
+			if err := note(d); err != nil {
+				return nil, err
+			}
+			return b.document(d, belongs)
+		}}
+		if err := w.walk(i.descriptor()); err != nil {
+			return nil, of(i.Reference, err)
+		}
+	}
+	for _, blob := range b.manifest.Blobs {
+		if len(belongs[blob.Digest]) == 0 {
+			return nil, &StrayError{blob.Digest}
+		}
+	}
+	return belongs, nil
+}
+
+// has says whether what an image needs is there in its size.
+func (b *Bundle) has(d ocispec.Descriptor, name string) error {
+	p, ok := b.blobs[d.Digest.String()]
+	if !ok {
+		return &BlobError{Digest: d.Digest.String(), Of: []string{name}}
+	}
+	if p.size != d.Size {
+		return about(d, fmt.Errorf("it has %d bytes, and what leads to it says %d", p.size, d.Size))
+	}
+	return nil
+}
+
+func (b *Bundle) document(d ocispec.Descriptor, belongs map[string][]string) ([]byte, error) {
+	if d.Size > maxDocument {
+		return nil, about(d, fmt.Errorf("%d bytes are more than a manifest has", d.Size))
+	}
+	s, err := b.Blob(d.Digest.String())
+	if err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(s)
+	if err != nil {
+		return nil, fmt.Errorf("read blob %s: %w", d.Digest, err)
+	}
+	sum := sha256.Sum256(raw)
+	return raw, compare(d.Digest.String(), sum[:], belongs)
+}
+
+func compare(digest string, sum []byte, belongs map[string][]string) error {
+	if got := hex.EncodeToString(sum); "sha256:"+got != digest {
+		return &BlobError{Digest: digest, Got: got, Of: belongs[digest]}
+	}
+	return nil
+}
+
+// checkBlobs hashes all blobs, as many at once as there are processors.
+func (b *Bundle) checkBlobs(ctx context.Context, belongs map[string][]string) error {
+	faults := make([]error, len(b.manifest.Blobs))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, blob := range b.manifest.Blobs {
+		g.Go(func() error {
+			faults[i] = b.checkBlob(ctx, blob.Digest, belongs)
+			return nil
+		})
+	}
+	_ = g.Wait() // no function returns one
+	if ctx.Err() != nil {
+		return fmt.Errorf("verify: %w", context.Cause(ctx))
+	}
+	return errors.Join(faults...)
+}
+
+func (b *Bundle) checkBlob(ctx context.Context, digest string, belongs map[string][]string) error {
+	if ctx.Err() != nil {
+		return nil // checkBlobs says it once
+	}
+	s, err := b.Blob(digest)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	if _, err := io.CopyBuffer(sum, plainReader{&interruptible{ctx, s}}, make([]byte, copySize)); err != nil {
+		return fmt.Errorf("read blob %s: %w", digest, err)
+	}
+	return compare(digest, sum.Sum(nil), belongs)
+}
