@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"strings"
@@ -49,6 +50,9 @@ func (t *tries) fromContent(ctx context.Context, s *source, content *oci.Content
 		return t.imagePass(ctx, s, content)
 	}
 	layer, err := content.File("")
+	if err == nil && layer.Digest.Algorithm() != "sha256" {
+		err = &UnpackError{URL: s.shown(), Err: fmt.Errorf("its file has the digest %s, want a sha256", layer.Digest)}
+	}
 	if err != nil {
 		err = ociError(s, err)
 		t.note(s, err)

@@ -22,8 +22,5 @@ func (i *interruptible) Read(p []byte) (int, error) {
 	return i.r.Read(p)
 }
 
-// plainReader hides WriteTo, plainWriter ReadFrom: either would bring its own
-// buffer.
-type plainReader struct{ io.Reader }
-
+// plainWriter hides ReadFrom, which would bring its own buffer.
 type plainWriter struct{ io.Writer }

@@ -161,6 +161,14 @@ func (e *ImageError) Error() string {
 // Unwrap returns the cause.
 func (e *ImageError) Unwrap() error { return e.Err }
 
+// ExitCode implements the registry's interface.
+func (*ImageError) ExitCode() int { return exitDigest }
+
+// Hint says what helps.
+func (*ImageError) Hint() string {
+	return "Name an image for the bundle's platform (--platform), whole: with its configuration and all layers."
+}
+
 // StrayError is a blob that nothing in the manifest refers to.
 type StrayError struct{ Digest string }
 

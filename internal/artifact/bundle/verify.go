@@ -147,7 +147,7 @@ func (b *Bundle) checkBlob(ctx context.Context, digest string, belongs map[strin
 		return err
 	}
 	sum := sha256.New()
-	if _, err := io.CopyBuffer(sum, plainReader{&interruptible{ctx, s}}, make([]byte, copySize)); err != nil {
+	if _, err := io.CopyBuffer(sum, &interruptible{ctx, s}, make([]byte, copySize)); err != nil {
 		return fmt.Errorf("read blob %s: %w", digest, err)
 	}
 	return compare(digest, sum.Sum(nil), belongs)

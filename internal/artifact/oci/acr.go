@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -51,8 +53,9 @@ type ACR struct {
 	// Metadata is the address of the instance metadata service; "" is Azure's.
 	Metadata string
 
-	mu    sync.Mutex
-	known map[string]acrToken
+	flight singleflight.Group
+	mu     sync.Mutex
+	known  map[string]acrToken
 }
 
 type acrToken struct {
@@ -68,19 +71,44 @@ func (a *ACR) Credential(ctx context.Context, registry string) (Credential, erro
 	if !a.trusts(registry) {
 		return Credential{}, nil
 	}
+	if c, ok := a.kept(registry); ok {
+		return c, nil
+	}
+	// Whoever asks first must not, by giving up, fail the others.
+	shared := context.WithoutCancel(ctx)
+	got := a.flight.DoChan(registry, func() (any, error) { return a.renew(shared, registry) })
+	select {
+	case r := <-got:
+		c, _ := r.Val.(Credential)
+		return c, r.Err
+	case <-ctx.Done():
+		return Credential{}, &RequestError{Subject{Registry: registry, What: "token exchange"}, context.Cause(ctx)}
+	}
+}
+
+func (a *ACR) kept(registry string) (Credential, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if t, ok := a.known[registry]; ok && time.Now().Before(t.until) {
-		return t.credential, nil
-	}
+	t, ok := a.known[registry]
+	return t.credential, ok && time.Now().Before(t.until)
+}
+
+// acrPatience bounds the way to a token.
+const acrPatience = time.Minute
+
+func (a *ACR) renew(ctx context.Context, registry string) (Credential, error) {
+	ctx, cancel := context.WithTimeout(ctx, acrPatience)
+	defer cancel()
 	token, err := a.token(ctx, registry)
 	if err != nil {
 		return Credential{}, err
 	}
+	c := Credential{Username: acrUser, RefreshToken: desired.Secret(token)}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.known == nil {
 		a.known = map[string]acrToken{}
 	}
-	c := Credential{Username: acrUser, RefreshToken: desired.Secret(token)}
 	a.known[registry] = acrToken{c, goodUntil(token, time.Now())}
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,6 +92,41 @@ func TestACR(t *testing.T) {
 	}
 	if text := fmt.Sprintf("%v %+v %#v", c, c, c); strings.Contains(text, "hunter2") {
 		t.Errorf("the credential prints as %s", text)
+	}
+}
+
+// TestACRIsAskedOnce has ten repositories that want a credential at once; one of
+// those who wait gives up.
+func TestACRIsAskedOnce(t *testing.T) {
+	w := newACR(t)
+	acr, hold := w.acr(), make(chan struct{})
+	inner := w.metadata.Config.Handler
+	w.metadata.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+		<-hold
+		inner.ServeHTTP(rw, req)
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	first, gone := make(chan error), errors.New("given up")
+	go func() {
+		_, err := acr.Credential(ctx, w.host())
+		first <- err
+	}()
+	cancel(gone)
+	if err := <-first; !errors.Is(err, gone) {
+		t.Errorf("who gave up got %v", err)
+	}
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			if _, err := acr.Credential(t.Context(), w.host()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(hold)
+	all.Wait()
+	if len(w.forms) != 2 || len(w.asked) != 2 {
+		t.Errorf("%d exchanges, asked for %v", len(w.forms), w.asked)
 	}
 }
 

@@ -70,15 +70,44 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// TestCredentialsFail: who has no credential may still be let in.
 func TestCredentialsFail(t *testing.T) {
+	for _, kind := range []string{"token", "basic"} {
+		r := newRegistry(t)
+		r.auth = kind
+		r.addArtifact("v1", map[string]string{"x": "x"})
+		client, busy := r.client(), &StatusError{Status: 429, RetryAfter: time.Second}
+		client.Credentials = func(context.Context, string) (Credential, error) { return Credential{}, busy }
+		if _, err := client.Resolve(t.Context(), r.ref(":v1")); err != nil && kind == "token" {
+			t.Error(err)
+		}
+		r.user, r.password, client = "u", "p", r.client()
+		client.Credentials = func(context.Context, string) (Credential, error) { return Credential{}, busy }
+		_, err := client.Resolve(t.Context(), r.ref(":v1"))
+		e, ok := errors.AsType[*RequestError](err)
+		if status, _ := errors.AsType[*StatusError](err); !ok || status != busy || e.What != "manifest v1" || !strings.Contains(err.Error(), "there is no credential") {
+			t.Errorf("%s: %v", kind, err)
+		}
+		client.Credentials = func(context.Context, string) (Credential, error) {
+			return Credential{Username: "u"}, nil
+		}
+		if _, err = client.Resolve(t.Context(), r.ref(":v1")); err == nil || errors.Is(err, busy) {
+			t.Errorf("%s: after that: %v", kind, err)
+		}
+	}
+}
+
+func TestCredentialsGivenUp(t *testing.T) {
 	r := newRegistry(t)
 	r.auth = "token"
-	r.addArtifact("v1", map[string]string{"x": "x"})
-	client, gone := r.client(), errors.New("no identity")
-	client.Credentials = func(context.Context, string) (Credential, error) { return Credential{}, gone }
-	_, err := client.Resolve(t.Context(), r.ref(":v1"))
-	if e, ok := errors.AsType[*RequestError](err); !ok || !errors.Is(err, gone) || !strings.Contains(err.Error(), "get credential") {
-		t.Errorf("error is %v (%v)", err, e)
+	ctx, cancel := context.WithCancel(t.Context())
+	client := r.client()
+	client.Credentials = func(ctx context.Context, _ string) (Credential, error) {
+		cancel()
+		return Credential{}, ctx.Err()
+	}
+	if _, err := client.Resolve(ctx, r.ref(":v1")); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
 	}
 }
 

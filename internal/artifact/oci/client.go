@@ -30,13 +30,17 @@ type Client struct {
 	// whose digest is known, carry a context of which Verified is true.
 	HTTP *http.Client
 	// Credentials is asked when a registry wants to know who asks; nil is
-	// anonymous. registry is host[:port] as in the reference.
+	// anonymous. registry is host[:port] as in the reference. Where it fails, the
+	// registry is asked anonymously; if that is refused, its error is the one that
+	// is returned, in a *RequestError.
 	Credentials func(ctx context.Context, registry string) (Credential, error)
 	// Arch is the architecture as Go names it; "" is that of this program.
 	Arch string
 
 	once sync.Once
 	auth *auth.Client
+	// faults are the last errors of Credentials, by the registry's host.
+	faults sync.Map
 }
 
 func (c *Client) arch() string {
@@ -76,13 +80,25 @@ func (c *Client) get(ctx context.Context, r Reference, q question, url string, h
 	req.Header = header
 	resp, err := c.auth.Do(req)
 	if err != nil {
-		return nil, failure(ctx, q.Subject, err)
+		return nil, c.blame(q, failure(ctx, q.Subject, err))
 	}
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusPartialContent {
 		defer resp.Body.Close()
-		return nil, statusError(q, resp)
+		return nil, c.blame(q, statusError(q, resp))
 	}
 	return resp, nil
+}
+
+// blame says why nobody asked by name, where the registry wants a name.
+func (c *Client) blame(q question, err error) error {
+	e, ok := errors.AsType[*StatusError](err)
+	if !ok || e.Status != http.StatusUnauthorized {
+		return err
+	}
+	if fault, ok := c.faults.Load(q.host); ok {
+		return &RequestError{q.Subject, fault.(*credentialError)}
+	}
+	return err
 }
 
 // prepare sets the library up: without its own retries, whose client this is
@@ -109,13 +125,19 @@ func (c *Client) credential(ctx context.Context, host string) (auth.Credential, 
 	if c.Credentials == nil {
 		return auth.EmptyCredential, nil
 	}
+	name := host
 	if host == (registry.Reference{Registry: "docker.io"}).Host() {
-		host = "docker.io"
+		name = "docker.io"
 	}
-	got, err := c.Credentials(ctx, host)
-	if err != nil {
+	got, err := c.Credentials(ctx, name)
+	if err != nil && ctx.Err() != nil {
 		return auth.EmptyCredential, &credentialError{err}
 	}
+	if err != nil {
+		c.faults.Store(host, &credentialError{err})
+		return auth.EmptyCredential, nil
+	}
+	c.faults.Delete(host)
 	return auth.Credential{
 		Username:     got.Username,
 		Password:     got.Password.Reveal(),
@@ -124,11 +146,12 @@ func (c *Client) credential(ctx context.Context, host string) (auth.Credential, 
 	}, nil
 }
 
-// credentialError is a failure of Credentials, to be found again under the words
-// of the library.
+// credentialError is a failure of Credentials.
 type credentialError struct{ err error }
 
-func (e *credentialError) Error() string { return "get credential: " + e.err.Error() }
+func (e *credentialError) Error() string {
+	return "it lets nobody in anonymously, and there is no credential: " + e.err.Error()
+}
 
 func (e *credentialError) Unwrap() error { return e.err }
 

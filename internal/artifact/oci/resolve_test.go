@@ -174,3 +174,32 @@ func (p *pinnedHeader) Write(b []byte) (int, error) {
 	p.Header().Set(digestHeader, p.digest)
 	return p.ResponseWriter.Write(b)
 }
+
+func FuzzManifest(f *testing.F) {
+	r := newRegistry(f)
+	r.addArtifact("", map[string]string{"x": "x"})
+	r.addIndex("", r.addImage("", "linux/amd64", []byte("x")))
+	for d, body := range r.manifests {
+		f.Add(body, r.types[d])
+	}
+	f.Add([]byte(`{"manifests":[{"digest":"sha256:"}]}`), "application/json")
+	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
+		d := &document{}
+		err := d.decode(body, contentType)
+		if _, refused := errors.AsType[*ManifestError](err); err != nil && !refused {
+			t.Errorf("error is %T: %v", err, err)
+		}
+		if err != nil {
+			return
+		}
+		if d.isIndex() {
+			_, _ = (&Client{}).choose(d)
+			return
+		}
+		for _, l := range append(d.content(Reference{}).Layers, layerOf(d.Config)) {
+			if l.Size < 0 || l.Digest.Validate() != nil {
+				t.Errorf("layer %+v", l)
+			}
+		}
+	})
+}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -64,17 +64,28 @@ func run(ctx context.Context, root string) error {
 		return err
 	}
 	c := cost{Seconds: time.Since(start).Seconds()}
-	var use syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+	if c.PeakBytes, err = peak(); err != nil {
 		return err
 	}
-	c.PeakBytes = use.Maxrss << 10
 	for _, hit := range cached {
 		if hit {
 			c.Cached++
 		}
 	}
 	return json.NewEncoder(os.Stdout).Encode(c)
+}
+
+// peak is the largest resident set since the program's start. getrusage(2) would
+// count what the process was before exec, too.
+func peak() (int64, error) {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kib int64
+	_, err = fmt.Sscanf(rest, "%d kB", &kib)
+	return kib << 10, err
 }
 
 func fetch(ctx context.Context, h host.Host, f *artifact.Fetcher, o order) (cached bool, err error) {

@@ -1,0 +1,91 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"sync"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/berth-dev/berth/internal/artifact/oci"
+)
+
+// registryImage is an image in a registry.
+type registryImage struct {
+	client *oci.Client
+	ref    oci.Reference
+
+	mu   sync.Mutex
+	root *held
+}
+
+// held is a document that is in memory.
+type held struct {
+	descriptor ocispec.Descriptor
+	raw        []byte
+}
+
+// RegistryImage is the image of a reference in its registry. What breaks off is
+// continued, and a registry that is in trouble asked again. Its error is a
+// *oci.ReferenceError or a *SpecError.
+func RegistryImage(client *oci.Client, reference string) (ImageSource, error) {
+	complete, err := CompleteReference(reference)
+	if err != nil {
+		return nil, &SpecError{err.Error()}
+	}
+	ref, err := oci.Parse(oci.Scheme + complete)
+	if err != nil {
+		return nil, err
+	}
+	return &registryImage{client: client, ref: ref}, nil
+}
+
+// Local implements ImageSource.
+func (*registryImage) Local() bool { return false }
+
+// Root implements ImageSource. The registry is asked once: a tag may move.
+func (i *registryImage) Root(ctx context.Context) (ocispec.Descriptor, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.root == nil {
+		root, err := i.document(ctx, i.ref)
+		if err != nil {
+			return ocispec.Descriptor{}, err
+		}
+		i.root = &root
+	}
+	return i.root.descriptor, nil
+}
+
+func (i *registryImage) document(ctx context.Context, ref oci.Reference) (held, error) {
+	return again(ctx, func() (held, error) {
+		d, raw, err := i.client.Document(ctx, ref)
+		return held{d, raw}, err
+	})
+}
+
+// Open implements ImageSource.
+func (i *registryImage) Open(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
+	root, err := i.Root(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if d.Digest == root.Digest {
+		return io.NopCloser(bytes.NewReader(i.root.raw)), nil
+	}
+	if isIndex(d.MediaType) || isManifest(d.MediaType) {
+		ref := i.ref
+		ref.Digest = d.Digest
+		one, err := i.document(ctx, ref)
+		return io.NopCloser(bytes.NewReader(one.raw)), err
+	}
+	if d.Size == 0 {
+		return http.NoBody, nil
+	}
+	layer := oci.Layer{Digest: d.Digest, Size: d.Size, MediaType: d.MediaType}
+	return &resumed{ctx: ctx, open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
+		return i.client.Blob(ctx, i.ref, layer, offset)
+	}}, nil
+}
