@@ -35,6 +35,9 @@ type NodeConfig struct {
 	Flavour Flavour
 	// UserData is what the cloud hands to cloud-init: the decoded CustomData.
 	UserData []byte
+	// Ignition is applied to the disk before the first boot, on an image
+	// without cloud-init. It takes the place of UserData and InstanceID.
+	Ignition []byte
 	// InstanceID is "i-" and the name if empty.
 	InstanceID string
 	// CgroupV2 boots the node with cgroup v2 only. Where the host has the
@@ -94,7 +97,10 @@ func (l *Lab) CreateNode(ctx context.Context, c NodeConfig) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n, n.create(c)
+	if err := n.create(c); err != nil || c.Ignition == nil {
+		return n, err
+	}
+	return n, n.ignite(ctx, c.Ignition)
 }
 
 func (l *Lab) nodeLowers(ctx context.Context, c NodeConfig) ([]string, error) {

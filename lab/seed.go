@@ -21,11 +21,7 @@ func (n *Node) create(c NodeConfig) error {
 			return err
 		}
 	}
-	id := c.InstanceID
-	if id == "" {
-		id = "i-" + c.Name
-	}
-	files, err := n.seed(id, c.UserData)
+	files, err := n.firstFiles(c)
 	if err != nil {
 		return err
 	}
@@ -38,6 +34,18 @@ func (n *Node) create(c NodeConfig) error {
 		}
 	}
 	return nil
+}
+
+// firstFiles are what tells a new machine who it is.
+func (n *Node) firstFiles(c NodeConfig) (map[string]File, error) {
+	if c.Ignition != nil {
+		return n.plainFiles(), n.dropCloudInit()
+	}
+	id := c.InstanceID
+	if id == "" {
+		id = "i-" + c.Name
+	}
+	return n.seed(id, c.UserData)
 }
 
 // SetInstance gives a stopped node a new instance-id and user data: what the

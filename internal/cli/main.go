@@ -79,7 +79,7 @@ func interruptible() (context.Context, func()) {
 func (e *env) berth() *cobra.Command {
 	root := e.root("berth", "Make a Linux machine a Kubernetes node and keep it one")
 	root.Long = exitHelp
-	root.AddCommand(e.provision(), e.provisionWait(), e.render(), e.plan(), e.apply(), e.status(), e.timeline(),
+	root.AddCommand(e.provision(), e.provisionWait(), e.render(), e.plan(), e.apply(), e.status(), e.timeline(), e.bundle(),
 		e.version(), e.checkHotfix(), e.downloadHotfix(), e.node())
 	return root
 }

@@ -19,11 +19,13 @@ type programs struct {
 	port int
 	// urls carry the digests.
 	kubernetes, containerd, runc, cni string
+	// files are what is served, by URL.
+	files map[string]string
 }
 
 func servePrograms(t *testing.T, l *lab.Lab) *programs {
 	t.Helper()
-	p := &programs{Artifacts: serve.NewArtifacts()}
+	p := &programs{Artifacts: serve.NewArtifacts(), files: map[string]string{}}
 	p.port = listen(t, l, plain(p.Artifacts))
 	runtime := func(names ...string) []string { return under(l.RuntimePrograms(), names...) }
 	p.kubernetes = p.archive(t, l, "kubernetes-node-linux-amd64.tar.gz", serve.KubernetesNode(under(l.Programs(), "kubelet", "kubectl")...))
@@ -57,8 +59,13 @@ func (p *programs) file(t *testing.T, l *lab.Lab, name, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("http://%s:%d%s#sha256=%s", l.Gateway(), p.port, blob.Path, blob.SHA256)
+	url := fmt.Sprintf("http://%s:%d%s#sha256=%s", l.Gateway(), p.port, blob.Path, blob.SHA256)
+	p.files[url] = file
+	return url
 }
+
+// source is the file that a URL stands for.
+func (p *programs) source(url string) string { return p.files[url] }
 
 // configure makes a node fetch everything.
 func (p *programs) configure(c *aksnodeconfigv1.Configuration) {
@@ -88,6 +95,7 @@ func TestCaseBareImage(t *testing.T) {
 			t.Errorf("%s was asked for %d times, %d of %d bytes", b.Path, count, bytes, b.Size)
 		}
 	}
+	logFetching(t, n)
 	t.Run("nothing is fetched again", func(t *testing.T) { fetchesNothing(t, l, n, progs) })
 	t.Run("removed programs", func(t *testing.T) { refetch(t, n, progs) })
 }

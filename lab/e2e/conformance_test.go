@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,20 +38,71 @@ func TestHostConformance(t *testing.T) {
 	if err := n.WriteFile("/root/hosttest", content, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r, err := n.Exec(within(t, 3*time.Minute), "env", "BERTH_CONFORMANCE=machine", "/root/hosttest", "-test.v")
+	r, err := n.Exec(within(t, 3*time.Minute), "env", "BERTH_CONFORMANCE=machine", "/root/hosttest", "-test.v=test2json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	passed, skipped := verdicts(r.Stdout, "PASS"), verdicts(r.Stdout, "SKIP")
-	t.Logf("%d cases passed, %d of them on the machine itself", passed, verdicts(r.Stdout, "PASS: TestConformance/machine/.*"))
-	if r.Code != 0 || passed == 0 || skipped > 0 {
-		t.Errorf("exit code %d, %d skipped\n%s%s", r.Code, skipped, r.Stdout, r.Stderr)
+	cases := testEvents(t, r.Stdout)
+	t.Logf("%d cases passed, %d of them on the machine itself", len(cases.ended("pass", "")), len(cases.ended("pass", onMachine)))
+	for _, name := range append(cases.ended("fail", ""), cases.ended("skip", "")...) {
+		t.Errorf("%s:\n%s", name, cases.said[name])
 	}
-	if verdicts(r.Stdout, "PASS: TestConformance/machine/.*systemd.*|PASS: TestConformance/machine/.*unit.*") == 0 {
-		t.Errorf("no case of systemd ran:\n%s", bytes.TrimSpace(r.Stdout))
+	if r.Code != 0 && !t.Failed() || len(cases.ended("pass", "")) == 0 {
+		t.Errorf("exit code %d\n%s%s", r.Code, last(r.Stdout), last(r.Stderr))
+	}
+	if len(cases.ended("pass", onMachine+".*(systemd|unit)")) == 0 {
+		t.Error("no case of systemd ran")
 	}
 }
 
+// onMachine matches the cases that ran on the machine, not on its models.
+const onMachine = "^TestConformance/machine/"
+
+// testCases are a test program's cases: how each ended and what it said.
+type testCases struct{ result, said map[string]string }
+
+// testEvents reads what a test program printed under -test.v=test2json.
+func testEvents(t *testing.T, printed []byte) testCases {
+	t.Helper()
+	convert := exec.CommandContext(within(t, time.Minute), "go", "tool", "test2json")
+	convert.Stdin = bytes.NewReader(printed)
+	events, err := convert.Output()
+	if err != nil {
+		t.Fatalf("test2json: %v", err)
+	}
+	cases := testCases{map[string]string{}, map[string]string{}}
+	for d := json.NewDecoder(bytes.NewReader(events)); d.More(); {
+		var e struct{ Action, Test, Output string }
+		if err := d.Decode(&e); err != nil {
+			t.Fatalf("test2json: %v", err)
+		}
+		switch {
+		case e.Action == "output" && !strings.HasPrefix(e.Output, "==="):
+			cases.said[e.Test] += e.Output
+		case e.Action == "pass", e.Action == "fail", e.Action == "skip":
+			cases.result[e.Test] = e.Action
+		}
+	}
+	delete(cases.result, "") // the program's own
+	return cases
+}
+
+// ended are the names of the cases that ended in a way and match a pattern.
+func (c testCases) ended(how, pattern string) []string {
+	var names []string
+	for name, result := range c.result {
+		if result == how && regexp.MustCompile(pattern).MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// last is the end of a long output, where a program says why it gave up.
+func last(b []byte) []byte { return b[max(0, len(b)-3000):] }
+
+// verdicts counts the lines of a test program's output that tell a verdict.
 func verdicts(out []byte, verdict string) int {
 	return len(regexp.MustCompile(fmt.Sprintf(`(?m)^ *--- (?:%s)`, verdict)).FindAll(out, -1))
 }

@@ -59,7 +59,7 @@ func (w *walker) node(d ocispec.Descriptor, depth int) error {
 	if isIndex(d.MediaType) {
 		return w.index(d, doc, depth)
 	}
-	return w.manifest(d, doc)
+	return w.manifest(doc)
 }
 
 // parseDocument reads a document of a media type. One that could be taken for
@@ -112,7 +112,7 @@ func or(text, otherwise string) string {
 	return text
 }
 
-func (w *walker) manifest(d ocispec.Descriptor, doc *document) error {
+func (w *walker) manifest(doc *document) error {
 	for _, one := range append([]ocispec.Descriptor{*doc.Config}, doc.Layers...) {
 		if err := checkDescriptor(one); err != nil {
 			return err

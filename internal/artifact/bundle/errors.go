@@ -14,7 +14,7 @@ type NotBundleError struct{ Reason string }
 // Error says what it is instead.
 func (e *NotBundleError) Error() string { return "not a bundle of berth: " + e.Reason }
 
-// ExitCode implements the registry's interface.
+// ExitCode implements the interface of package report.
 func (*NotBundleError) ExitCode() int { return exitDigest }
 
 // Hint says where bundles come from.
@@ -30,7 +30,7 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("the bundle has version %d of the format; this berth reads version %d", e.Version, FormatVersion)
 }
 
-// ExitCode implements the registry's interface.
+// ExitCode implements the interface of package report.
 func (*VersionError) ExitCode() int { return exitDigest }
 
 // Hint says what helps.
@@ -56,7 +56,7 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("damaged bundle: %s (at byte %d): %s", e.Member, e.Offset, e.Reason)
 }
 
-// ExitCode implements the registry's interface.
+// ExitCode implements the interface of package report.
 func (*DamagedError) ExitCode() int { return exitDigest }
 
 // Hint says what helps.
@@ -70,7 +70,7 @@ type UnsignedError struct{}
 // Error says so.
 func (*UnsignedError) Error() string { return "the bundle is not signed, and trusted keys are set" }
 
-// ExitCode implements the registry's interface.
+// ExitCode implements the interface of package report.
 func (*UnsignedError) ExitCode() int { return exitDigest }
 
 // Hint says how it would be signed.
@@ -90,7 +90,7 @@ func (e *UntrustedError) Error() string {
 	return fmt.Sprintf("the bundle is signed by key %s, which is not trusted; trusted: %s", e.KeyID, strings.Join(e.Trusted, ", "))
 }
 
-// ExitCode implements the registry's interface.
+// ExitCode implements the interface of package report.
 func (*UntrustedError) ExitCode() int { return exitDigest }
 
 // Hint says how a key becomes trusted.
@@ -106,7 +106,7 @@ func (e *SignatureError) Error() string {
 	return fmt.Sprintf("the manifest of the bundle was altered after key %s signed it", e.KeyID)
 }
 
-// ExitCode implements the registry's interface.
+// ExitCode implements the interface of package report.
 func (*SignatureError) ExitCode() int { return exitDigest }
 
 // Hint says what helps.
@@ -134,7 +134,7 @@ func (e *BlobError) Error() string {
 	return text + " was altered: its content has sha256:" + e.Got
 }
 
-// ExitCode implements the registry's interface.
+// ExitCode implements the interface of package report.
 func (*BlobError) ExitCode() int { return exitDigest }
 
 // Hint says what helps.
@@ -161,7 +161,7 @@ func (e *ImageError) Error() string {
 // Unwrap returns the cause.
 func (e *ImageError) Unwrap() error { return e.Err }
 
-// ExitCode implements the registry's interface.
+// ExitCode implements the interface of package report.
 func (*ImageError) ExitCode() int { return exitDigest }
 
 // Hint says what helps.
@@ -177,7 +177,7 @@ func (e *StrayError) Error() string {
 	return fmt.Sprintf("blob %s belongs to no artifact and no image", e.Digest)
 }
 
-// ExitCode implements the registry's interface.
+// ExitCode implements the interface of package report.
 func (*StrayError) ExitCode() int { return exitDigest }
 
 // Hint says what helps.
@@ -196,5 +196,26 @@ func (e *ContentError) Error() string {
 	return fmt.Sprintf("%s: sha256 is %s, want %s (from %s)", e.What, e.Got, e.Want, e.Source)
 }
 
-// ExitCode implements the registry's interface.
+// ExitCode implements the interface of package report.
 func (*ContentError) ExitCode() int { return exitDigest }
+
+// exitImage is ERR_CONTAINERD_CTR_IMG_PULL_TIMEOUT: an image that could not be
+// had.
+const exitImage = 36
+
+// RegistryError is an image that its registry did not give.
+type RegistryError struct{ Err error }
+
+// Error is the registry's own text.
+func (e *RegistryError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *RegistryError) Unwrap() error { return e.Err }
+
+// ExitCode implements the interface of package report.
+func (*RegistryError) ExitCode() int { return exitImage }
+
+// Hint says what helps.
+func (*RegistryError) Hint() string {
+	return "Check the reference, and that its registry answers from here (HTTPS_PROXY); or take the image from a file: --image REFERENCE=PATH."
+}

@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -19,7 +20,7 @@ import (
 func TestIsAnOCILayout(t *testing.T) {
 	files := map[string][]byte{}
 	r := tar.NewReader(bytes.NewReader(create(t, sample(t), testKey(1))))
-	for h, err := r.Next(); err != io.EOF; h, err = r.Next() {
+	for h, err := r.Next(); !errors.Is(err, io.EOF); h, err = r.Next() {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,10 +35,13 @@ func again[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 		}
 		return v, err
 	}, backoff.WithMaxTries(asks), backoff.WithMaxElapsedTime(0))
-	if err != nil && last != nil && ctx.Err() == nil {
+	switch {
+	case err == nil:
+		return v, nil
+	case last != nil && ctx.Err() == nil:
 		err = last
 	}
-	return v, err
+	return v, &RegistryError{err}
 }
 
 // passing says that the same question may be answered later.

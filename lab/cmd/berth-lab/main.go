@@ -34,7 +34,7 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	cmd.PersistentFlags().StringVar(&a.name, "lab", defaultName(), "name of the lab; $BERTH_LAB if set")
-	cmd.AddCommand(a.up(), a.bench(), a.demo(), a.down(), a.status(), a.node(), a.exec(), a.kubectl(), a.extension())
+	cmd.AddCommand(a.prepare(), a.up(), a.bench(), a.demo(), a.down(), a.status(), a.node(), a.exec(), a.kubectl(), a.extension())
 	return cmd
 }
 

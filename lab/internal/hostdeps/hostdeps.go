@@ -37,11 +37,19 @@ var vms = []tool{
 	{"/sbin/mke2fs", "e2fsprogs"},
 }
 
+var ignition = []tool{{"/usr/lib/dracut/modules.d/30ignition/ignition", "ignition"}}
+
 // Nodes installs what nspawn nodes and the builds need.
 func Nodes(ctx context.Context, log *progress.Log) error { return ensure(ctx, log, nodes) }
 
 // VMs installs what emulated machines need.
 func VMs(ctx context.Context, log *progress.Log) error { return ensure(ctx, log, vms) }
+
+// Ignition installs the program that configures machines from their initramfs.
+func Ignition(ctx context.Context, log *progress.Log) error { return ensure(ctx, log, ignition) }
+
+// IgnitionPath is where its package puts it.
+func IgnitionPath() string { return ignition[0].path }
 
 // Ensure installs packages given as pairs of a file that proves the package
 // and the package's name.

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-dev/berth/internal/artifact/bundle"
+)
+
+func (e *env) bundle() *cobra.Command {
+	c := &cobra.Command{
+		Use: "bundle", Short: "Make, show and verify the one file for a site without network", Args: cobra.ArbitraryArgs,
+		Long: "A bundle is one file with archives, programs and container images, a manifest and a signature. On a machine it\n" +
+			"goes into /var/lib/berth/bundles/, with the name *.bundle: what it has is not fetched. Its commands are create,\n" +
+			"inspect and verify; docs/bundle.md describes the format.",
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return e.usage(c, unknown(c, args[0]))
+			}
+			return e.usage(c, errors.New("a command is missing"))
+		},
+	}
+	c.AddCommand(e.bundleCreate(), e.bundleInspect(), e.bundleVerify())
+	return c
+}
+
+// oneFile refuses all but one argument.
+func (e *env) oneFile(c *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return e.usage(c, fmt.Errorf("%s wants one FILE, and has %d", c.CommandPath(), len(args)))
+}
+
+// openFile opens a regular file and says how large it is. Anything else could
+// block, or is a mistake.
+func openFile(name string) (*os.File, int64, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		what := "no regular file"
+		if info.IsDir() {
+			what = "a directory"
+		}
+		return nil, 0, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is " + what)}
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// withBundle does something with an open bundle; errors name the file.
+func withBundle(name string, do func(*bundle.Bundle) error) error {
+	f, size, err := openFile(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	b, err := bundle.Open(f, size)
+	if err == nil {
+		err = do(b)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// megabytes is a size for people.
+func megabytes(n int64) string {
+	if n < 1e5 {
+		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
+// count is "1 image", "2 images".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// contents is what a bundle holds, in a few words.
+func contents(m *bundle.Manifest) string {
+	return fmt.Sprintf("%s and %s for %s, %s", count(len(m.Artifacts), "artifact"), count(len(m.Images), "image"), m.Platform, megabytes(m.Bytes()))
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-dev/berth/internal/artifact/bundle"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// createFlags are the flags of bundle create.
+type createFlags struct {
+	document, key, output, platform string
+	artifacts, images               []string
+}
+
+func (e *env) bundleCreate() *cobra.Command {
+	var f createFlags
+	c := &cobra.Command{
+		Use: "create -o FILE", Short: "Write a bundle", Args: e.noArgs,
+		Long: `Write a bundle of what a document wants, of single artifacts and of container images. The same content makes
+the same bytes. FILE is there when it is whole, and not before; an older one is replaced.
+
+--filename takes all artifacts that the document names by URL, and its sandbox (pause) image.
+--artifact takes an https, http or oci URL, or a file of this machine: [NAME[@VERSION]=]SOURCE[#sha256=HEX].
+With the NAME of an artifact of the document, its content is taken from SOURCE and still stands for the document's
+URLs.
+--image takes a reference, which is asked of its registry, or REFERENCE=PATH with PATH an OCI image layout or an
+archive of docker save; a PATH alone (with a slash in front, or ./) takes all images that it names.
+
+Proxies are those of the environment (HTTPS_PROXY, NO_PROXY). While it works, room for what is fetched is needed
+beside FILE.`,
+		Example: `  openssl genpkey -algorithm ed25519 -out bundle.key
+  berth bundle create -f node.json --key bundle.key -o node.bundle
+  berth bundle create --artifact runc@1.4.3=./runc.amd64 --image registry.k8s.io/pause:3.10.1 -o extra.bundle`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f.document == "" && len(f.artifacts)+len(f.images) == 0 {
+				return e.usage(c, errors.New("nothing to bundle: give --filename, --artifact or --image"))
+			}
+			return e.createBundle(c.Context(), f)
+		},
+	}
+	c.Flags().StringVarP(&f.document, "filename", "f", "", "take what the document in `FILE` wants; - is standard input")
+	c.Flags().StringArrayVar(&f.artifacts, "artifact", nil, "take an `ARTIFACT`; may be repeated")
+	c.Flags().StringArrayVar(&f.images, "image", nil, "take an `IMAGE`; may be repeated")
+	c.Flags().StringVar(&f.key, "key", "", "sign with the ed25519 key in `FILE` (PEM, PKCS#8)")
+	c.Flags().StringVarP(&f.output, "output", "o", "", "write `FILE`")
+	c.Flags().StringVar(&f.platform, "platform", "linux/"+runtime.GOARCH, "what it is for, as `OS/ARCH`")
+	e.bindDigests(c)
+	_ = c.MarkFlagRequired("output") // the flag exists
+	return c
+}
+
+func (e *env) createBundle(ctx context.Context, f createFlags) error {
+	h, err := e.open("/")
+	if err != nil {
+		return err
+	}
+	out, err := target(h, f.output)
+	if err != nil {
+		return err
+	}
+	key, err := privateKey(f.key)
+	if err != nil {
+		return err
+	}
+	w := newWorkbench(e, h, out)
+	defer w.close()
+	spec, err := w.spec(ctx, f)
+	if err != nil {
+		return err
+	}
+	made, err := w.create(ctx, spec, key)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", f.output, err)
+	}
+	w.progress.say("wrote " + f.output + ": " + made)
+	return nil
+}
+
+// create writes the bundle and says what was made.
+func (w *workbench) create(ctx context.Context, spec bundle.Spec, key ed25519.PrivateKey) (string, error) {
+	sum := sha256.New()
+	m, err := w.write(ctx, func(to io.Writer) (*bundle.Manifest, error) {
+		return bundle.Create(ctx, spec, w, key, io.MultiWriter(to, sum))
+	})
+	if err != nil {
+		return "", err
+	}
+	signed := "warning: it is not signed"
+	if key != nil {
+		public, _ := key.Public().(ed25519.PublicKey)
+		signed = "signed by key " + bundle.KeyID(public)
+	}
+	return fmt.Sprintf("%s\n%s\nsha256 of the file: %x", contents(m), signed, sum.Sum(nil)), nil
+}
+
+// target is the file to write, through the links of this machine, whoever they
+// belong to: the user named it.
+func target(h host.FS, name string) (string, error) {
+	p, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(p)); err == nil {
+		p = filepath.Join(dir, filepath.Base(p))
+	}
+	info, err := h.Lstat(p)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return p, nil
+	case err != nil:
+		return "", err
+	case !info.IsRegular():
+		return "", &fs.PathError{Op: "write", Path: p, Err: errors.New("it is there and no regular file; name a file")}
+	}
+	return p, nil
+}
+
+func privateKey(name string) (ed25519.PrivateKey, error) {
+	if name == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	key, err := bundle.ParsePrivateKey(text)
+	if err != nil {
+		return nil, &bundle.KeyError{File: name, Err: err}
+	}
+	return key, nil
+}
+
+// write makes a file whole or not at all.
+func (w *workbench) write(ctx context.Context, create func(io.Writer) (*bundle.Manifest, error)) (m *bundle.Manifest, err error) {
+	err = host.PrepareFunc(w.h, w.out, w.attributes(0o644), func(to host.File) error {
+		m, err = create(to)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, errors.Join(context.Cause(ctx), w.h.Remove(host.TempName(w.out)))
+	}
+	if err := host.Commit(w.h, w.out); err != nil {
+		return nil, errors.Join(err, w.h.Remove(host.TempName(w.out)))
+	}
+	return m, w.h.SyncDir(path.Dir(w.out))
+}

@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berth-dev/berth/internal/artifact/bundle"
+	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// spec is what the flags ask for.
+func (w *workbench) spec(ctx context.Context, f createFlags) (bundle.Spec, error) {
+	s := bundle.Spec{Platform: f.platform}
+	wanted, err := w.fromDocument(ctx, f.document)
+	if err != nil {
+		return s, err
+	}
+	given := map[string]artifactFlag{}
+	for _, text := range f.artifacts {
+		a, err := parseArtifact(text)
+		if err != nil {
+			return s, err
+		}
+		if _, ok := wanted.named(a.name); ok {
+			given[a.name] = a
+			continue
+		}
+		s.Artifacts = append(s.Artifacts, w.artifact(a))
+	}
+	for _, a := range wanted.artifacts {
+		one, ok := w.document(a, given)
+		if !ok {
+			w.progress.say("left out: " + a.Name + ": the document gives no URL for it, so that it must be in the machine's image")
+			continue
+		}
+		s.Artifacts = append(s.Artifacts, one)
+	}
+	s.Images, err = w.images(f.images, wanted.images, f.platform)
+	return s, err
+}
+
+// document is an artifact of the document, from its URLs or from what the flags
+// give in their stead.
+func (w *workbench) document(a *desired.Artifact, given map[string]artifactFlag) (bundle.ArtifactSpec, bool) {
+	one := bundle.ArtifactSpec{Name: a.Name, Version: a.Version, SHA256: a.SHA256}
+	for _, u := range a.URLs {
+		if !strings.HasPrefix(u, "file:") {
+			one.URLs = append(one.URLs, u)
+		}
+	}
+	if g, ok := given[a.Name]; ok {
+		own := w.artifact(g)
+		one.Content, one.Version = own.Content, or(g.version, a.Version)
+		if g.sha256 != "" {
+			one.SHA256, one.Source = g.sha256, own.Source
+		}
+		return one, true
+	}
+	if len(a.URLs) == 0 {
+		return one, false
+	}
+	one.Content = w.download(*a)
+	return one, true
+}
+
+// artifactFlag is the value of --artifact.
+type artifactFlag struct {
+	name, version string
+	// source is a URL with its fragment, or the path of a file; sha256 is in hex.
+	source, sha256 string
+}
+
+var namedArtifact = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._+~-]*)(?:@([A-Za-z0-9._+~-]+))?=(.+)$`)
+
+// parseArtifact reads [NAME[@VERSION]=]SOURCE[#sha256=HEX].
+func parseArtifact(text string) (artifactFlag, error) {
+	a := artifactFlag{source: text}
+	if m := namedArtifact.FindStringSubmatch(text); m != nil {
+		a = artifactFlag{name: m[1], version: strings.TrimPrefix(m[2], "v"), source: m[3]}
+	}
+	source, fragment, _ := strings.Cut(a.source, "#")
+	if fragment != "" {
+		hex, ok := strings.CutPrefix(strings.ToLower(fragment), "sha256=")
+		if !ok {
+			return a, fmt.Errorf("--artifact %s: after # comes sha256=HEX", withoutQuery(text))
+		}
+		a.sha256 = hex
+	}
+	if !strings.Contains(source, "://") {
+		a.source = source
+		a.name = or(a.name, path.Base(source))
+		return a, nil
+	}
+	u, err := url.Parse(source)
+	if err != nil || !slices.Contains([]string{"https", "http", "oci"}, u.Scheme) || u.Host == "" {
+		return a, fmt.Errorf("--artifact %s: want an https, http or oci URL, or the path of a file", withoutQuery(text))
+	}
+	a.name = or(a.name, path.Base(u.Path))
+	return a, nil
+}
+
+// withoutQuery takes what may be a secret out of a text.
+func withoutQuery(text string) string {
+	text, _, _ = strings.Cut(text, "?")
+	return text
+}
+
+func (a *artifactFlag) remote() bool { return strings.Contains(a.source, "://") }
+
+// artifact is what --artifact asks for by itself.
+func (w *workbench) artifact(a artifactFlag) bundle.ArtifactSpec {
+	one := bundle.ArtifactSpec{Name: a.name, Version: a.version, SHA256: a.sha256, Source: "the command line"}
+	if a.remote() {
+		one.URLs = []string{a.source}
+		one.Content = w.download(desired.Artifact{Name: a.name, URLs: one.URLs, Version: a.version})
+		return one
+	}
+	one.Content = bundle.Content{Local: true, Open: func(context.Context) (io.ReadCloser, error) {
+		f, _, err := openFile(a.source)
+		return f, err
+	}}
+	return one
+}
+
+// images are those of the flags, and those that the document wants besides.
+func (w *workbench) images(flags, wanted []string, platform string) ([]bundle.ImageSpec, error) {
+	client := registryClient(platform)
+	var all []bundle.ImageSpec
+	have := map[string]bool{}
+	for _, text := range flags {
+		some, err := w.image(client, text)
+		if err != nil {
+			return nil, fmt.Errorf("--image %s: %w", text, err)
+		}
+		for _, i := range some {
+			complete, _ := bundle.CompleteReference(i.Reference) // Create refuses what is none
+			have[complete] = true
+		}
+		all = append(all, some...)
+	}
+	for _, reference := range wanted {
+		complete, err := bundle.CompleteReference(reference)
+		if err != nil {
+			return nil, err
+		}
+		if have[complete] {
+			continue
+		}
+		some, err := w.image(client, reference)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// image reads REFERENCE, REFERENCE=PATH or PATH.
+func (w *workbench) image(client *oci.Client, text string) ([]bundle.ImageSpec, error) {
+	reference, file, ok := strings.Cut(text, "=")
+	if !ok && (strings.HasPrefix(text, "/") || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../")) {
+		reference, file = "", text
+	}
+	if file == "" {
+		s, err := bundle.RegistryImage(client, strings.TrimPrefix(reference, oci.Scheme))
+		return []bundle.ImageSpec{{Reference: strings.TrimPrefix(reference, oci.Scheme), Source: s}}, err
+	}
+	local, err := w.local(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	names := []string{reference}
+	if reference == "" {
+		if names = local.Names(); len(names) == 0 {
+			return nil, fmt.Errorf("%s gives its images no names; give one: --image REFERENCE=%s", file, file)
+		}
+	}
+	var all []bundle.ImageSpec
+	for _, n := range names {
+		s, err := local.Image(n)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, bundle.ImageSpec{Reference: n, Source: s})
+	}
+	return all, nil
+}
+
+func (w *workbench) local(name string) (*bundle.Local, error) {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return bundle.OpenLocal(os.DirFS(name))
+	}
+	f, size, err := openFile(name)
+	if err != nil {
+		return nil, err
+	}
+	w.opened = append(w.opened, f)
+	files, err := bundle.Archive(f, size)
+	if err != nil {
+		return nil, err
+	}
+	return bundle.OpenLocal(files)
+}
+
+// registryClient asks registries: anonymously, but Azure's as this machine's
+// managed identity if they want to know.
+func registryClient(platform string) *oci.Client {
+	client := &http.Client{}
+	if t, ok := http.DefaultTransport.(*http.Transport); ok {
+		own := t.Clone()
+		own.DisableCompression, own.ResponseHeaderTimeout = true, 30*time.Second
+		client.Transport = own
+	}
+	acr := &oci.ACR{HTTP: client}
+	return &oci.Client{HTTP: client, Credentials: acr.Credential, Arch: path.Base(platform)}
+}

@@ -1,0 +1,348 @@
+package cli
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/artifact/bundle"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/machine"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// site is a directory in which somebody makes bundles.
+type site struct {
+	t   *testing.T
+	dir string
+	h   host.Host
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	h, err := machine.New("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t, t.TempDir(), h}
+	write(t, s.path("runc"), "runc")
+	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32))
+	s.key("key", "PRIVATE KEY", x509.MarshalPKCS8PrivateKey, private)
+	s.key("pub", "PUBLIC KEY", x509.MarshalPKIXPublicKey, private.Public())
+	s.key("other", "PUBLIC KEY", x509.MarshalPKIXPublicKey, ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, 32)).Public())
+	return s
+}
+
+func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *site) key(name, kind string, marshal func(any) ([]byte, error), key any) {
+	der, err := marshal(key)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	write(s.t, s.path(name), string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
+}
+
+// run runs a command line in which @ is the site's directory.
+func (s *site) run(ctx context.Context, line string) (code int, stdout, stderr string) {
+	var out, errOut bytes.Buffer
+	e := &env{start: time.Now(), out: &out, err: &errOut, width: 100, uid: os.Geteuid(), open: func(string) (host.Host, error) { return s.h, nil }}
+	code = e.run(ctx, strings.Fields("berth bundle "+strings.ReplaceAll(line, "@/", s.dir+"/")))
+	return code, out.String(), errOut.String()
+}
+
+func (s *site) must(line string) (stdout, stderr string) {
+	s.t.Helper()
+	code, stdout, stderr := s.run(s.t.Context(), line)
+	if code != 0 {
+		s.t.Fatalf("%s: code %d: %s", line, code, stderr)
+	}
+	return stdout, stderr
+}
+
+// pauseArchive is an archive of docker save.
+func (s *site) pauseArchive() {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	layer := "layer"
+	for name, text := range map[string]string{
+		"config.json":   fmt.Sprintf(`{"os":"linux","architecture":"amd64","rootfs":{"diff_ids":["sha256:%x"]}}`, sha256.Sum256([]byte(layer))),
+		"manifest.json": `[{"Config":"config.json","RepoTags":["registry.example/pause:3.10"],"Layers":["layer.tar"]}]`, "layer.tar": layer,
+	} {
+		if err := w.WriteHeader(&tar.Header{Name: name, Size: int64(len(text)), Mode: 0o644}); err != nil {
+			s.t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	write(s.t, s.path("pause.tar"), b.String())
+}
+
+func TestBundleThere(t *testing.T) {
+	s := newSite(t)
+	s.pauseArchive()
+	const what = "create --platform linux/amd64 --artifact runc@v1.4.3=@/runc --image @/pause.tar --key @/key -o "
+	_, said := s.must(what + "@/a.bundle")
+	if !strings.Contains(said, "1 artifact and 1 image for linux/amd64") || !strings.Contains(said, "signed by key") {
+		t.Error(said)
+	}
+	s.must(what + "@/b.bundle")
+	one, err := os.ReadFile(s.path("a.bundle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := os.ReadFile(s.path("b.bundle"))
+	if err != nil || !bytes.Equal(one, two) || !strings.Contains(said, fmt.Sprintf("%x", sha256.Sum256(one))) {
+		t.Errorf("%v: two runs made two files, or the sha256 is another", err)
+	}
+	text, _ := s.must("inspect @/a.bundle")
+	for _, want := range []string{"artifact runc 1.4.3", "image registry.example/pause:3.10", "says to be signed by key"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	var i inspected
+	if text, _ = s.must("inspect @/a.bundle -o json"); json.Unmarshal([]byte(text), &i) != nil || len(i.Manifest.Blobs) != 4 || i.KeyID == "" {
+		t.Error(text)
+	}
+	if text, _ = s.must("verify @/a.bundle --key @/other --key @/pub"); !strings.Contains(text, "signed by the trusted key") {
+		t.Error(text)
+	}
+	var r bundle.Report
+	if text, _ = s.must("verify @/a.bundle --key @/pub -o json"); json.Unmarshal([]byte(text), &r) != nil || !r.Trusted {
+		t.Error(text)
+	}
+	// A bundle is a source for the next one.
+	s.must("create --platform linux/amd64 --image @/a.bundle -o @/c.bundle")
+	if text, _ = s.must("inspect @/c.bundle"); !strings.Contains(text, "pause:3.10") || !strings.Contains(text, "not signed") {
+		t.Error(text)
+	}
+	s.nothingLeft()
+}
+
+// nothingLeft says that no run left a temporary file.
+func (s *site) nothingLeft() {
+	s.t.Helper()
+	left, err := filepath.Glob(s.path(".berth.*"))
+	if err != nil || len(left) > 0 {
+		s.t.Errorf("%v: left are %v", err, left)
+	}
+}
+
+func TestBundleRefuses(t *testing.T) {
+	s := newSite(t)
+	s.pauseArchive()
+	s.must("create --artifact @/runc --key @/key -o @/a.bundle")
+	whole, err := os.ReadFile(s.path("a.bundle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, s.path("cut.bundle"), string(whole[:len(whole)-1100]))
+	write(t, s.path("bad.bundle"), strings.Replace(string(whole), "runc\x00", "RUNC\x00", 1))
+	write(t, s.path("bad.json"), `{"version":"v1","cse_timeout":"x"}`)
+	for line, c := range map[string]struct {
+		code int
+		want string
+	}{
+		"":                                             {1, "a command is missing"},
+		"crate":                                        {1, "did you mean create?"},
+		"create":                                       {1, "output"},
+		"create -o @/x":                                {1, "nothing to bundle"},
+		"create -o @/x @/runc":                         {1, "takes no argument"},
+		"inspect":                                      {1, "wants one FILE"},
+		"inspect @/a.bundle b":                         {1, "has 2"},
+		"inspect @/a.bundle -oz":                       {1, "must be one of"},
+		"verify @/a.bundle -oz":                        {1, "must be one of"},
+		"inspect @/":                                   {1, "it is a directory"},
+		"inspect @/none":                               {1, "no such file"},
+		"inspect /dev/null":                            {1, "no regular file"},
+		"inspect @/key":                                {1, "only 119 bytes"},
+		"inspect @/pause.tar":                          {1, "not a bundle of berth"},
+		"inspect @/cut.bundle":                         {1, "@/cut.bundle: damaged bundle: blobs/sha256/"},
+		"verify @/bad.bundle":                          {1, "(artifact runc) was altered"},
+		"verify @/a.bundle --key @/other":              {1, "which is not trusted"},
+		"verify @/a.bundle --key @/key":                {1, "want PUBLIC KEY"},
+		"verify @/a.bundle --key @/none":               {1, "no such file"},
+		"create --artifact @/none -o @/x":              {1, "artifact none: stat"},
+		"create --artifact @/ -o @/x":                  {1, "it is a directory"},
+		"create --artifact @/runc -o @/":               {1, "no regular file"},
+		"create --artifact @/runc -o @/no/x":           {1, "no such file"},
+		"create --artifact @/runc -o @/x --key @/pub":  {1, "want PRIVATE KEY"},
+		"create --artifact @/runc -o @/x --key @/none": {1, "no such file"},
+		"create --artifact @/runc -o @/x --platform linux":         {1, "os/arch"},
+		"create --artifact @/runc#sha256=00 -o @/x":                {1, "want 64 hex digits"},
+		"create --artifact @/runc#md5=00 -o @/x":                   {1, "after # comes sha256=HEX"},
+		"create --artifact ftp://e.example/x?secret -o @/x":        {1, "want an https, http or oci URL"},
+		"create --artifact http://e.example/x -o @/x":              {1, "plain http needs a digest"},
+		"create --artifact https://e.example -o @/x":               {1, "a name has letters"},
+		"create --image UP -o @/x":                                 {1, "is no reference"},
+		"create --image r.example/a:1=@/runc -o @/x":               {1, "no tar"},
+		"create --image r.example/a:1=@/none -o @/x":               {1, "no such file"},
+		"create --image r.example/a:1=@/ -o @/x":                   {1, "neither an OCI image layout"},
+		"create --image @/pause.tar --platform linux/s390x -o @/x": {1, "not for linux/s390x; it is for linux/amd64"},
+		"create -f @/bad.json -o @/x":                              {3, "cse_timeout"},
+		"create -f @/none -o @/x":                                  {1, "no such file"},
+	} {
+		code, _, stderr := s.run(t.Context(), line)
+		if want := strings.ReplaceAll(c.want, "@/", s.dir+"/"); code != c.code || !strings.Contains(stderr, want) || strings.Contains(stderr, "secret") {
+			t.Errorf("%s: code %d: %s; want %s", line, code, stderr, want)
+		}
+	}
+	if _, err := os.Stat(s.path("x")); !os.IsNotExist(err) {
+		t.Error("a bundle was written")
+	}
+	s.nothingLeft()
+}
+
+func TestBundleInterrupted(t *testing.T) {
+	s := newSite(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = w.Write([]byte("some"))
+		_ = http.NewResponseController(w).Flush()
+		cancel(report.ErrInterrupted)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	w := newWorkbench(&env{err: &bytes.Buffer{}, uid: os.Geteuid()}, s.h, s.path("x"))
+	w.fetcher = artifact.New(artifact.Options{CacheBytes: -1, Client: server.Client()})
+	spec := bundle.Spec{Platform: "linux/amd64", Artifacts: []bundle.ArtifactSpec{w.artifact(artifactFlag{name: "x", source: server.URL + "/x"})}}
+	_, err := w.create(ctx, spec, nil)
+	w.close()
+	e := &env{err: &bytes.Buffer{}}
+	if code := e.exit(err); code != exitInterrupted {
+		t.Errorf("code %d: %v", code, err)
+	}
+	s.nothingLeft()
+}
+
+func TestBundleClearsUp(t *testing.T) {
+	s := newSite(t)
+	for _, name := range []string{".berth.a.bundle.1.new", ".berth.a.bundle.17.new", ".berth.a.bundle.new"} {
+		write(t, s.path(name), "left by a run that was killed")
+	}
+	s.must("create --artifact @/runc -o @/a.bundle")
+	s.nothingLeft()
+}
+
+func TestBundleOfADocument(t *testing.T) {
+	s := newSite(t)
+	s.pauseArchive()
+	w := newWorkbench(&env{err: &bytes.Buffer{}}, s.h, s.path("x"))
+	wanted, err := w.fromDocument(t.Context(), "../contract/aks/testdata/full.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"mcr.microsoft.com/oss/kubernetes/pause:3.10"}, wanted.images); d != "" {
+		t.Error(d)
+	}
+	line := "create --platform linux/amd64 -f ../contract/aks/testdata/full.json -o @/a.bundle --image mcr.microsoft.com/oss/kubernetes/pause:3.10=@/pause.tar"
+	for _, a := range wanted.artifacts {
+		if len(a.URLs) > 0 {
+			line += " --artifact " + a.Name + "=@/runc"
+		}
+	}
+	if _, said := s.must(line); !strings.Contains(said, "left out: runc: the document gives no URL") {
+		t.Error(said)
+	}
+	text, _ := s.must("inspect @/a.bundle")
+	for _, a := range wanted.artifacts {
+		for _, u := range a.URLs {
+			if u, _, _ = strings.Cut(u, "#"); !strings.Contains(text, "\n  "+u+"\n") {
+				t.Errorf("no %s in %s", u, text)
+			}
+		}
+	}
+}
+
+func TestSandboxImage(t *testing.T) {
+	for config, want := range map[string]string{
+		"[plugins.'io.containerd.grpc.v1.cri']\nsandbox_image = 'a'":                        "a",
+		"[plugins.'io.containerd.cri.v1.images'.pinned_images]\nsandbox = 'b'\nother = 'c'": "b", "": "",
+	} {
+		if got, err := sandboxImage([]byte(config)); err != nil || got != want {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	bad := &desired.State{}
+	bad.Add(&desired.File{Path: "/etc/containerd/config.toml", Content: desired.Text("["), Life: desired.Managed})
+	if _, err := wishesOf(bad); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestParseArtifact(t *testing.T) {
+	for text, want := range map[string]artifactFlag{
+		"./x.tar.gz":                        {name: "x.tar.gz", source: "./x.tar.gz"},
+		"k@v1.36.3=https://e.example/k?a=b": {name: "k", version: "1.36.3", source: "https://e.example/k?a=b"},
+		"https://e.example/d/k.tgz?a=b":     {name: "k.tgz", source: "https://e.example/d/k.tgz?a=b"},
+		"k=f#sha256=AB":                     {name: "k", source: "f", sha256: "ab"},
+		"oci://r.example/a:1":               {name: "a:1", source: "oci://r.example/a:1"},
+	} {
+		got, err := parseArtifact(text)
+		if d := cmp.Diff(want, got, cmp.AllowUnexported(artifactFlag{})); err != nil || d != "" {
+			t.Errorf("%s: %v\n%s", text, err, d)
+		}
+	}
+}
+
+// TestFailedFetch: a download has a hint here, too.
+func TestFailedFetch(t *testing.T) {
+	s := newSite(t)
+	w := newWorkbench(&env{err: &bytes.Buffer{}, uid: os.Geteuid()}, s.h, s.path("x"))
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	w.fetcher = artifact.New(artifact.Options{CacheBytes: -1, Client: server.Client()})
+	_, err := w.create(t.Context(), bundle.Spec{Platform: "linux/amd64", Artifacts: []bundle.ArtifactSpec{w.artifact(artifactFlag{name: "x", source: server.URL + "/x"})}}, nil)
+	var out bytes.Buffer
+	e := &env{err: &out}
+	if code := e.exit(err); code != exitFailed || !strings.Contains(out.String(), "hint: the server has no such file") {
+		t.Errorf("code %d: %s", code, out.String())
+	}
+	w.close()
+	s.nothingLeft()
+}
+
+func TestPagesOfBundle(t *testing.T) {
+	for _, c := range (&env{}).bundle().Commands() {
+		root := (&env{}).berth()
+		c, _, err := root.Find([]string{"bundle", c.Name()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "../../docs/commands/bundle-" + c.Name() + ".md"
+		got := page(c)
+		if *update {
+			write(t, name, got)
+		}
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), got); d != "" {
+			t.Errorf("%s is stale (-file +now):\n%s", name, d)
+		}
+	}
+}
