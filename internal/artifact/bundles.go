@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/artifact/bundle"
@@ -163,24 +164,41 @@ func inBundle(h host.FS, p string, a *desired.Artifact) (*source, error) {
 	if err := b.Authenticate(keys); err != nil {
 		return nil, fmt.Errorf("%s: %w", p, err)
 	}
-	found, ok := findIn(b, a)
-	if !ok {
+	found, named := findIn(b, a)
+	if found == nil {
 		return nil, nil
 	}
 	u := &url.URL{Scheme: "file", Path: p + "/" + found.Path}
-	return &source{url: u, digest: found.SHA256, from: "the bundle", origin: &packed{h, p, found.SHA256}}, nil
+	return &source{url: u, digest: found.SHA256, from: "the bundle", named: named, origin: &packed{h, p, found.SHA256}}, nil
 }
 
-// findIn looks for an artifact by its URLs, then by name and version.
-func findIn(b *bundle.Bundle, a *desired.Artifact) (bundle.Artifact, bool) {
+// findIn looks for an artifact by its URLs (then it is named), else by name and
+// version.
+func findIn(b *bundle.Bundle, a *desired.Artifact) (found *bundle.Artifact, named bool) {
 	for _, raw := range a.URLs {
 		want, _, _ := strings.Cut(raw, "#")
 		if found, ok := b.Find(want); ok {
-			return found, true
+			return &found, true
 		}
 	}
-	if a.Version == "" {
-		return bundle.Artifact{}, false
+	if found, ok := b.FindVersion(a.Name, a.Version, runtime.GOARCH); ok {
+		return &found, false
 	}
-	return b.FindVersion(a.Name, a.Version, runtime.GOARCH)
+	return nil, false
+}
+
+// agreeing are the sources in bundles whose digest is one that was promised, if
+// any was: one that stands for the very URL and has other content is refused, one
+// of the same name and version is another build.
+func agreeing(packed []*source, promised []string) ([]*source, error) {
+	var all []*source
+	for _, s := range packed {
+		switch {
+		case len(promised) == 0 || slices.Contains(promised, s.digest):
+			all = append(all, s)
+		case s.named:
+			return nil, &DigestError{URL: s.shown(), Want: promised[0], Got: s.digest, Source: "the document, " + DigestDir + " or the URL"}
+		}
+	}
+	return all, nil
 }

@@ -45,6 +45,8 @@ func (e *DigestError) Error() string {
 type RefusedError struct {
 	URL    string
 	Reason string
+	// NoDigest: it would be taken with a digest.
+	NoDigest bool
 }
 
 // Error says why.

@@ -25,6 +25,8 @@ type source struct {
 	// in hex if the reference gives it.
 	stock *stock
 	pin   string
+	// named: a bundle holds it under the document's own URL.
+	named bool
 	// dead: no further try will change what it answers. until: it asked to be left
 	// alone.
 	dead  bool
@@ -66,13 +68,13 @@ func (f *Fetcher) parseSource(h host.FS, raw string, a *desired.Artifact, known 
 		}
 	}
 	if s.digest == "" && u.Scheme == "http" {
-		return nil, s.refused("plain http needs a digest")
+		return nil, s.unknown("plain http needs a digest")
 	}
 	if u.Scheme == "oci" {
 		return s, f.register(s, a.Via)
 	}
 	if s.digest == "" && f.opt.RequireDigests {
-		return nil, s.refused("no digest is known for it, and digests are required")
+		return nil, s.unknown("no digest is known for it, and digests are required")
 	}
 	s.origin, err = f.originOf(h, s, a.Via)
 	return s, err
@@ -91,7 +93,7 @@ func (f *Fetcher) register(s *source, via *desired.Egress) error {
 	s.stock = &stock{client: f.registries.by(client), ref: ref}
 	s.origin, s.pin = s.stock, hex256(ref.Digest.String())
 	if s.digest == "" && s.pin == "" && f.opt.RequireDigests {
-		return s.refused("it names no digest, and digests are required")
+		return s.unknown("it names no digest, and digests are required")
 	}
 	return nil
 }
@@ -120,6 +122,11 @@ func parseURL(raw string) (*url.URL, error) {
 }
 
 func (s *source) refused(reason string) error { return &RefusedError{URL: s.shown(), Reason: reason} }
+
+// unknown refuses a source for want of a digest.
+func (s *source) unknown(reason string) error {
+	return &RefusedError{URL: s.shown(), Reason: reason, NoDigest: true}
+}
 
 // promise takes a digest that somebody gives for the content.
 func (s *source) promise(digest, from string) error {

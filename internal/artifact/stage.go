@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -97,25 +98,44 @@ func (f *Fetcher) Stage(ctx context.Context, h host.Host, a *desired.Artifact) (
 }
 
 func (f *Fetcher) sources(h host.FS, a *desired.Artifact) ([]*source, error) {
-	all, err := f.bundled(h, a)
+	packed, err := f.bundled(h, a)
 	if err != nil {
 		return nil, err
 	}
-	if len(all)+len(a.URLs) == 0 {
+	if len(packed)+len(a.URLs) == 0 {
 		return nil, &AbsentError{Name: a.Name, Paths: paths(a)}
 	}
 	known, err := readDigests(h)
 	if err != nil {
 		return nil, err
 	}
+	var online []*source
 	for _, raw := range a.URLs {
 		s, err := f.parseSource(h, raw, a, known)
+		if e, ok := errors.AsType[*RefusedError](err); ok && e.NoDigest && len(packed) > 0 {
+			continue // the bundle has it, with its digest
+		}
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, s)
+		online = append(online, s)
 	}
-	return all, nil
+	packed, err = agreeing(packed, promises(a, online))
+	return append(packed, online...), err
+}
+
+// promises are the digests that document, list and URLs give.
+func promises(a *desired.Artifact, online []*source) []string {
+	var all []string
+	if a.SHA256 != "" {
+		all = append(all, strings.ToLower(a.SHA256))
+	}
+	for _, s := range online {
+		if s.digest != "" {
+			all = append(all, s.digest)
+		}
+	}
+	return all
 }
 
 func paths(a *desired.Artifact) []string {

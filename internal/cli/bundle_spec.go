@@ -4,17 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
-	"os"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/berth-dev/berth/internal/artifact/bundle"
-	"github.com/berth-dev/berth/internal/artifact/oci"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -105,7 +101,12 @@ func parseArtifact(text string) (artifactFlag, error) {
 	if err != nil || !slices.Contains([]string{"https", "http", "oci"}, u.Scheme) || u.Host == "" {
 		return a, fmt.Errorf("--artifact %s: want an https, http or oci URL, or the path of a file", withoutQuery(text))
 	}
-	a.name = or(a.name, path.Base(u.Path))
+	if a.name == "" {
+		a.name, _, _ = strings.Cut(path.Base("/"+u.Path), ":") // a tag is none of the name
+	}
+	if a.name == "/" {
+		return a, fmt.Errorf("--artifact %s: it has no name; give it one: NAME=%s", withoutQuery(text), withoutQuery(text))
+	}
 	return a, nil
 }
 
@@ -130,97 +131,4 @@ func (w *workbench) artifact(a artifactFlag) bundle.ArtifactSpec {
 		return f, err
 	}}
 	return one
-}
-
-// images are those of the flags, and those that the document wants besides.
-func (w *workbench) images(flags, wanted []string, platform string) ([]bundle.ImageSpec, error) {
-	client := registryClient(platform)
-	var all []bundle.ImageSpec
-	have := map[string]bool{}
-	for _, text := range flags {
-		some, err := w.image(client, text)
-		if err != nil {
-			return nil, fmt.Errorf("--image %s: %w", text, err)
-		}
-		for _, i := range some {
-			complete, _ := bundle.CompleteReference(i.Reference) // Create refuses what is none
-			have[complete] = true
-		}
-		all = append(all, some...)
-	}
-	for _, reference := range wanted {
-		complete, err := bundle.CompleteReference(reference)
-		if err != nil {
-			return nil, err
-		}
-		if have[complete] {
-			continue
-		}
-		some, err := w.image(client, reference)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	return all, nil
-}
-
-// image reads REFERENCE, REFERENCE=PATH or PATH.
-func (w *workbench) image(client *oci.Client, text string) ([]bundle.ImageSpec, error) {
-	reference, file, ok := strings.Cut(text, "=")
-	if !ok && (strings.HasPrefix(text, "/") || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../")) {
-		reference, file = "", text
-	}
-	if file == "" {
-		s, err := bundle.RegistryImage(client, strings.TrimPrefix(reference, oci.Scheme))
-		return []bundle.ImageSpec{{Reference: strings.TrimPrefix(reference, oci.Scheme), Source: s}}, err
-	}
-	local, err := w.local(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	names := []string{reference}
-	if reference == "" {
-		if names = local.Names(); len(names) == 0 {
-			return nil, fmt.Errorf("%s gives its images no names; give one: --image REFERENCE=%s", file, file)
-		}
-	}
-	var all []bundle.ImageSpec
-	for _, n := range names {
-		s, err := local.Image(n)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		all = append(all, bundle.ImageSpec{Reference: n, Source: s})
-	}
-	return all, nil
-}
-
-func (w *workbench) local(name string) (*bundle.Local, error) {
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return bundle.OpenLocal(os.DirFS(name))
-	}
-	f, size, err := openFile(name)
-	if err != nil {
-		return nil, err
-	}
-	w.opened = append(w.opened, f)
-	files, err := bundle.Archive(f, size)
-	if err != nil {
-		return nil, err
-	}
-	return bundle.OpenLocal(files)
-}
-
-// registryClient asks registries: anonymously, but Azure's as this machine's
-// managed identity if they want to know.
-func registryClient(platform string) *oci.Client {
-	client := &http.Client{}
-	if t, ok := http.DefaultTransport.(*http.Transport); ok {
-		own := t.Clone()
-		own.DisableCompression, own.ResponseHeaderTimeout = true, 30*time.Second
-		client.Transport = own
-	}
-	acr := &oci.ACR{HTTP: client}
-	return &oci.Client{HTTP: client, Credentials: acr.Credential, Arch: path.Base(platform)}
 }

@@ -172,8 +172,8 @@ func TestBundleRefuses(t *testing.T) {
 		"create -o @/x @/runc":                         {1, "takes no argument"},
 		"inspect":                                      {1, "wants one FILE"},
 		"inspect @/a.bundle b":                         {1, "has 2"},
-		"inspect @/a.bundle -oz":                       {1, "must be one of"},
-		"verify @/a.bundle -oz":                        {1, "must be one of"},
+		"inspect @/a.bundle -oz":                       {1, "must be text, json or yaml"},
+		"verify @/a.bundle -oz":                        {1, "must be text, json or yaml"},
 		"inspect @/":                                   {1, "it is a directory"},
 		"inspect @/none":                               {1, "no such file"},
 		"inspect /dev/null":                            {1, "no regular file"},
@@ -195,7 +195,9 @@ func TestBundleRefuses(t *testing.T) {
 		"create --artifact @/runc#md5=00 -o @/x":                   {1, "after # comes sha256=HEX"},
 		"create --artifact ftp://e.example/x?secret -o @/x":        {1, "want an https, http or oci URL"},
 		"create --artifact http://e.example/x -o @/x":              {1, "plain http needs a digest"},
-		"create --artifact https://e.example -o @/x":               {1, "a name has letters"},
+		"create --artifact a=b=@/runc -o @/x":                      {1, "no such file"},
+		"create --artifact https://e.example/a%20b -o @/x":         {1, "a name has letters"},
+		"create --artifact https://e.example -o @/x":               {1, "it has no name"},
 		"create --image UP -o @/x":                                 {1, "is no reference"},
 		"create --image r.example/a:1=@/runc -o @/x":               {1, "no tar"},
 		"create --image r.example/a:1=@/none -o @/x":               {1, "no such file"},
@@ -299,7 +301,7 @@ func TestParseArtifact(t *testing.T) {
 		"k@v1.36.3=https://e.example/k?a=b": {name: "k", version: "1.36.3", source: "https://e.example/k?a=b"},
 		"https://e.example/d/k.tgz?a=b":     {name: "k.tgz", source: "https://e.example/d/k.tgz?a=b"},
 		"k=f#sha256=AB":                     {name: "k", source: "f", sha256: "ab"},
-		"oci://r.example/a:1":               {name: "a:1", source: "oci://r.example/a:1"},
+		"oci://r.example/a:1":               {name: "a", source: "oci://r.example/a:1"},
 	} {
 		got, err := parseArtifact(text)
 		if d := cmp.Diff(want, got, cmp.AllowUnexported(artifactFlag{})); err != nil || d != "" {

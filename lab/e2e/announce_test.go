@@ -72,12 +72,3 @@ func TestAnnouncedNodeIsKubelets(t *testing.T) {
 		t.Fatalf("kubelet registers otherwise (-) than berth (+):\n%s", diff)
 	}
 }
-
-func ready(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}

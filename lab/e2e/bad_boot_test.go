@@ -43,11 +43,11 @@ func bootBad(t *testing.T, l *lab.Lab, name string, userData []byte, c badCase) 
 	start := time.Now()
 	r := runCSE(t, m.node)()
 	t.Logf("%s: the extension ended %.1f s after power on", name, time.Since(start).Seconds())
-	if r.err != nil || r.code != c.code {
-		t.Fatalf("extension: %v, exit code %d\n%s", r.err, r.code, r.message)
+	if r.Err != nil || r.Code != c.code {
+		t.Fatalf("extension: %v, exit code %d\n%s", r.Err, r.Code, r.Message)
 	}
-	if s, err := nodeconfigutils.ParseCSEStatus(r.message); err != nil || s.ExitCode != fmt.Sprint(c.code) {
-		t.Errorf("message: %v\n%s", err, r.message)
+	if s, err := nodeconfigutils.ParseCSEStatus(r.Message); err != nil || s.ExitCode != fmt.Sprint(c.code) {
+		t.Errorf("message: %v\n%s", err, r.Message)
 	}
 	c.checkOutcome(t, m.outcome(t, ""))
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {

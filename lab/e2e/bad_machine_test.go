@@ -14,11 +14,8 @@ import (
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
 )
 
-// The published program and the limit of what it prints.
-const (
-	controllerPath = "/opt/azure/containers/aks-node-controller"
-	printedLimit   = 4000
-)
+// printedLimit is how much provision-wait may print, in bytes.
+const printedLimit = 4000
 
 // idleUserData boots a node that has no configuration: berth's unit does not
 // start.
@@ -52,16 +49,6 @@ type badCase struct {
 type badMachine struct {
 	lab  *lab.Lab
 	node *lab.Node
-}
-
-// document is a configuration as it stands on the disk.
-func document(t *testing.T, cfg *aksnodeconfigv1.Configuration) []byte {
-	t.Helper()
-	b, err := nodeconfigutils.Marshal(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // document is the lab's configuration with a test's changes.

@@ -9,15 +9,8 @@ import (
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/lab"
+	"github.com/berth-dev/berth/lab/e2e/setup"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
-)
-
-// The files that provisioning leaves.
-const (
-	configPath   = nodeconfigutils.ConfigPath
-	resultPath   = "/var/log/azure/aks/provision.json"
-	sentinelPath = "/opt/azure/containers/provision.complete"
-	berthPath    = "/usr/local/bin/berth"
 )
 
 // TestCaseCustomData follows one node from multipart CustomData to its reboot
@@ -90,49 +83,18 @@ func kubeletFile(flags map[string]string) *aksnodeconfigv1.KubeletConfigFileConf
 	}
 }
 
-// extensionRun is what the CustomScript extension reports.
-type extensionRun struct {
-	message string
-	code    int
-	err     error
-}
-
 // runCSE runs the client's command as the extension does, while the node boots.
 // The function that it returns waits for the end.
-func runCSE(t *testing.T, n *lab.Node) func() extensionRun {
+func runCSE(t *testing.T, n *lab.Node) func() setup.Extension {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	done := make(chan extensionRun, 1)
+	done := make(chan setup.Extension, 1)
 	go func() {
 		message, code, err := n.RunExtension(ctx, nodeconfigutils.CSE)
-		done <- extensionRun{message, code, err}
+		done <- setup.Extension{Message: message, Code: code, Err: err}
 	}()
-	return func() extensionRun { return <-done }
-}
-
-// checkStatus proves a success that is told completely.
-func checkStatus(t *testing.T, r extensionRun) {
-	t.Helper()
-	if r.err != nil || r.code != 0 {
-		t.Fatalf("extension: %v, exit code %d\n%s", r.err, r.code, r.message)
-	}
-	status, err := nodeconfigutils.ParseCSEStatus(r.message)
-	if err != nil {
-		t.Fatalf("parse: %v\n%s", err, r.message)
-	}
-	if status.ExitCode != "0" || status.Error != "" {
-		t.Errorf("exit code %q, error %q", status.ExitCode, status.Error)
-	}
-	points := reflect.ValueOf(status.BootDatapoints)
-	for i := range points.NumField() {
-		if points.Field(i).String() == "" {
-			t.Errorf("BootDatapoints.%s is empty", points.Type().Field(i).Name)
-		}
-	}
-	if t.Failed() {
-		t.Logf("message:\n%s", r.message)
-	}
+	return func() setup.Extension { return <-done }
 }
 
 // run runs a command in a node that must succeed and returns what it prints.

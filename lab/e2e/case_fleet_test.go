@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/lab"
+	"github.com/berth-dev/berth/lab/e2e/setup"
 )
 
 // TestCaseFleet boots five nodes at once. Pods of two of them talk.
@@ -15,7 +16,7 @@ func TestCaseFleet(t *testing.T) {
 	reg := serveImages(t, l)
 	start := time.Now()
 	nodes := make([]*lab.Node, 5)
-	statuses := make([]func() extensionRun, len(nodes))
+	statuses := make([]func() setup.Extension, len(nodes))
 	userData := customData(t, nodeConfig(t, l))
 	var wg sync.WaitGroup
 	for i := range nodes {

@@ -87,22 +87,6 @@ func deletePod(t *testing.T, l *lab.Lab, name string) {
 	}
 }
 
-// awaitServiceAccount waits for the account that every pod has by default: a
-// controller makes it.
-func awaitServiceAccount(t *testing.T, l *lab.Lab) {
-	t.Helper()
-	ctx := within(t, 20*time.Second)
-	w, err := l.Client().CoreV1().ServiceAccounts("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=default"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
-	for range w.ResultChan() {
-		return
-	}
-	t.Fatal("no default service account:", context.Cause(ctx))
-}
-
 // kubectl runs kubectl, which must succeed, and returns what it prints.
 func kubectl(t *testing.T, l *lab.Lab, args ...string) string {
 	t.Helper()

@@ -49,47 +49,6 @@ func usePodNetwork(t *testing.T, l *lab.Lab, n *lab.Node) {
 	}
 }
 
-func runPod(t *testing.T, l *lab.Lab, name, node string) {
-	t.Helper()
-	pods := l.Client().CoreV1().Pods("default")
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
-			Name: "p", Image: lab.PauseImage, ImagePullPolicy: corev1.PullNever}}},
-	}
-	ctx := within(t, 60*time.Second)
-	deadline := time.Now().Add(15 * time.Second)
-	for { // the default service account is made by a controller
-		_, err := pods.Create(ctx, pod, metav1.CreateOptions{})
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Cleanup(func() {
-		_ = pods.Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
-	})
-	waitRunning(t, l, name)
-}
-
-func waitRunning(t *testing.T, l *lab.Lab, pod string) {
-	t.Helper()
-	w, err := l.Client().CoreV1().Pods("default").Watch(within(t, 60*time.Second), metav1.ListOptions{FieldSelector: "metadata.name=" + pod})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
-	for e := range w.ResultChan() {
-		if p, ok := e.Object.(*corev1.Pod); ok && p.Status.Phase == corev1.PodRunning && p.Status.PodIP != "" {
-			return
-		}
-	}
-	t.Fatalf("pod %s does not run", pod)
-}
-
 func podIP(t *testing.T, l *lab.Lab, name string) string {
 	t.Helper()
 	p, err := l.Client().CoreV1().Pods("default").Get(within(t, 10*time.Second), name, metav1.GetOptions{})

@@ -12,47 +12,14 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/lab"
+	"github.com/berth-dev/berth/lab/e2e/setup"
 )
-
-var shared struct {
-	once sync.Once
-	lab  *lab.Lab
-	err  error
-}
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(victim); name != "" {
 		os.Exit(beVictim(name))
 	}
-	code := m.Run()
-	if shared.lab != nil {
-		if err := shared.lab.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// sharedLab starts the lab that the tests share, at the first call.
-func sharedLab(t *testing.T) *lab.Lab {
-	t.Helper()
-	shared.once.Do(func() {
-		name := fmt.Sprintf("e2e-%d", os.Getpid())
-		shared.lab, shared.err = lab.Start(context.Background(), lab.Config{Name: name, WithoutBerth: os.Getenv("BERTH_LAB_PLAIN") != ""})
-	})
-	if shared.err != nil {
-		t.Fatalf("start lab: %v", shared.err)
-	}
-	return shared.lab
-}
-
-// within is a context that ends with the test or after d.
-func within(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
+	os.Exit(setup.Run(m))
 }
 
 // journalLines is how much of a node's journal a failed test shows.

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -35,6 +36,7 @@ func public(k ed25519.PrivateKey) ed25519.PublicKey {
 // memorySpool is a Spool that counts what it keeps.
 type memorySpool struct {
 	t    *testing.T
+	mu   sync.Mutex
 	kept int
 }
 
@@ -48,6 +50,8 @@ func (s *memorySpool) Keep(write func(io.Writer) error) (Kept, error) {
 	if err := write(&b); err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.kept++
 	return &memoryKept{s, b.Bytes()}, nil
 }
@@ -55,6 +59,8 @@ func (s *memorySpool) Keep(write func(io.Writer) error) (Kept, error) {
 func (k *memoryKept) Open() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(k.text)), nil }
 
 func (k *memoryKept) Drop() error {
+	k.spool.mu.Lock()
+	defer k.spool.mu.Unlock()
 	if k.text == nil {
 		k.spool.t.Error("dropped twice")
 	}

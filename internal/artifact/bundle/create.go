@@ -77,7 +77,10 @@ func (c *collection) collect(ctx context.Context, spec Spec) (*Manifest, error) 
 // artifact gets one artifact.
 func (c *collection) artifact(ctx context.Context, a ArtifactSpec) (Artifact, error) {
 	out := Artifact{Name: a.Name, Version: strings.TrimPrefix(a.Version, "v"), URLs: []string{}}
-	p := promise{what: or(a.Name, "artifact")}
+	if err := out.validateName(); err != nil {
+		return out, &SpecError{fmt.Sprintf("artifact %q: %v", a.Name, err)}
+	}
+	p := promise{what: a.Name}
 	if err := p.add(strings.ToLower(a.SHA256), or(a.Source, "the document")); err != nil {
 		return out, err
 	}

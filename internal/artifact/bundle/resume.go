@@ -117,3 +117,24 @@ func (r *resumed) Close() error {
 	r.body = nil
 	return err
 }
+
+// exitImage is ERR_CONTAINERD_CTR_IMG_PULL_TIMEOUT: an image that could not be
+// had.
+const exitImage = 36
+
+// RegistryError is an image that its registry did not give.
+type RegistryError struct{ Err error }
+
+// Error is the registry's own text.
+func (e *RegistryError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *RegistryError) Unwrap() error { return e.Err }
+
+// ExitCode implements the interface of package report.
+func (*RegistryError) ExitCode() int { return exitImage }
+
+// Hint says what helps.
+func (*RegistryError) Hint() string {
+	return "Check the reference, and that its registry answers from here (HTTPS_PROXY); or take the image from a file: --image REFERENCE=PATH."
+}

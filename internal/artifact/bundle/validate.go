@@ -93,12 +93,11 @@ func (m *Manifest) validateArtifacts(sizes map[string]int64) error {
 }
 
 func (a *Artifact) validate(sizes map[string]int64) error {
+	if err := a.validateName(); err != nil {
+		return err
+	}
 	size, ok := sizes["sha256:"+a.SHA256]
 	switch {
-	case !nameForm.MatchString(a.Name):
-		return errors.New("a name has letters, digits and . _ + ~ -")
-	case a.Version != "" && !nameForm.MatchString(a.Version):
-		return fmt.Errorf("version %q: a version has letters, digits and . _ + ~ -", a.Version)
 	case !ok:
 		return fmt.Errorf("its sha256 %q is none of the blobs", a.SHA256)
 	case size != a.Size:
@@ -112,6 +111,16 @@ func (a *Artifact) validate(sizes map[string]int64) error {
 		if bare, err := bareURL(u); err != nil || bare != u {
 			return fmt.Errorf("URL %q is not one that an artifact can stand for", u)
 		}
+	}
+	return nil
+}
+
+func (a *Artifact) validateName() error {
+	if !nameForm.MatchString(a.Name) {
+		return errors.New("a name has letters, digits and . _ + ~ -")
+	}
+	if a.Version != "" && !nameForm.MatchString(a.Version) {
+		return fmt.Errorf("version %q: a version has letters, digits and . _ + ~ -", a.Version)
 	}
 	return nil
 }
