@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/base64"
-	"reflect"
 	"testing"
 	"time"
 

@@ -4,10 +4,8 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"os"
-	"sync"
 	"testing"
 	"time"
 

@@ -15,19 +15,24 @@ import (
 // returns when it runs.
 func RunPod(t *testing.T, l *lab.Lab, name, node string) {
 	t.Helper()
-	pods := l.Client().CoreV1().Pods("default")
+	t.Cleanup(func() {
+		_ = l.Client().CoreV1().Pods("default").Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+	})
+	StartPod(t, l, name, node)
+}
+
+// StartPod is RunPod, but the pod stays.
+func StartPod(t *testing.T, l *lab.Lab, name, node string) {
+	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
 			Name: "p", Image: lab.PauseImage, ImagePullPolicy: corev1.PullNever}}},
 	}
 	AwaitServiceAccount(t, l)
-	if _, err := pods.Create(Within(t, 10*time.Second), pod, metav1.CreateOptions{}); err != nil {
+	if _, err := l.Client().CoreV1().Pods("default").Create(Within(t, 10*time.Second), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = pods.Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
-	})
 	WaitRunning(t, l, name)
 }
 

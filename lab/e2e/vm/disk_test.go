@@ -1,4 +1,4 @@
-package e2e
+package vm
 
 import (
 	"crypto/sha256"
@@ -13,18 +13,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/berth-dev/berth/lab/e2e/setup"
 )
 
 const ledgerPath = "/var/lib/berth/ledger.json"
 
 // stateFiles are what berth keeps and tells. All are JSON.
-var stateFiles = []string{ledgerPath, "/var/lib/berth/journal.json", "/var/lib/berth/timeline.json", resultPath, sentinelPath}
+var stateFiles = []string{ledgerPath, "/var/lib/berth/journal.json", "/var/lib/berth/timeline.json", setup.ResultPath, setup.SentinelPath}
 
 // managed are the files that berth owns on the converged machine and the sums
 // of their contents, where these do not differ from machine to machine.
 func (m *machine) managed(t *testing.T) map[string]string {
 	t.Helper()
-	data, err := m.ReadFile(within(t, vmDeadline), ledgerPath)
+	data, err := m.ReadFile(setup.Within(t, vmDeadline), ledgerPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,16 +51,16 @@ func (m *machine) managed(t *testing.T) map[string]string {
 // examine looks at the disk after a power cut: every managed name has its old
 // content, its new content, or none. It says how many have their new content,
 // and whether provisioning had ended.
-func (m *machine) examine(t *testing.T, before, after map[string]string) (written int, ended bool) {
+func (m *machine) examine(t *testing.T) (written int, ended bool) {
 	t.Helper()
 	disk := m.copyDisk(t)
 	checkDisk(t, disk)
-	found := dump(t, disk, append(slices.Sorted(maps.Keys(after)), stateFiles...))
-	for path, sum := range after {
+	found := dump(t, disk, append(slices.Sorted(maps.Keys(m.files)), stateFiles...))
+	for path, sum := range m.files {
 		switch digest(found, path) {
 		case sum:
 			written++
-		case before[path]:
+		case m.before[path]:
 		default:
 			t.Errorf("after the power cut %s has neither its old nor its new content:\n%q", path, found[path])
 		}
@@ -68,7 +70,7 @@ func (m *machine) examine(t *testing.T, before, after map[string]string) (writte
 			t.Errorf("after the power cut %s is half-written:\n%q", path, data)
 		}
 	}
-	_, ended = found[sentinelPath]
+	_, ended = found[setup.SentinelPath]
 	return written, ended
 }
 
@@ -86,7 +88,7 @@ func digest(files map[string][]byte, path string) string {
 func (m *machine) copyDisk(t *testing.T) string {
 	t.Helper()
 	disk := filepath.Join(t.TempDir(), "disk")
-	if err := m.CopyDisk(within(t, vmDeadline), disk); err != nil {
+	if err := m.CopyDisk(setup.Within(t, vmDeadline), disk); err != nil {
 		t.Fatal(err)
 	}
 	return disk

@@ -1,4 +1,4 @@
-package e2e
+package vm
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/berth-dev/berth/lab/e2e/setup"
 )
 
 // nodeFacts are questions about a machine that is a node, and the answers.
@@ -44,13 +46,13 @@ var rebootFacts = map[string]string{
 // recoveredFacts are about a machine that has recovered from a power cut: the
 // kernel replayed the journal, nothing is left over, nothing is left to do.
 var recoveredFacts = map[string]string{
-	"dmesg | grep -c 'EXT4-fs (vda): recovery complete'":    "1",
-	"dmesg | grep -c 'EXT4-fs error'":                       "0",
-	berthPath + " plan -f " + configPath + " 2>&1; echo $?": "no changes\n0",
+	"dmesg | grep -c 'EXT4-fs (vda): recovery complete'":                                                                "1",
+	"dmesg | grep -c 'EXT4-fs error'":                                                                                   "0",
+	setup.BerthPath + " plan -f " + setup.ConfigPath + " 2>&1; echo $?":                                                 "no changes\n0",
 	"find /etc /opt /usr/local /var/lib/berth /var/lib/kubelet /var/log /root -xdev -name '*.berth.*' -o -name '*.new'": "",
-	"ls /var/lib/berth/journal.json 2>/dev/null":                                         "",
-	"systemctl --failed --no-legend":                                                     "",
-	"systemctl show -p NRestarts --value aks-node-controller kubelet containerd | xargs": "0 0 0",
+	"ls /var/lib/berth/journal.json 2>/dev/null":                                                                        "",
+	"systemctl --failed --no-legend":                                                                                    "",
+	"systemctl show -p NRestarts --value aks-node-controller kubelet containerd | xargs":                                "0 0 0",
 }
 
 // ask puts all questions in one command: each command costs a while.

@@ -1,4 +1,4 @@
-package e2e
+package vm
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/lab"
+	"github.com/berth-dev/berth/lab/e2e/setup"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -25,52 +26,75 @@ const vmDeadline = 5 * time.Minute
 type machine struct {
 	*lab.VM
 	lab  *lab.Lab
-	step func(what string) // logs how long a step took
+	last time.Time // when the last step ended
+	// files are those that berth owns on the converged machine; before is what
+	// they were like before its first run. See sums.
+	files, before map[string]string
+}
+
+// step logs how long a step took.
+func (m *machine) step(t *testing.T, what string) {
+	t.Helper()
+	t.Logf("%5.1f s  %s", time.Since(m.last).Seconds(), what)
+	m.last = time.Now()
 }
 
 // TestCaseMachine follows a machine with its own kernel from CustomData through
-// a reboot and five power cuts. The parts are in order: each meets the machine
-// as the one before left it.
+// a reboot, five power cuts and a full disk. The parts are in order: each meets
+// the machine as the one before left it.
 func TestCaseMachine(t *testing.T) {
-	l := sharedLab(t)
+	l := setup.Lab(t)
 	m := addMachine(t, l)
-	took := m.firstBoot(t)
-	files := m.managed(t)
-	m.reboot(t)
-	if t.Failed() {
-		return
+	parts := []part{{"first boot", m.firstBoot}, {"node", m.becameNode}, {"reboot", m.reboot}}
+	for _, c := range cuts {
+		parts = append(parts, part{"power cut " + c.name, func(t *testing.T) { m.powerCut(t, c) }})
 	}
-	m.powerCuts(t, took, files)
-	m.shutDown(t)
+	parts = append(parts, part{"full disk", m.fullDisk}, part{"shut down", m.shutDown})
+	for _, p := range parts {
+		if !t.Run(p.name, p.run) {
+			return // the parts that follow need the machine as this one leaves it
+		}
+	}
+}
+
+type part struct {
+	name string
+	run  func(*testing.T)
 }
 
 func addMachine(t *testing.T, l *lab.Lab) *machine {
 	t.Helper()
-	last := time.Now()
-	v, err := l.AddVM(within(t, vmDeadline), lab.VMConfig{Name: "case-vm", UserData: customData(t, nodeConfig(t, l, ownKernel))})
+	v, err := l.AddVM(setup.Within(t, vmDeadline), lab.VMConfig{Name: "case-vm", UserData: setup.CustomData(t, setup.Config(t, l, ownKernel))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{VM: v, lab: l, step: func(what string) {
-		t.Logf("%5.1f s  %s", time.Since(last).Seconds(), what)
-		last = time.Now()
-	}}
-	m.step("machine made")
+	m := &machine{VM: v, lab: l, last: time.Now()}
 	t.Cleanup(func() {
 		if t.Failed() && v.Running() {
 			m.logState(t)
 		}
-		if err := v.Remove(within(t, time.Minute)); err != nil {
+		if err := v.Remove(setup.Within(t, time.Minute)); err != nil {
 			t.Errorf("remove machine: %v", err)
 		}
 	})
 	return m
 }
 
+// consoleTail is how much of a console a failed test shows, in bytes.
+const consoleTail = 12000
+
+// console is what a machine's console showed after an offset.
+func (m *machine) console(from int64) []byte {
+	serial, err := os.ReadFile(m.SerialLog())
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return serial[min(max(0, from), int64(len(serial))):]
+}
+
 // logState says what a machine is at, for a test that failed.
 func (m *machine) logState(t *testing.T) {
-	serial, _ := os.ReadFile(m.SerialLog())
-	t.Logf("console:\n%s", serial[max(0, len(serial)-12000):])
+	t.Logf("console:\n%s", m.console(m.SerialSize()-consoleTail))
 	for _, script := range []string{
 		"systemctl --failed --no-pager; systemctl list-jobs --no-pager; systemctl status --no-pager -n 50 aks-node-controller",
 		"journalctl -b --no-pager -p warning; journalctl -b --no-pager -t aks-node-controller -t containerd -t kubelet -n 60",
@@ -97,7 +121,8 @@ func ownKernel(c *aksnodeconfigv1.Configuration) {
 }
 
 // hold makes the unit of provisioning stop right before it runs berth, in this
-// boot only, and ends when it is there.
+// boot only, and ends when it is there. What berth says is to be seen on the
+// console, too.
 //
 // cloud-init syncs nothing: for half a minute after it a power cut would leave
 // its network configuration and the host keys empty for good, and it would not
@@ -109,36 +134,41 @@ mkfifo /run/hold/reached /run/hold/go
 cat >/run/systemd/system/$unit.d/hold.conf <<EOF
 [Service]
 TimeoutStartSec=infinity
+StandardOutput=journal+console
 ExecStartPre=/bin/sh -c 'echo >/run/hold/reached; read go </run/hold/go'
 EOF
 systemctl daemon-reload
 cat /run/hold/reached >/dev/null
 sync
-test ! -e ` + sentinelPath
+test ! -e ` + setup.SentinelPath
 
-// firstBoot lets a new machine boot up to the start of provisioning, saves its
-// state, and lets it go on to Ready. It returns how long provisioning took.
-func (m *machine) firstBoot(t *testing.T) time.Duration {
+// firstBoot lets a new machine boot up to the start of provisioning and saves
+// its state.
+func (m *machine) firstBoot(t *testing.T) {
 	t.Helper()
 	m.awaitAgent(t)
+	m.step(t, "booted, agent answers")
 	m.sh(t, hold)
-	m.step("provisioning is about to start")
-	if err := m.SaveState(within(t, vmDeadline), beforeProvisioning); err != nil {
+	m.step(t, "provisioning is about to start")
+	if err := m.SaveState(setup.Within(t, vmDeadline), beforeProvisioning); err != nil {
 		t.Fatal(err)
 	}
-	m.step("state saved")
+	m.step(t, "state saved")
+}
+
+// becameNode lets the machine go on to Ready.
+func (m *machine) becameNode(t *testing.T) {
+	t.Helper()
 	m.release(t)
-	start := time.Now()
-	checkStatus(t, m.cse(t))
-	took := time.Since(start)
-	m.step("provision-wait returned")
+	setup.CheckStatus(t, m.cse(t))
+	m.step(t, "provision-wait returned")
 	m.awaitReady(t)
-	m.step("Ready")
-	runPod(t, m.lab, vmPod, m.Name)
-	m.step("a pod runs")
+	m.step(t, "Ready")
+	setup.StartPod(t, m.lab, vmPod, m.Name)
+	m.step(t, "a pod runs")
 	m.ask(t, nodeFacts)
-	m.step("facts checked")
-	return took
+	m.files = m.managed(t)
+	m.step(t, "facts checked")
 }
 
 // vmPod stays on the machine over the reboot.
@@ -156,38 +186,38 @@ func (m *machine) reboot(t *testing.T) {
 	t.Helper()
 	before := m.sh(t, lastRun)
 	started := m.awaitPod(t, metav1.Time{})
-	if err := m.Reboot(within(t, vmDeadline)); err != nil {
+	if err := m.Reboot(setup.Within(t, vmDeadline)); err != nil {
 		t.Fatal(err)
 	}
-	m.step("rebooted, agent answers")
+	m.step(t, "rebooted, agent answers")
 	m.awaitReady(t)
-	m.step("Ready after the reboot")
+	m.step(t, "Ready after the reboot")
 	m.awaitPod(t, started)
 	m.ask(t, nodeFacts)
 	m.ask(t, rebootFacts)
 	if diff := cmp.Diff(before, m.sh(t, lastRun)); diff != "" {
 		t.Errorf("the reboot changed the result (-before +after):\n%s", diff)
 	}
-	m.step("facts checked")
+	m.step(t, "facts checked")
 }
 
 // lastRun prints all that the last run left, with the times of the files.
-const lastRun = "ls /var/log/azure/aks; cd /; for f in " + resultPath + " " + sentinelPath + " /var/lib/berth/timeline.json; do stat -c '%n %i %y %s' $f; cat $f; done"
+const lastRun = "ls /var/log/azure/aks; cd /; for f in " + setup.ResultPath + " " + setup.SentinelPath + " /var/lib/berth/timeline.json; do stat -c '%n %i %y %s' $f; cat $f; done"
 
 // shutDown turns the machine off in the orderly way; its disk must be sound.
 func (m *machine) shutDown(t *testing.T) {
 	t.Helper()
-	if err := m.PowerDown(within(t, vmDeadline)); err != nil {
+	if err := m.PowerDown(setup.Within(t, vmDeadline)); err != nil {
 		t.Fatal(err)
 	}
-	m.step("powered down")
+	m.step(t, "powered down")
 	checkDisk(t, m.copyDisk(t))
-	m.step("disk checked")
+	m.step(t, "disk checked")
 }
 
 func (m *machine) awaitAgent(t *testing.T) {
 	t.Helper()
-	if err := m.WaitAgent(within(t, vmDeadline)); err != nil {
+	if err := m.WaitAgent(setup.Within(t, vmDeadline)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -196,12 +226,12 @@ func (m *machine) awaitAgent(t *testing.T) {
 // word of the last one does not count.
 func (m *machine) awaitReady(t *testing.T) {
 	t.Helper()
-	boot, err := m.BootID(within(t, vmDeadline))
+	boot, err := m.BootID(setup.Within(t, vmDeadline))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = m.lab.WaitNode(within(t, vmDeadline), m.Name, func(n *corev1.Node) bool {
-		return n.Status.NodeInfo.BootID == boot && ready(n)
+	_, err = m.lab.WaitNode(setup.Within(t, vmDeadline), m.Name, func(n *corev1.Node) bool {
+		return n.Status.NodeInfo.BootID == boot && setup.Ready(n)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +242,7 @@ func (m *machine) awaitReady(t *testing.T) {
 // and returns its start.
 func (m *machine) awaitPod(t *testing.T, old metav1.Time) metav1.Time {
 	t.Helper()
-	w, err := m.lab.Client().CoreV1().Pods("default").Watch(within(t, vmDeadline), metav1.ListOptions{FieldSelector: "metadata.name=" + vmPod})
+	w, err := m.lab.Client().CoreV1().Pods("default").Watch(setup.Within(t, vmDeadline), metav1.ListOptions{FieldSelector: "metadata.name=" + vmPod})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,16 +261,16 @@ func (m *machine) awaitPod(t *testing.T, old metav1.Time) metav1.Time {
 }
 
 // cse runs the client's command as the extension does.
-func (m *machine) cse(t *testing.T) extensionRun {
+func (m *machine) cse(t *testing.T) setup.Extension {
 	t.Helper()
-	r, err := m.Exec(within(t, vmDeadline), nil, "/bin/sh", "-c", nodeconfigutils.CSE)
-	return extensionRun{message: "[stdout]\n" + string(r.Stdout) + "\n[stderr]\n" + string(r.Stderr), code: r.ExitCode, err: err}
+	r, err := m.Exec(setup.Within(t, vmDeadline), nil, "/bin/sh", "-c", nodeconfigutils.CSE)
+	return setup.Extension{Message: "[stdout]\n" + string(r.Stdout) + "\n[stderr]\n" + string(r.Stderr), Code: r.ExitCode, Err: err}
 }
 
 // sh runs a script in the machine that must succeed and returns what it prints.
 func (m *machine) sh(t *testing.T, script string) string {
 	t.Helper()
-	out, err := m.Output(within(t, vmDeadline), "sh", "-c", script)
+	out, err := m.Output(setup.Within(t, vmDeadline), "sh", "-c", script)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,8 @@
-package e2e
+package vm
 
 import (
-	"fmt"
 	"maps"
-	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,30 +10,50 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-dev/berth/lab/e2e/setup"
 )
 
-// The moments of the power cuts: one in each fifth of provisioning.
-const (
-	cuts    = 5
-	cutSeed = 4
-)
+// cut is a moment of provisioning at which the power goes.
+type cut struct {
+	name string
+	// said is what berth has just said on the console; empty means the start.
+	said string
+	// later is how much time passes after that.
+	later time.Duration
+}
 
-// powerCuts takes the power while the machine is being provisioned. Each time
-// the disk must hold no half-written file, and the machine must become a node
-// by itself at its next boot.
-func (m *machine) powerCuts(t *testing.T, took time.Duration, files map[string]string) {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(cutSeed, 0))
+// cuts are the moments, the latest first: what goes wrong there shows first. They
+// hang on berth's progress, since how fast a machine is depends on the day.
+var cuts = []cut{
+	{"while kubelet starts", "start unit:containerd.service", 3 * time.Second},
+	{"while the kernel and containerd change", "create file:", 1500 * time.Millisecond},
+	{"while files get their names", "issue credential:", 200 * time.Millisecond},
+	{"while files are prepared", "check check:apiserver", 50 * time.Millisecond},
+	{"at the start", "", time.Second},
+}
+
+// powerCut takes the power while the machine is being provisioned. The disk must
+// hold no half-written file then, and the machine must become a node by itself
+// at its next boot.
+func (m *machine) powerCut(t *testing.T, c cut) {
 	m.restore(t)
-	before := m.sums(t, files)
-	// The latest first: it finds out how long provisioning takes by now.
-	for i := cuts - 1; i >= 0; i-- {
-		took = m.cutAt(t, (float64(i)+rng.Float64())/cuts, took, before, files)
-		m.recovers(t, files)
-		if t.Failed() {
-			t.Fatalf("after the power cut in fifth %d", i+1)
-		}
+	if m.before == nil {
+		m.before = m.sums(t, m.files)
 	}
+	m.step(t, "restored")
+	m.provisionUntil(t, c)
+	if err := m.PowerCut(); err != nil {
+		t.Fatal(err)
+	}
+	m.step(t, "power cut")
+	written, ended := m.examine(t)
+	if ended {
+		t.Error("provisioning had ended")
+	}
+	t.Logf("%d of %d files were written", written, len(m.files))
+	m.step(t, "disk checked")
+	m.recovers(t)
 }
 
 // restore brings the machine back to the moment before its first run, and the
@@ -44,55 +63,46 @@ func (m *machine) restore(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	err := m.lab.Client().CoreV1().Nodes().Delete(within(t, time.Minute), m.Name, metav1.DeleteOptions{})
+	err := m.lab.Client().CoreV1().Nodes().Delete(setup.Within(t, time.Minute), m.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
-	if err := m.BootState(within(t, vmDeadline), beforeProvisioning); err != nil {
+	if err := m.BootState(setup.Within(t, vmDeadline), beforeProvisioning); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// cutAt provisions and takes the power after a part of the time that it takes.
-// Where provisioning had ended by then, it takes less time than was thought:
-// once more, with a shorter time, which is returned.
-func (m *machine) cutAt(t *testing.T, part float64, took time.Duration, before, after map[string]string) time.Duration {
+// provisionUntil lets berth go on up to the moment of a cut.
+func (m *machine) provisionUntil(t *testing.T, c cut) {
 	t.Helper()
-	for ; ; took = took * 4 / 5 {
-		m.restore(t)
-		moment := time.Duration(part * float64(took))
-		m.release(t)
-		<-time.After(moment)
-		if err := m.PowerCut(); err != nil {
+	from := m.SerialSize()
+	m.release(t)
+	if c.said != "" {
+		if _, err := m.WaitSerial(setup.Within(t, vmDeadline), from, regexp.MustCompile(regexp.QuoteMeta(c.said))); err != nil {
 			t.Fatal(err)
 		}
-		m.step(fmt.Sprintf("restored, power cut %.1f s after the start of provisioning", moment.Seconds()))
-		written, ended := m.examine(t, before, after)
-		m.step(fmt.Sprintf("disk checked: %d of %d files were written, ended: %t", written, len(after), ended))
-		if !ended {
-			return took
-		}
 	}
+	<-time.After(c.later)
 }
 
 // recovers boots the machine after a power cut and proves that it becomes the
 // node that an undisturbed run makes.
-func (m *machine) recovers(t *testing.T, files map[string]string) {
+func (m *machine) recovers(t *testing.T) {
 	t.Helper()
-	if err := m.Boot(within(t, vmDeadline)); err != nil {
+	if err := m.Boot(setup.Within(t, vmDeadline)); err != nil {
 		t.Fatal(err)
 	}
 	m.awaitAgent(t)
-	m.step("booted, agent answers")
-	checkStatus(t, m.cse(t))
-	m.step("provision-wait returned")
+	m.step(t, "booted, agent answers")
+	setup.CheckStatus(t, m.cse(t))
+	m.step(t, "provision-wait returned")
 	m.awaitReady(t)
-	m.step("Ready")
+	m.step(t, "Ready")
 	m.ask(t, recoveredFacts)
-	if got := m.sums(t, files); !maps.Equal(got, files) {
-		t.Errorf("other files than of an undisturbed run:\n got %v\nwant %v", got, files)
+	if got := m.sums(t, m.files); !maps.Equal(got, m.files) {
+		t.Errorf("other files than of an undisturbed run:\n got %v\nwant %v", got, m.files)
 	}
-	m.step("facts checked")
+	m.step(t, "facts checked")
 }
 
 // sums are the sha256 sums of some files, as the machine reads them. A file
