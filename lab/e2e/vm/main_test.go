@@ -1,5 +1,6 @@
 // Package vm holds the end-to-end test on an emulated machine, which has its own
-// kernel. It is a program of its own, so that it runs beside the others.
+// kernel. It is a program of its own with a lab of its own: it can run beside the
+// others.
 package vm
 
 import (
