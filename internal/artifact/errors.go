@@ -124,6 +124,9 @@ func (e *statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", e.status, http.StatusText(e.status)))
 }
 
+// Unwrap returns what says more.
+func (e *statusError) Unwrap() error { return e.err }
+
 // proxyError is a proxy that does not connect.
 type proxyError struct{ err error }
 

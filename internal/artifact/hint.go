@@ -7,12 +7,14 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/berth-dev/berth/internal/artifact/oci"
 )
 
 // Hint says what to look at; "" where nothing is known that says more than that
 // the download failed.
 func (e *DownloadError) Hint() string {
-	for _, f := range []func(error) string{hintProxy, hintStatus, hintTrust, hintNetwork} {
+	for _, f := range []func(error) string{hintProxy, hintRegistry, hintStatus, hintTrust, hintNetwork} {
 		if hint := f(e.Err); hint != "" {
 			return hint
 		}
@@ -25,6 +27,18 @@ func hintProxy(err error) string {
 	op, dial := errors.AsType[*net.OpError](err)
 	if answer || dial && op.Op == "proxyconnect" {
 		return "the proxy does not let this through: check the contract's proxy, its user and password, and whether the server belongs among those reached without proxy"
+	}
+	return ""
+}
+
+func hintRegistry(err error) string {
+	refused, ok := errors.AsType[*oci.StatusError](err)
+	mute, unanswered := errors.AsType[*oci.RequestError](err)
+	switch {
+	case ok && refused.Registry == oci.MetadataService, unanswered && mute.Registry == oci.MetadataService:
+		return "the instance metadata service gives this machine no token: check that the identity of auth_config.assigned_identity_id is assigned to it, and that nothing closes 169.254.169.254"
+	case ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
+		return "the registry does not let this machine's credential pull: give its managed identity the role AcrPull there, or open the registry to anonymous pulls"
 	}
 	return ""
 }

@@ -142,8 +142,8 @@ func TestRegistrySaysWhyNot(t *testing.T) {
 		hint       string
 		tries      int32
 	}{
-		{"401", status(401), runtime.GOARCH, "401", "credential", 1},
-		{"403", status(403), runtime.GOARCH, "403", "credential", 1},
+		{"401", status(401), runtime.GOARCH, "401", "AcrPull", 1},
+		{"403", status(403), runtime.GOARCH, "403", "AcrPull", 1},
 		{"404", status(404), runtime.GOARCH, "404", "version and architecture", 1},
 		{"429", status(429), runtime.GOARCH, "429", "mirror", 9},
 		{"500", status(500), runtime.GOARCH, "500", "try again later", 9},

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // registries are the registry clients of a fetcher, one for each HTTP client.
@@ -16,8 +17,9 @@ type registries struct {
 }
 
 // by is the registry client over an HTTP client: anonymous, but to Azure's
-// registries as this machine's managed identity if they want to know.
-func (r *registries) by(client *http.Client) *oci.Client {
+// registries as this machine's managed identity if they want to know. Every way
+// out has an HTTP client of its own.
+func (r *registries) by(client *http.Client, via *desired.Egress) *oci.Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.all[client]; c != nil {
@@ -27,6 +29,9 @@ func (r *registries) by(client *http.Client) *oci.Client {
 		r.all = map[*http.Client]*oci.Client{}
 	}
 	acr := &oci.ACR{HTTP: client}
+	if via != nil && via.Identity != nil {
+		acr.ClientID, acr.TenantID, acr.Suffixes = via.Identity.ClientID, via.Identity.TenantID, via.Identity.Suffixes
+	}
 	r.all[client] = &oci.Client{HTTP: client, Credentials: acr.Credential}
 	return r.all[client]
 }

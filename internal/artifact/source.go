@@ -90,7 +90,7 @@ func (f *Fetcher) register(s *source, via *desired.Egress) error {
 	if err != nil {
 		return err
 	}
-	s.stock = &stock{client: f.registries.by(client), ref: ref}
+	s.stock = &stock{client: f.registries.by(client, via), ref: ref}
 	s.origin, s.pin = s.stock, hex256(ref.Digest.String())
 	if s.digest == "" && s.pin == "" && f.opt.RequireDigests {
 		return s.unknown("it names no digest, and digests are required")

@@ -3,8 +3,10 @@ package report
 import (
 	"cmp"
 	"errors"
+	"net/http"
 
 	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/artifact/oci"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -54,11 +56,35 @@ func artifactCode(a *converge.ActionError, st *desired.State) int {
 	case is[*artifact.UnpackError](a):
 		return cmp.Or(installCodes[r.ExitCode], r.ExitCode)
 	case is[*artifact.DownloadError](a):
-		return r.ExitCode
+		return cmp.Or(registryCode(a, r), r.ExitCode)
 	case refusedWrite(a):
 		return 0
 	}
 	return r.ExitCode
+}
+
+// pullCodes are the codes for what a registry does not give, by the code of its
+// download.
+var pullCodes = map[int]int{
+	CodeKubernetesDownload: CodeKubernetesPull,
+	CodeCredentialProvider: CodeCredentialProviderPull,
+}
+
+// registryCode is the published code for a pull that failed; 0 for all others.
+func registryCode(a *converge.ActionError, r *desired.Artifact) int {
+	refused, answered := errors.AsType[*oci.StatusError](a)
+	mute, unanswered := errors.AsType[*oci.RequestError](a)
+	switch {
+	case unanswered && mute.Registry == oci.MetadataService, answered && refused.Registry == oci.MetadataService && refused.Temporary():
+		return CodeRegistryIdentity
+	case unanswered:
+		return CodeRegistryConnect
+	case answered && (refused.Registry == oci.MetadataService || refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
+		return CodeRegistryUnauthorized
+	case answered:
+		return pullCodes[r.ExitCode]
+	}
+	return 0
 }
 
 func is[E error](err error) bool {

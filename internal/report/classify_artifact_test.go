@@ -33,6 +33,10 @@ func programs(t *testing.T) *desired.State {
 	return st
 }
 
+func registryAnswer(registry string, status int) error {
+	return &artifact.DownloadError{Err: &oci.StatusError{Subject: oci.Subject{Registry: registry}, Status: status}}
+}
+
 // TestArtifactCodes pins the code of every way in which an artifact may fail.
 func TestArtifactCodes(t *testing.T) {
 	st := programs(t)
@@ -54,6 +58,12 @@ func TestArtifactCodes(t *testing.T) {
 		{"no digest", &artifact.RefusedError{Reason: "plain http needs a digest"}},
 		{"list of digests", &artifact.ListError{Reason: "not signed"}},
 		{"blob of a registry", &artifact.DownloadError{Err: &oci.DigestError{}}},
+		{"registry says no", registryAnswer("r.azurecr.io", 401)},
+		{"registry has it not", registryAnswer("r.azurecr.io", 404)},
+		{"registry is mute", &artifact.DownloadError{Err: &oci.RequestError{Subject: oci.Subject{Registry: "r.azurecr.io"}, Err: errors.New("EOF")}}},
+		{"no such identity", registryAnswer(oci.MetadataService, 400)},
+		{"identities are late", registryAnswer(oci.MetadataService, 503)},
+		{"identities are mute", &artifact.DownloadError{Err: &oci.RequestError{Subject: oci.Subject{Registry: oci.MetadataService}, Err: errors.New("EOF")}}},
 		{"disk full", full},
 		{"unpack to a full disk", &artifact.UnpackError{Err: full}},
 		{"read-only", readOnly},
@@ -61,11 +71,11 @@ func TestArtifactCodes(t *testing.T) {
 		{"anything else", errors.New("odd")},
 	}
 	want := map[desired.ID][]int{
-		"artifact:kubernetes":              {31, 31, 204, 204, 204, 204, 121, 121, 251, 251, 251, 251, 248, 248, 254, 124, 31},
-		"artifact:cni-plugins":             {41, 41, 41, 41, 206, 206, 206, 206, 251, 251, 251, 251, 248, 248, 254, 124, 41},
-		"artifact:containerd":              {70, 70, 28, 28, 28, 28, 28, 28, 251, 251, 251, 251, 248, 248, 254, 124, 70},
-		"artifact:runc":                    {71, 71, 29, 29, 29, 29, 29, 29, 251, 251, 251, 251, 248, 248, 254, 124, 71},
-		"artifact:acr-credential-provider": {205, 205, 205, 205, 205, 205, 205, 205, 251, 251, 251, 251, 248, 248, 254, 124, 205},
+		"artifact:kubernetes":              {31, 31, 204, 204, 204, 204, 121, 121, 251, 251, 251, 251, 212, 207, 211, 212, 210, 210, 248, 248, 254, 124, 31},
+		"artifact:cni-plugins":             {41, 41, 41, 41, 206, 206, 206, 206, 251, 251, 251, 251, 212, 41, 211, 212, 210, 210, 248, 248, 254, 124, 41},
+		"artifact:containerd":              {70, 70, 28, 28, 28, 28, 28, 28, 251, 251, 251, 251, 212, 70, 211, 212, 210, 210, 248, 248, 254, 124, 70},
+		"artifact:runc":                    {71, 71, 29, 29, 29, 29, 29, 29, 251, 251, 251, 251, 212, 71, 211, 212, 210, 210, 248, 248, 254, 124, 71},
+		"artifact:acr-credential-provider": {205, 205, 205, 205, 205, 205, 205, 205, 251, 251, 251, 251, 212, 208, 211, 212, 210, 210, 248, 248, 254, 124, 205},
 	}
 	for _, r := range st.Resources {
 		if _, ok := r.(*desired.Artifact); ok && want[r.ID()] == nil {

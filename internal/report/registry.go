@@ -23,17 +23,24 @@ const (
 	CodeKubernetesInstall  = 204
 	CodeCredentialProvider = 205
 	CodeCNIVersion         = 206
-	CodeInternal           = 240
-	CodeNotRegistered      = 245
-	CodeNotReady           = 246
-	CodeInterrupted        = 247
-	CodeNoSpace            = 248
-	CodeLocked             = 249
-	CodeCommandDocument    = 250
-	CodeDigest             = 251
-	CodeCredential         = 252
-	CodeUntrusted          = 253
-	CodeWrite              = 254
+
+	CodeKubernetesPull         = 207
+	CodeCredentialProviderPull = 208
+	CodeRegistryIdentity       = 210
+	CodeRegistryConnect        = 211
+	CodeRegistryUnauthorized   = 212
+
+	CodeInternal        = 240
+	CodeNotRegistered   = 245
+	CodeNotReady        = 246
+	CodeInterrupted     = 247
+	CodeNoSpace         = 248
+	CodeLocked          = 249
+	CodeCommandDocument = 250
+	CodeDigest          = 251
+	CodeCredential      = 252
+	CodeUntrusted       = 253
+	CodeWrite           = 254
 )
 
 var registry = []Code{
@@ -86,6 +93,16 @@ var registry = []Code{
 		"Check that linux_credential_provider_url is reachable from the node, or put the plugin into the image."},
 	{206, "ERR_CNI_VERSION_INVALID", "the CNI plugins are not in the image, or of a wrong version",
 		"Put a supported version into /opt/cni/bin, or give a URL in network_config."},
+	{207, "ERR_ORAS_PULL_K8S_FAIL", "the registry does not give the Kubernetes binaries",
+		"Check repository and tag in kube_binary_config, and that the registry holds them for this architecture."},
+	{208, "ERR_ORAS_PULL_CREDENTIAL_PROVIDER", "the registry does not give the credential provider",
+		"Check repository and tag in linux_credential_provider_url, and that the registry holds it for this architecture."},
+	{210, "ERR_ORAS_IMDS_TIMEOUT", "the instance metadata service gives no token for the registry in time",
+		"Check that nothing on the node closes 169.254.169.254, and that the VM has a managed identity."},
+	{211, "ERR_ORAS_PULL_NETWORK_TIMEOUT", "the registry does not answer, or breaks off",
+		"Check that the registry's name resolves and its port answers from the node: private endpoint, DNS zone, proxy."},
+	{212, "ERR_ORAS_PULL_UNAUTHORIZED", "the registry refuses this machine's identity",
+		"Give the managed identity in auth_config the role AcrPull on the registry, or allow anonymous pulls."},
 	{240, "ERR_AKS_NODE_CONTROLLER_ERROR", "the configuration was refused, or an error has no code of its own",
 		"Correct the fields that are named; if none is, read the log at " + LogPath + "."},
 	{245, "ERR_NODE_NOT_REGISTERED", "kubelet runs, but the Node does not exist in the cluster",

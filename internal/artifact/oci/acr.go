@@ -44,7 +44,7 @@ type ACR struct {
 	// TenantID is the identity's tenant; "" leaves it to the registry.
 	TenantID string
 	// Suffixes end the names of registries that are sent the identity's token, in
-	// lower case, with their dot; nil is those of Azure's public clouds. No other
+	// lower case, with their dot, besides those of Azure's public clouds. No other
 	// registry ever sees it: it may open more than registries.
 	Suffixes []string
 	// Resources are for what tokens are asked, one after the other if the registry
@@ -114,11 +114,7 @@ func (a *ACR) renew(ctx context.Context, registry string) (Credential, error) {
 }
 
 func (a *ACR) trusts(registry string) bool {
-	suffixes := a.Suffixes
-	if suffixes == nil {
-		suffixes = acrSuffixes
-	}
-	return slices.ContainsFunc(suffixes, func(s string) bool {
+	return slices.ContainsFunc(slices.Concat(acrSuffixes, a.Suffixes), func(s string) bool {
 		return strings.HasPrefix(s, ".") && strings.HasSuffix(strings.ToLower(registry), s)
 	})
 }

@@ -190,6 +190,12 @@ func TestACRIsForAzureOnly(t *testing.T) {
 			t.Errorf("%s: the identity was not asked for", registry)
 		}
 	}
+	acr.Suffixes = []string{".azurecr.example"}
+	for _, registry := range []string{"x.azurecr.io", "x.azurecr.example"} {
+		if _, err := acr.Credential(t.Context(), registry); err == nil {
+			t.Errorf("%s: the identity was not asked for", registry)
+		}
+	}
 	for _, suffixes := range [][]string{{""}, {"example"}, {}} {
 		acr.Suffixes = suffixes
 		if _, err := acr.Credential(t.Context(), "any.example"); err != nil {

@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// MetadataService stands for a registry in errors of Azure's instance metadata
+// service.
+const MetadataService = "instance metadata service"
+
 const (
 	metadataAddress = "http://169.254.169.254"
 	identityPath    = "/metadata/identity/oauth2/token"
@@ -38,7 +42,7 @@ func (a *ACR) identityToken(ctx context.Context, resource string) (string, error
 	if a.ClientID != "" {
 		values.Set("client_id", a.ClientID)
 	}
-	s := Subject{Registry: "instance metadata service", What: "identity token for " + resource}
+	s := Subject{Registry: MetadataService, What: "identity token for " + resource}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+identityPath+"?"+values.Encode(), http.NoBody)
 	if err != nil {
 		return "", &RequestError{s, err}

@@ -2,14 +2,15 @@ package aks
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// egress makes the contract's proxy and CAs the way of every download.
+// egress makes the contract's proxy, CAs and identity the way of every download.
 func (t *translation) egress() error {
 	p := t.cfg.GetHttpProxyConfig()
-	via := &desired.Egress{HTTPProxy: desired.Secret(p.GetHttpProxy()), HTTPSProxy: desired.Secret(p.GetHttpsProxy()), NoProxy: p.GetNoProxyEntries()}
+	via := desired.Egress{HTTPProxy: desired.Secret(p.GetHttpProxy()), HTTPSProxy: desired.Secret(p.GetHttpsProxy()), NoProxy: p.GetNoProxyEntries()}
 	for _, text := range slices.Concat(t.cfg.GetCustomCaCerts(), []string{p.GetProxyTrustedCa()}) {
 		ca, err := unbase64("a CA", text)
 		if err != nil {
@@ -19,13 +20,35 @@ func (t *translation) egress() error {
 			via.CAs = append(via.CAs, string(ca))
 		}
 	}
-	if via.HTTPProxy == "" && via.HTTPSProxy == "" && len(via.CAs) == 0 {
-		return nil
-	}
+	plain := len(via.CAs) == 0 && via.HTTPProxy == "" && via.HTTPSProxy == ""
+	withIdentity := via
+	withIdentity.Identity = t.identity()
 	for _, r := range t.state.Resources {
-		if a, ok := r.(*desired.Artifact); ok && len(a.URLs) > 0 {
-			a.Via = via
+		a, ok := r.(*desired.Artifact)
+		switch {
+		case !ok || len(a.URLs) == 0:
+		case withIdentity.Identity != nil && slices.ContainsFunc(a.URLs, inRegistry):
+			a.Via = &withIdentity
+		case !plain:
+			a.Via = &via
 		}
 	}
 	return nil
+}
+
+func inRegistry(url string) bool { return strings.HasPrefix(url, "oci://") }
+
+// identity is kubelet's, as which the published scripts log in to the registry of
+// a cluster without a way out.
+func (t *translation) identity() *desired.ManagedIdentity {
+	auth := t.cfg.GetAuthConfig()
+	id := desired.ManagedIdentity{ClientID: auth.GetAssignedIdentityId()}
+	if suffix := strings.ToLower(strings.Trim(t.cfg.GetCustomCloudConfig().GetContainerRegistryDnsSuffix(), ".")); suffix != "" {
+		id.Suffixes = []string{"." + suffix}
+	}
+	if id.ClientID == "" && id.Suffixes == nil {
+		return nil
+	}
+	id.TenantID = auth.GetTenantId()
+	return &id
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -32,6 +34,17 @@ func TestEgressOfDownloads(t *testing.T) {
 	text, err := json.Marshal(fetched)
 	if err != nil || strings.Contains(string(text), "hunter2") {
 		t.Errorf("%v: %s", err, text)
+	}
+	sovereign := &translation{state: tr.state, cfg: &aksnodeconfigv1.Configuration{
+		AuthConfig:        &aksnodeconfigv1.AuthConfig{TenantId: "tenant", AssignedIdentityId: "kubelet-identity"},
+		CustomCloudConfig: &aksnodeconfigv1.CustomCloudConfig{ContainerRegistryDnsSuffix: "AzureCR.example."},
+	}}
+	pulled := &desired.Artifact{Name: "runc", URLs: []string{"oci://x.azurecr.example/runc:v1"}}
+	fetched.Via = nil
+	sovereign.state.Add(pulled)
+	want := &desired.Egress{Identity: &desired.ManagedIdentity{ClientID: "kubelet-identity", TenantID: "tenant", Suffixes: []string{".azurecr.example"}}}
+	if err := sovereign.egress(); err != nil || fetched.Via != nil || !cmp.Equal(pulled.Via, want) {
+		t.Errorf("%v: %+v, %+v", err, fetched.Via, pulled.Via)
 	}
 	plain := &translation{cfg: &aksnodeconfigv1.Configuration{}, state: &desired.State{Resources: []desired.Resource{fetched}}}
 	fetched.Via = nil
