@@ -32,6 +32,9 @@ type feed struct {
 	pos  int64
 	size int64
 	tag  string
+	// next is the index of the source to ask first: the one after that which broke
+	// off, since a source that is slow answers again, and is slow again.
+	next int
 	// used are the sources whose bytes are in the content.
 	used []*source
 	// resumed counts the times that a flow was continued.
@@ -82,6 +85,7 @@ func (f *feed) drop(err error) error {
 		return context.Cause(f.ctx)
 	}
 	f.tries.note(f.at, err)
+	f.next = slices.Index(f.from, f.at) + 1
 	if !f.verified && f.tag == "" {
 		return err
 	}
@@ -115,7 +119,8 @@ func (f *feed) connect() error {
 
 // round asks every source once.
 func (f *feed) round() bool {
-	for _, s := range f.from {
+	for i := range f.from {
+		s := f.from[(f.next+i)%len(f.from)]
 		if !s.alive() || s.resting(f.tries.now()) || f.ctx.Err() != nil {
 			continue
 		}

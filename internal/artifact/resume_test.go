@@ -170,8 +170,8 @@ func TestDrippingServer(t *testing.T) {
 	good := newSite(t, always(content))
 	m := memory.New()
 	got, err := good.fetcher(Options{Stall: 200 * time.Millisecond}).Stage(t.Context(), m, kubelet("", drip.plain.URL+sum, good.plain.URL+sum))
-	if err != nil || got.URL != good.plain.URL {
-		t.Errorf("got %+v, %v", got, err)
+	if err != nil || got.URL != good.plain.URL || drip.hits.Load() != 1 {
+		t.Errorf("got %+v, %v after %d requests to the server that drips", got, err, drip.hits.Load())
 	}
 }
 
