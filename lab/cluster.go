@@ -75,5 +75,8 @@ func (l *Lab) Rebuild(ctx context.Context) error {
 // cmd/berth.
 func (l *Lab) HasBerth() bool { return l.berth != "" }
 
+// Berth is the path of the program that nodes get; it also runs on the host.
+func (l *Lab) Berth() string { return filepath.Join(l.berth, "usr/local/bin/berth") }
+
 // Ready waits until the API server says that it is ready.
 func (l *Lab) Ready(ctx context.Context) error { return l.plane.AwaitReady(ctx) }

@@ -43,7 +43,7 @@ func (v *vigil) blameKubelet(ctx context.Context, e *StageError, lost Code) {
 	case lost == CodeKubeletMissing:
 		e.Reason, e.Detail, e.Hint = lost, fmt.Sprintf("%s: load state %s", v.Unit, u.LoadState), "see systemctl status "+v.Unit
 	case lost != "" || crashed(u) || u.NRestarts > 0 && !v.healthy:
-		e.Reason, e.Detail, e.Hint = CodeKubeletCrash, state+v.tail(ctx), "see journalctl -u "+v.Unit
+		e.Reason, e.Detail, e.Hint = CodeKubeletCrash, state+v.lastWords(ctx), "see journalctl -u "+v.Unit
 	case v.unitErr == nil && u.ActiveState != "" && u.ActiveState != "active":
 		e.Reason, e.Detail, e.Hint = CodeKubeletNotStarted, state, "something that the unit waits for is not there: see systemctl list-jobs"
 	default:

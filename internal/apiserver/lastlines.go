@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"strings"
@@ -9,23 +10,57 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// tail is what kubelet said last.
-func (v *vigil) tail(ctx context.Context) string { return LastLines(ctx, v.Host, v.Unit) }
+// maxLines is how many lines of a journal go into a message.
+const maxLines = 20
 
-// LastLines is what a unit said last, secrets redacted, for the end of an error
-// message: each line behind a line break and two spaces. It is empty if the
-// journal can't be read.
-func LastLines(ctx context.Context, h host.Runner, unit string) string {
-	out, err := h.Run(ctx, host.Command{Path: "journalctl", Args: []string{"-u", unit, "-n", "20", "-o", "cat", "--no-pager"}})
-	if err != nil {
-		return ""
+// tail is what kubelet said last.
+func (v *vigil) tail(ctx context.Context) string {
+	return shown(readJournal(ctx, v.Host, v.Unit))
+}
+
+// lastWords is what kubelet said before it ended.
+func (v *vigil) lastWords(ctx context.Context) string { return LastWords(ctx, v.Host, v.Unit) }
+
+// LastWords is what a unit said before its process ended last, secrets redacted,
+// for the end of an error message: each line behind a line break and two spaces.
+// What a start since then says is left out; where no process has ended, it is
+// what was said last. It is empty if the journal can't be read.
+func LastWords(ctx context.Context, h host.Runner, unit string) string {
+	entries := readJournal(ctx, h, unit)
+	var ended string
+	for _, e := range entries {
+		if e.ID == processExit {
+			ended = e.invocation()
+		}
 	}
-	text := ending(strings.TrimSpace(string(out.Stdout)))
-	if text == "" || strings.HasPrefix(text, "-- No entries") {
+	if ended == "" {
+		return shown(entries)
+	}
+	// Not by order: systemd's own words overtake those of the process.
+	var its []journalEntry
+	for _, e := range entries {
+		if e.invocation() == ended {
+			its = append(its, e)
+		}
+	}
+	return shown(its)
+}
+
+// shown is the end of what entries say.
+func shown(entries []journalEntry) string {
+	var lines []string
+	for _, e := range entries[max(0, len(entries)-maxLines):] {
+		lines = append(lines, string(e.Message))
+	}
+	text := ending(strings.TrimSpace(strings.Join(lines, "\n")))
+	if text == "" {
 		return ""
 	}
 	return "; its last lines:\n  " + strings.ReplaceAll(redact(text), "\n", "\n  ")
 }
+
+// invocation is the run of the unit that an entry is of, or about.
+func (e journalEntry) invocation() string { return cmp.Or(e.About, e.Of) }
 
 // secrets are bootstrap tokens, bearer tokens, tokens in JWT form and keys.
 var secrets = regexp.MustCompile(`(?s)\b[a-z0-9]{6}\.[a-z0-9]{16}\b` +

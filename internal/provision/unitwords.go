@@ -23,5 +23,5 @@ func inUnitsWords(ctx context.Context, h host.Runner, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wordsBudget)
 	defer cancel()
-	return fmt.Errorf("%w%s", err, apiserver.LastLines(ctx, h, u.Unit))
+	return fmt.Errorf("%w%s", err, apiserver.LastWords(ctx, h, u.Unit))
 }

@@ -1,5 +1,6 @@
 // Package bench measures berth against kubeadm join on the same machines and
-// the same control plane, in pairs in turn, and against fixed limits.
+// the same control plane, in pairs in turn, its downloads against the shell's,
+// a bare image against one with all programs, and what has a fixed limit.
 package bench
 
 import (
@@ -15,7 +16,9 @@ import (
 type Options struct {
 	// Pairs is the number of runs of each side in each case; 10 if zero.
 	Pairs int
-	Log   io.Writer
+	// Only names the parts to run; all if empty. See Parts.
+	Only []string
+	Log  io.Writer
 }
 
 // Case is one state of the machine at the start of the measured command.
@@ -49,15 +52,16 @@ type Comparison struct {
 	Berth   []Run
 }
 
+// joins compares with kubeadm join and prints.
+func joins(ctx context.Context, l *lab.Lab, o Options, w io.Writer) error {
+	all, err := Compare(ctx, l, o)
+	Print(w, all)
+	return err
+}
+
 // Compare runs the pairs of every case.
 func Compare(ctx context.Context, l *lab.Lab, o Options) ([]Comparison, error) {
-	if o.Pairs == 0 {
-		o.Pairs = 10
-	}
 	if err := l.EnableKubeadm(ctx); err != nil {
-		return nil, err
-	}
-	if err := l.AwaitSigner(ctx); err != nil {
 		return nil, err
 	}
 	b := &bench{lab: l, log: o.Log}

@@ -20,6 +20,17 @@ type Limit struct {
 	Size int64
 }
 
+// limits measures on a node of its own.
+func limits(ctx context.Context, l *lab.Lab, o Options, w io.Writer) error {
+	n, err := provisioned(ctx, l)
+	if err != nil {
+		return err
+	}
+	all, err := Limits(ctx, l, n, max(o.Pairs, 10))
+	PrintLimits(w, all)
+	return err
+}
+
 // Limits measures what has a fixed bound, on a node of the lab.
 func Limits(ctx context.Context, l *lab.Lab, n *lab.Node, runs int) ([]Limit, error) {
 	var out []Limit
@@ -88,25 +99,6 @@ func PrintLimits(w io.Writer, all []Limit) {
 		}
 		fmt.Fprintf(w, "  %-42s %s   bound %s\n", l.Name, l.Spread, l.Bound)
 	}
-}
-
-// All compares and measures, and prints to w.
-func All(ctx context.Context, l *lab.Lab, o Options, w io.Writer) error {
-	all, err := Compare(ctx, l, o)
-	Print(w, all)
-	if err != nil {
-		return err
-	}
-	n, err := provisioned(ctx, l)
-	if err != nil {
-		return err
-	}
-	limits, err := Limits(ctx, l, n, max(o.Pairs, 10))
-	PrintLimits(w, limits)
-	if err != nil {
-		return err
-	}
-	return Artifacts(ctx, o, w)
 }
 
 // provisioned is a node that CustomData made.

@@ -4,23 +4,18 @@ import (
 	"context"
 	_ "embed"
 	"encoding/base64"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/lab"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
 )
 
-// machine is the user data of every measured node: what must be there before
+// machine is the user data of every node that joins: what must be there before
 // kubeadm join. berth finds the same machine.
 //
 //go:embed testdata/machine.yaml
@@ -41,30 +36,18 @@ const (
 	berth   side = "berth"
 )
 
-// measure boots a fresh node, joins it and removes it.
+// measure joins a fresh node.
 func (b *bench) measure(ctx context.Context, c Case, s side, out *[]Run) error {
-	b.n++
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
-	n, err := b.lab.AddNode(ctx, lab.NodeConfig{Name: fmt.Sprintf("%s-%d", s, b.n), UserData: machine})
-	if err != nil {
+	return b.fresh(ctx, lab.NodeConfig{Name: string(s), UserData: machine}, func(ctx context.Context, n *lab.Node) error {
+		run, err := b.join(ctx, n, c, s)
+		if err == nil {
+			*out = append(*out, run)
+		}
 		return err
-	}
-	run, err := b.join(ctx, n, c, s)
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, n.Tail(ctx, 60))
-	}
-	*out = append(*out, run)
-	if err := n.Remove(ctx); err != nil {
-		return err
-	}
-	return b.lab.Client().CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{})
+	})
 }
 
 func (b *bench) join(ctx context.Context, n *lab.Node, c Case, s side) (Run, error) {
-	if _, err := n.WaitBooted(ctx); err != nil {
-		return Run{}, err
-	}
 	command, err := b.command(n, c, s)
 	if err != nil {
 		return Run{}, err
@@ -72,22 +55,7 @@ func (b *bench) join(ctx context.Context, n *lab.Node, c Case, s side) (Run, err
 	if err := b.prepare(ctx, n, c, s); err != nil {
 		return Run{}, err
 	}
-	w, err := b.watch(ctx, n.Name)
-	if err != nil {
-		return Run{}, err
-	}
-	defer w.stop()
-	start := time.Now()
-	if err := n.Run(ctx, command...); err != nil {
-		return Run{}, err
-	}
-	run := Run{Command: time.Since(start)}
-	if err := w.ready(ctx); err != nil {
-		return run, err
-	}
-	run.Registered, run.Ready = w.registeredAt.Sub(start), w.readyAt.Sub(start)
-	run.Kubelet, err = kubeletStart(ctx, n, start)
-	return run, err
+	return b.timed(ctx, n, command)
 }
 
 func (b *bench) command(n *lab.Node, c Case, s side) ([]string, error) {
@@ -110,7 +78,11 @@ func (b *bench) command(n *lab.Node, c Case, s side) ([]string, error) {
 	if err := n.WriteFile(configPath, text, 0o600); err != nil {
 		return nil, err
 	}
-	return []string{"aks-node-controller", "provision", "--provision-config=" + configPath, "--wait-for=ready"}, nil
+	return provision("aks-node-controller"), nil
+}
+
+func provision(program string) []string {
+	return []string{program, "provision", "--provision-config=" + configPath, "--wait-for=ready"}
 }
 
 // prepare brings containerd and the page cache into the state of the case. Where
@@ -153,78 +125,6 @@ func settle(ctx context.Context, cold bool) error {
 		return nil
 	}
 	return os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0)
-}
-
-type watcher struct {
-	events                <-chan nodeEvent
-	stop                  func()
-	registeredAt, readyAt time.Time
-}
-
-type nodeEvent struct {
-	at    time.Time
-	ready bool
-}
-
-// watch stamps events of one Node as they arrive.
-func (b *bench) watch(ctx context.Context, name string) (*watcher, error) {
-	w, err := b.lab.Client().CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
-	if err != nil {
-		return nil, err
-	}
-	events := make(chan nodeEvent, 100)
-	go func() {
-		defer close(events)
-		for e := range w.ResultChan() {
-			if n, ok := e.Object.(*corev1.Node); ok {
-				events <- nodeEvent{time.Now(), isReady(n)}
-			}
-		}
-	}()
-	return &watcher{events: events, stop: w.Stop}, nil
-}
-
-func isReady(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
-func (w *watcher) ready(ctx context.Context) error {
-	for {
-		select {
-		case e, ok := <-w.events:
-			if !ok {
-				return fmt.Errorf("the watch ended before the node was Ready")
-			}
-			if w.registeredAt.IsZero() {
-				w.registeredAt = e.at
-			}
-			if e.ready {
-				w.readyAt = e.at
-				return nil
-			}
-		case <-ctx.Done():
-			return fmt.Errorf("wait for Ready: %w", ctx.Err())
-		}
-	}
-}
-
-// kubeletStart reads from systemd when kubelet's process started.
-func kubeletStart(ctx context.Context, n *lab.Node, start time.Time) (time.Duration, error) {
-	text, err := n.Output(ctx, "systemctl", "show", "kubelet", "--value", "--property=ExecMainStartTimestamp", "--timestamp=us+utc")
-	if err != nil {
-		return 0, err
-	}
-	at, err := time.Parse("Mon 2006-01-02 15:04:05.000000 MST", strings.TrimSpace(text))
-	if err != nil {
-		return 0, fmt.Errorf("read kubelet's start: %w", err)
-	}
-	return at.Sub(start), nil
 }
 
 // userData is the decoded CustomData of a configuration.

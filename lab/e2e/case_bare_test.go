@@ -11,68 +11,21 @@ import (
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/lab"
 	"github.com/berth-dev/berth/lab/internal/serve"
+	"github.com/berth-dev/berth/lab/internal/site"
 )
 
-// programs is an HTTP server with everything that a bare image lacks.
-type programs struct {
-	*serve.Artifacts
-	port int
-	// urls carry the digests.
-	kubernetes, containerd, runc, cni string
-	// files are what is served, by URL.
-	files map[string]string
-}
-
-func servePrograms(t *testing.T, l *lab.Lab) *programs {
+func servePrograms(t *testing.T, l *lab.Lab) *site.Programs {
 	t.Helper()
-	p := &programs{Artifacts: serve.NewArtifacts(), files: map[string]string{}}
-	p.port = listen(t, l, plain(p.Artifacts))
-	runtime := func(names ...string) []string { return under(l.RuntimePrograms(), names...) }
-	p.kubernetes = p.archive(t, l, "kubernetes-node-linux-amd64.tar.gz", serve.KubernetesNode(under(l.Programs(), "kubelet", "kubectl")...))
-	p.containerd = p.archive(t, l, "containerd-"+runtimeVersion(t, l)+"-linux-amd64.tar.gz", serve.Containerd(runtime("containerd", "containerd-shim-runc-v2", "ctr")...))
-	p.cni = p.archive(t, l, "cni-plugins-linux-amd64.tgz", serve.CNIPlugins(runtime("cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap", "cni/ptp")...))
-	p.runc = p.file(t, l, "runc.amd64", filepath.Join(l.RuntimePrograms(), "runc"))
-	return p
-}
-
-func under(dir string, names ...string) []string {
-	var out []string
-	for _, n := range names {
-		out = append(out, filepath.Join(dir, n))
-	}
-	return out
-}
-
-func (p *programs) archive(t *testing.T, l *lab.Lab, name string, entries []serve.Entry) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), name)
-	if _, err := serve.WriteTarGz(file, entries...); err != nil {
-		t.Fatal(err)
-	}
-	return p.file(t, l, name, file)
-}
-
-// file serves a file and returns its URL with the digest.
-func (p *programs) file(t *testing.T, l *lab.Lab, name, file string) string {
-	t.Helper()
-	blob, err := p.AddFile(name, file)
+	p, err := site.Serve(within(t, time.Minute), l, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := fmt.Sprintf("http://%s:%d%s#sha256=%s", l.Gateway(), p.port, blob.Path, blob.SHA256)
-	p.files[url] = file
-	return url
-}
-
-// source is the file that a URL stands for.
-func (p *programs) source(url string) string { return p.files[url] }
-
-// configure makes a node fetch everything.
-func (p *programs) configure(c *aksnodeconfigv1.Configuration) {
-	c.KubeBinaryConfig.CustomKubeBinaryUrl = p.kubernetes
-	c.ContainerdConfig = &aksnodeconfigv1.ContainerdConfig{ContainerdPackageUrl: p.containerd}
-	c.RuncConfig = &aksnodeconfigv1.RuncConfig{RuncPackageUrl: p.runc}
-	c.NetworkConfig.CniPluginsUrl = p.cni
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("close server: %v", err)
+		}
+	})
+	return p
 }
 
 // TestCaseBareImage provisions an image without any program of Kubernetes: all
@@ -80,7 +33,7 @@ func (p *programs) configure(c *aksnodeconfigv1.Configuration) {
 func TestCaseBareImage(t *testing.T) {
 	l := sharedLab(t)
 	reg, progs := serveImages(t, l), servePrograms(t, l)
-	cfg := nodeConfig(t, l, progs.configure, func(c *aksnodeconfigv1.Configuration) {
+	cfg := nodeConfig(t, l, progs.Configure, func(c *aksnodeconfigv1.Configuration) {
 		c.KubeBinaryConfig.PodInfraContainerImageUrl = reg.pushPause(t, l) // not in the image either
 	})
 	n := addNode(t, l, lab.NodeConfig{Name: "case-bare", Flavour: lab.Bare, UserData: customData(t, cfg), Files: reg.trust()})
@@ -101,7 +54,7 @@ func TestCaseBareImage(t *testing.T) {
 }
 
 // refetched breaks and repairs, which must cost a number of requests.
-func refetched(t *testing.T, n *lab.Node, p *programs, m mutation, requests int) {
+func refetched(t *testing.T, n *lab.Node, p *site.Programs, m mutation, requests int) {
 	t.Helper()
 	p.Clear()
 	repair(t, n, m)
@@ -121,7 +74,7 @@ func (i *images) pushPause(t *testing.T, l *lab.Lab) string {
 }
 
 // fetchesNothing applies the same configuration once more.
-func fetchesNothing(t *testing.T, l *lab.Lab, n *lab.Node, p *programs) {
+func fetchesNothing(t *testing.T, l *lab.Lab, n *lab.Node, p *site.Programs) {
 	p.Clear()
 	planIsEmpty(t, l, n)
 	if out := run(t, n, "sh", "-c", berthPath+" apply -f "+configPath+" 2>&1"); !strings.Contains(out, "no changes") {
@@ -135,7 +88,7 @@ func fetchesNothing(t *testing.T, l *lab.Lab, n *lab.Node, p *programs) {
 // refetch breaks each program in turn: it comes back out of the cache without a
 // request, or where the cache is lost or was changed by hand, by one request; and
 // what runs it starts anew.
-func refetch(t *testing.T, n *lab.Node, p *programs) {
+func refetch(t *testing.T, n *lab.Node, p *site.Programs) {
 	m := mutator{resources: render(t, n)}
 	for _, r := range m.resources {
 		if r.Kind != "artifact" {
@@ -163,13 +116,13 @@ func (m *mutator) fetched(r resource, name, script string) mutation {
 	return mu
 }
 
-// runtimeVersion asks the lab's containerd.
-func runtimeVersion(t *testing.T, l *lab.Lab) string {
+// logFetching says how long a node's run waited for bytes alone.
+func logFetching(t *testing.T, n *lab.Node) {
 	t.Helper()
-	out, err := l.Command(within(t, 10*time.Second), filepath.Join(l.RuntimePrograms(), "containerd"), "--version").Output()
-	fields := strings.Fields(string(out))
-	if err != nil || len(fields) < 3 {
-		t.Fatalf("containerd --version: %q, %v", out, err)
+	f, err := site.ReadFetched(within(t, time.Minute), n)
+	if err != nil {
+		t.Error(err)
 	}
-	return strings.TrimPrefix(fields[2], "v")
+	t.Logf("%s: %.0f MB in %.2f s; of %.2f s, %.2f s were waiting for bytes alone", n.Name, float64(f.Bytes)/1e6,
+		f.Fetching.Seconds(), f.Whole.Seconds(), f.Waiting.Seconds())
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/lab"
+	"github.com/berth-dev/berth/lab/internal/site"
 	"github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
@@ -20,7 +21,7 @@ import (
 )
 
 // importedImage is of a registry that does not exist.
-const importedImage = "registry.nowhere.test/imported:1"
+const importedImage = site.Registry + "/imported:1"
 
 // TestCaseImageStore proves that berth's own way into containerd is as good as a
 // pull: the suite passes against a real containerd, restarts included, and a pod

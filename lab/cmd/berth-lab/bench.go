@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,12 +14,14 @@ import (
 
 func (a *app) bench() *cobra.Command {
 	var o bench.Options
-	cmd := &cobra.Command{Use: "bench", Short: "Measure berth against kubeadm join and its limits", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "bench", Short: "Measure berth against kubeadm join, the shell's downloads and its limits", Args: cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return o.Check() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = os.Stderr
 			return runBench(cmd.Context(), o)
 		}}
 	cmd.Flags().IntVar(&o.Pairs, "pairs", 10, "runs of each side in each case")
+	cmd.Flags().StringSliceVar(&o.Only, "only", nil, "run only these `parts`: "+strings.Join(bench.Parts(), ", "))
 	return cmd
 }
 

@@ -1,0 +1,120 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/lab"
+	"github.com/berth-dev/berth/lab/internal/serve"
+)
+
+// Programs is an HTTP server on the lab's gateway with everything that a bare
+// image lacks, packed as upstream packs it. The URLs carry the digests.
+type Programs struct {
+	*serve.Artifacts
+	Kubernetes, Containerd, Runc, CNI string
+
+	server *serve.Server
+	files  map[string]string // by URL
+}
+
+// Serve packs the lab's programs below dir, which must last as long as the
+// server.
+func Serve(ctx context.Context, l *lab.Lab, dir string) (*Programs, error) {
+	listener, err := l.Listen(ctx, "tcp", netip.AddrPortFrom(l.Gateway(), 0).String())
+	if err != nil {
+		return nil, fmt.Errorf("serve programs: %w", err)
+	}
+	p := &Programs{Artifacts: serve.NewArtifacts(), files: map[string]string{}}
+	p.server = serve.Start(listener, p.Artifacts)
+	if err := p.fill(ctx, l, dir); err != nil {
+		_ = p.server.Close()
+		return nil, fmt.Errorf("serve programs: %w", err)
+	}
+	return p, nil
+}
+
+// Close ends the server.
+func (p *Programs) Close() error { return p.server.Close() }
+
+func (p *Programs) fill(ctx context.Context, l *lab.Lab, dir string) error {
+	version, err := containerdVersion(ctx, l)
+	if err != nil {
+		return err
+	}
+	runtime := l.RuntimePrograms()
+	for _, a := range []struct {
+		url     *string
+		name    string
+		entries []serve.Entry
+	}{
+		{&p.Kubernetes, "kubernetes-node-linux-amd64.tar.gz", serve.KubernetesNode(below(l.Programs(), "kubelet", "kubectl")...)},
+		{&p.Containerd, "containerd-" + version + "-linux-amd64.tar.gz", serve.Containerd(below(runtime, "containerd", "containerd-shim-runc-v2", "ctr")...)},
+		{&p.CNI, "cni-plugins-linux-amd64.tgz", serve.CNIPlugins(below(runtime, "cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap", "cni/ptp")...)},
+	} {
+		file := filepath.Join(dir, a.name)
+		if _, err := serve.WriteTarGz(file, a.entries...); err != nil {
+			return err
+		}
+		if *a.url, err = p.file(a.name, file); err != nil {
+			return err
+		}
+	}
+	p.Runc, err = p.file("runc.amd64", filepath.Join(runtime, "runc"))
+	return err
+}
+
+func below(dir string, names ...string) []string {
+	var out []string
+	for _, n := range names {
+		out = append(out, filepath.Join(dir, n))
+	}
+	return out
+}
+
+// file serves a file and returns its URL with the digest.
+func (p *Programs) file(name, file string) (string, error) {
+	blob, err := p.AddFile(name, file)
+	if err != nil {
+		return "", err
+	}
+	url := p.server.URL() + blob.Path + "#sha256=" + blob.SHA256
+	p.files[url] = file
+	return url, nil
+}
+
+// Configure makes a node fetch everything.
+func (p *Programs) Configure(c *aksnodeconfigv1.Configuration) {
+	c.KubeBinaryConfig.CustomKubeBinaryUrl = p.Kubernetes
+	c.ContainerdConfig = &aksnodeconfigv1.ContainerdConfig{ContainerdPackageUrl: p.Containerd}
+	c.RuncConfig = &aksnodeconfigv1.RuncConfig{RuncPackageUrl: p.Runc}
+	c.NetworkConfig.CniPluginsUrl = p.CNI
+}
+
+// CutOff is Configure for a node without network: each URL keeps its file name
+// and digest, but its host and that of the sandbox image do not exist.
+func (p *Programs) CutOff(c *aksnodeconfigv1.Configuration) {
+	p.Configure(c)
+	for _, url := range []*string{&c.KubeBinaryConfig.CustomKubeBinaryUrl, &c.ContainerdConfig.ContainerdPackageUrl,
+		&c.RuncConfig.RuncPackageUrl, &c.NetworkConfig.CniPluginsUrl} {
+		*url = "https://files.nowhere.test" + (*url)[strings.LastIndexByte(*url, '/'):]
+	}
+	c.KubeBinaryConfig.PodInfraContainerImageUrl = PauseImage
+}
+
+// containerdVersion asks the lab's containerd.
+func containerdVersion(ctx context.Context, l *lab.Lab) (string, error) {
+	out, err := l.Command(ctx, filepath.Join(l.RuntimePrograms(), "containerd"), "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("containerd --version: %w", err)
+	}
+	fields := strings.Fields(string(out))
+	if len(fields) < 3 {
+		return "", fmt.Errorf("containerd --version says %q", out)
+	}
+	return strings.TrimPrefix(fields[2], "v"), nil
+}
