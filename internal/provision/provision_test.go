@@ -53,7 +53,7 @@ func options(h host.Host) Options {
 	return Options{
 		Host: h, Config: report.ConfigPath, WaitFor: StageRegistered, Command: "berth provision", Version: "test", Start: h.Now(),
 		Decode: func([]byte) (contract.Contract, error) { return fakeContract{}, nil },
-		Facts:  func(context.Context, host.Host) component.Facts { return component.Facts{} },
+		Facts:  func(context.Context, host.Host) (component.Facts, error) { return component.Facts{}, nil },
 		Apply: func(_ context.Context, _ *desired.State, o converge.Observer) (*converge.Result, error) {
 			o(converge.Span{ID: "file:/x", Verb: converge.VerbCreate, Phase: "commit", Start: h.Now(), End: h.Now()})
 			return &converge.Result{Plan: &converge.Plan{}, Unverified: []string{"kubernetes"}}, nil
@@ -133,7 +133,7 @@ func TestProvisionReportsEveryFailure(t *testing.T) {
 		"bad document": {func(o *Options) {
 			o.Decode = contract.Decode
 		}, 240, "configuration refused"},
-		"panic": {func(o *Options) { o.Facts = func(context.Context, host.Host) component.Facts { panic("oh") } }, 240, "panic: oh"},
+		"panic": {func(o *Options) { o.Facts = func(context.Context, host.Host) (component.Facts, error) { panic("oh") } }, 240, "panic: oh"},
 		"download": {func(o *Options) {
 			o.Apply = failing(&converge.ActionError{ID: "artifact:kubernetes", Verb: converge.VerbFetch, Field: "kube_binary_config", Err: errors.New("404")})
 		}, 31, "404"},
@@ -292,8 +292,8 @@ func TestFullDisk(t *testing.T) {
 	if code := Provision(t.Context(), options(fullDisk{h})); code != 0 {
 		t.Errorf("code %d", code)
 	}
-	for _, p := range []string{"/dev/console", "/dev/kmsg"} {
-		if !strings.HasPrefix(said[p], `berth: {"ExitCode":"0"`) || !strings.HasSuffix(said[p], "\n") {
+	for p, level := range map[string]string{"/dev/console": "", "/dev/kmsg": "<15>"} {
+		if !strings.HasPrefix(said[p], level+`berth: {"ExitCode":"0"`) || !strings.HasSuffix(said[p], "\n") {
 			t.Errorf("%s: %q", p, said[p])
 		}
 	}

@@ -101,12 +101,22 @@ func writeInto(h host.FS, p string, b []byte) error {
 // kmsgLine is how much the kernel's log takes in one write, with room to spare.
 const kmsgLine = 900
 
+// The levels of records of the kernel's log, facility user: one that it shows on
+// the console, too, and one that it keeps to itself.
+const (
+	kmsgShown = "<11>"
+	kmsgKept  = "<15>"
+)
+
 // Console says a line where it is seen without a disk: on the console and in
 // the kernel's log, each in one write. It can fail, and nothing is left to be
 // done about it.
 func Console(h host.FS, line string) {
 	line = "berth: " + line
-	_ = h.WriteValue("/dev/console", []byte(line+"\n"))
+	level := kmsgKept // shown, it would come into the middle of the line on the console
+	if h.WriteValue("/dev/console", []byte(line+"\n")) != nil {
+		level = kmsgShown
+	}
 	// Without its line break a record stays open, and unseen, until the next.
-	_ = h.WriteValue("/dev/kmsg", []byte(line[:min(len(line), kmsgLine)]+"\n"))
+	_ = h.WriteValue("/dev/kmsg", []byte(level+line[:min(len(line), kmsgLine)]+"\n"))
 }
