@@ -2,6 +2,8 @@
 package binaries
 
 import (
+	"regexp"
+
 	"path"
 
 	"github.com/berth-dev/berth/internal/component/cni"
@@ -18,12 +20,13 @@ const (
 type Source struct {
 	// URL is an archive, or for runc the program; empty: the image must have it.
 	URL string
-	// Version is what it must say of itself; empty: any.
+	// Version is what it must say of itself, but for what a distribution appends
+	// ("-akslts", "+build5", "-3~deb12u1"); empty: any.
 	Version string
 }
 
 func (s Source) artifact(name string, exitCode int, files ...desired.ArtifactFile) *desired.Artifact {
-	a := &desired.Artifact{Name: name, Version: s.Version, ExitCode: exitCode}
+	a := &desired.Artifact{Name: name, Version: release(s.Version), ExitCode: exitCode}
 	if s.URL != "" {
 		a.URLs = []string{s.URL}
 	}
@@ -78,4 +81,15 @@ func CNI(s Source, plugins ...string) *desired.Artifact {
 		files = append(files, desired.ArtifactFile{Member: p, Path: cni.BinDir + "/" + p})
 	}
 	return s.artifact("cni-plugins", exitCNI, files...)
+}
+
+var released = regexp.MustCompile(`^([0-9]+\.[0-9]+\.[0-9]+(?:-(?:alpha|beta|rc)\.?[0-9.]*)?)(?:$|[-+~])`)
+
+// release is a version without what a distribution appends: programs are read
+// so, too.
+func release(version string) string {
+	if m := released.FindStringSubmatch(version); m != nil {
+		return m[1]
+	}
+	return version
 }

@@ -2,6 +2,7 @@ package binaries
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/berth-dev/berth/internal/component/golden"
@@ -10,7 +11,7 @@ import (
 
 func TestArtifacts(t *testing.T) {
 	for name, source := range map[string]Source{
-		"in-image.json": {}, "fetched.json": {URL: "https://packages.example/x.tar.gz#sha256=00", Version: "1.2.3"},
+		"in-image.json": {}, "fetched.json": {URL: "https://packages.example/x.tar.gz#sha256=" + strings.Repeat("00", 32), Version: "1.2.3"},
 	} {
 		st := golden.State(t, []desired.Resource{
 			Kubernetes(source, Kubectl), Containerd(source, "/usr/bin/containerd"), Runc(source, "/usr/bin/runc"),
@@ -21,5 +22,16 @@ func TestArtifacts(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden.Check(t, name, string(b)+"\n")
+	}
+}
+
+func TestRelease(t *testing.T) {
+	for version, want := range map[string]string{
+		"1.36.3": "1.36.3", "1.27.102-akslts": "1.27.102", "1.36.3+build5": "1.36.3", "2.0.0-3~deb12u1": "2.0.0",
+		"1.37.0-rc.1": "1.37.0-rc.1", "1.37.0-rc.1+x": "1.37.0-rc.1", "2.0.0~rc1": "2.0.0", "": "", "latest": "latest",
+	} {
+		if got := release(version); got != want {
+			t.Errorf("%q became %q, want %q", version, got, want)
+		}
 	}
 }
