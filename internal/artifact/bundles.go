@@ -91,12 +91,14 @@ func (f *Fetcher) bundled(h host.FS, a *desired.Artifact) ([]*source, error) {
 }
 
 // Images are the container images of the machine's bundles, the first of each
-// reference. What can't be read is left out: whoever wants something of it is
-// told.
-func Images(h host.FS) []bundle.Image {
+// reference. A bundle that can't be read is an error: it was put there to be used.
+func Images(h host.FS) ([]bundle.Image, error) {
 	names, err := h.ReadDir(BundleDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("read bundles: %w", err)
 	}
 	var all []bundle.Image
 	known := map[string]bool{}
@@ -106,7 +108,7 @@ func Images(h host.FS) []bundle.Image {
 		}
 		b, file, err := openBundle(h, path.Join(BundleDir, name))
 		if err != nil {
-			continue
+			return nil, err
 		}
 		for _, i := range b.Manifest().Images {
 			if !known[i.Reference] {
@@ -116,7 +118,7 @@ func Images(h host.FS) []bundle.Image {
 		}
 		_ = file.Close()
 	}
-	return all
+	return all, nil
 }
 
 // ImageBundle opens the bundle that holds an image, after its signature was

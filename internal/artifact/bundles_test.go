@@ -110,7 +110,7 @@ func TestBrokenBundle(t *testing.T) {
 	if !f.Offers(m, a) {
 		t.Error("it offers nothing")
 	}
-	if images := Images(m); len(images) > 0 {
-		t.Errorf("images %v", images)
+	if images, err := Images(m); !errors.As(err, new(*bundle.NotBundleError)) {
+		t.Errorf("images %v, %v", images, err)
 	}
 }

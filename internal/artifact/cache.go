@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/berth-dev/berth/internal/converge"
@@ -79,6 +82,11 @@ func (f *Fetcher) cached(ctx context.Context, h host.Host, a *desired.Artifact, 
 			_ = dropEntry(h, key)
 			continue
 		}
+		// What was asked for since may be another version of the same digest.
+		if err := f.judge(h, a, e.URL); err != nil {
+			unstage(h, a)
+			continue
+		}
 		return converge.Staged{URL: e.URL, SHA256: e.SHA256, Bytes: e.Bytes, Unverified: e.Unverified, Cached: true}, true
 	}
 	return staged, false
@@ -101,11 +109,16 @@ func (f *Fetcher) candidates(h host.FS, a *desired.Artifact, sources []*source) 
 		return nil
 	}
 	for _, key := range all {
-		if e, err := readEntry(h, key); err == nil && e.Name == a.Name && e.Version == a.Version {
+		if e, err := readEntry(h, key); err == nil && e.Name == a.Name && e.Version == a.Version && (!e.Unverified || e.isOf(sources)) {
 			keys = append(keys, key)
 		}
 	}
 	return keys
+}
+
+// isOf says whether an entry came from one of the sources.
+func (e *entry) isOf(sources []*source) bool {
+	return slices.ContainsFunc(sources, func(s *source) bool { return s.shown() == e.URL })
 }
 
 func readEntry(h host.FS, key string) (*entry, error) {
@@ -146,12 +159,9 @@ var errTouched = errors.New("changed since it was kept")
 
 // stage gives the files their temporary names; on an error none is left.
 func (e *entry) stage(h host.Host, key string, a *desired.Artifact) (err error) {
-	var done []string
 	defer func() {
-		for _, p := range done {
-			if err != nil {
-				_ = h.Remove(p)
-			}
+		if err != nil {
+			unstage(h, a)
 		}
 	}()
 	for _, f := range a.Files {
@@ -167,9 +177,15 @@ func (e *entry) stage(h host.Host, key string, a *desired.Artifact) (err error) 
 		if err := again(h, kept, f); err != nil {
 			return err
 		}
-		done = append(done, host.TempName(f.Path))
 	}
 	return nil
+}
+
+// unstage takes the temporary names away.
+func unstage(h host.FS, a *desired.Artifact) {
+	for _, f := range a.Files {
+		_ = h.Remove(host.TempName(f.Path)) // gone, or the next run's to remove
+	}
 }
 
 // again gives a kept file the temporary name of f: as another name of the same
@@ -220,7 +236,7 @@ func (e *entry) write(h host.Host, a *desired.Artifact) error {
 	}
 	for i, f := range a.Files {
 		kept := path.Join(dir, fmt.Sprint(i))
-		if err := h.Link(host.TempName(f.Path), kept); err != nil {
+		if err := keepFile(h, host.TempName(f.Path), kept, f); err != nil {
 			return err
 		}
 		info, err := h.Lstat(kept)
@@ -230,6 +246,26 @@ func (e *entry) write(h host.Host, a *desired.Artifact) error {
 		e.Files = append(e.Files, entryFile{Member: f.Member, Mode: f.Mode.String(), Stamp: stamp(info)})
 	}
 	return e.describe(h, path.Join(dir, entryName))
+}
+
+// keepFile gives a staged file a second name, or, where the cache is on another
+// file system, makes a copy.
+func keepFile(h host.Host, staged, kept string, f desired.ArtifactFile) error {
+	err := h.Link(staged, kept)
+	if !errors.Is(err, syscall.EXDEV) {
+		return err
+	}
+	from, err := h.Open(staged)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := h.Create(kept)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyBuffer(writer{to}, from, make([]byte, aheadSize))
+	return errors.Join(err, to.Chown(0, 0), to.Chmod(f.Mode.Perm()), to.Close())
 }
 
 func (e *entry) describe(h host.FS, p string) error {

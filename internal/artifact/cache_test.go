@@ -1,11 +1,16 @@
 package artifact
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"net/http"
+	"os"
 	"path"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -260,4 +265,126 @@ func TestProgramForAnotherMachine(t *testing.T) {
 	if len(m.Tree("/")) != len(before) {
 		t.Error("something is left")
 	}
+}
+
+// What is kept is what was asked for then: not another version of the same
+// digest, not what came unverified from another address.
+func TestCacheIsNotTheWrongProgram(t *testing.T) {
+	program := versioned(t)
+	s := newSite(t, always(program))
+	m := machine()
+	a := kubelet("", s.tls.URL+"/old#sha256="+sumOf(program))
+	a.Version = "1.23.4"
+	install(t, s.fetcher(Options{}), m, a)
+	next := *a
+	next.Version = "9.9.9"
+	before := m.Tree("/")
+	if _, err := s.fetcher(Options{}).Stage(t.Context(), m, &next); !errors.As(err, new(*MismatchError)) {
+		t.Errorf("got %v", err)
+	}
+	if after := m.Tree("/"); !maps.Equal(before, after) {
+		t.Error("the machine has changed")
+	}
+}
+
+func TestCacheOfAnotherAddress(t *testing.T) {
+	evil, good := newSite(t, always([]byte("EVIL"))), newSite(t, always([]byte("GOOD")))
+	m := machine()
+	a, b := kubelet("", evil.tls.URL+"/k"), kubelet("", good.tls.URL+"/k")
+	a.Version, b.Version = "1.2.3", "1.2.3"
+	install(t, evil.fetcher(Options{}), m, a)
+	if err := m.Remove("/usr/local/bin/kubelet"); err != nil {
+		t.Fatal(err)
+	}
+	if install(t, good.fetcher(Options{}), m, b) || good.hits.Load() != 1 {
+		t.Error("out of the cache")
+	}
+	if tree := m.Tree("/usr/local/bin"); tree["/usr/local/bin/kubelet"] != "-rwxr-xr-x 0:0 GOOD" {
+		t.Errorf("got %v", tree)
+	}
+}
+
+// acrossFileSystems has the cache on a file system of its own.
+type acrossFileSystems struct{ *memory.Host }
+
+func (acrossFileSystems) Link(string, string) error {
+	return &fs.PathError{Op: "link", Path: "x", Err: syscall.EXDEV}
+}
+
+func TestCacheOnAnotherFileSystem(t *testing.T) {
+	content, files := twoPrograms(t)
+	s := newSite(t, always(content))
+	m := acrossFileSystems{machine()}
+	a := &desired.Artifact{Name: "cni", URLs: []string{s.tls.URL + "#sha256=" + sumOf(content)}, Files: files}
+	install(t, s.fetcher(Options{}), m, a)
+	if err := m.Remove("/opt/a"); err != nil {
+		t.Fatal(err)
+	}
+	if !install(t, s.fetcher(Options{}), m, a) || s.hits.Load() != 1 {
+		t.Errorf("%d requests", s.hits.Load())
+	}
+	if tree := m.Tree("/opt"); tree["/opt/a"] != "-rwxr-xr-x 0:0 A" {
+		t.Errorf("got %v", tree)
+	}
+}
+
+// fullOnce has no room for the first program.
+type fullOnce struct {
+	*memory.Host
+	told bool
+}
+
+func (h *fullOnce) Create(p string) (host.File, error) {
+	if p == temp && !h.told {
+		h.told = true
+		return nil, &fs.PathError{Op: "open", Path: p, Err: syscall.ENOSPC}
+	}
+	return h.Host.Create(p)
+}
+
+// What only the cache still has makes room when the disk is full.
+func TestFullDiskTakesTheCache(t *testing.T) {
+	content, files := twoPrograms(t)
+	s := newSite(t, always(content))
+	m := machine()
+	old := &desired.Artifact{Name: "cni", URLs: []string{s.tls.URL + "#sha256=" + sumOf(content)}, Files: files}
+	install(t, s.fetcher(Options{}), m, old)
+	for _, f := range files {
+		if err := m.Remove(f.Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := newSite(t, always([]byte("K")))
+	full := &fullOnce{Host: m}
+	if _, err := next.fetcher(Options{}).Stage(t.Context(), full, kubelet("", next.tls.URL)); err != nil || !full.told {
+		t.Fatalf("told %v, %v", full.told, err)
+	}
+	if _, err := readEntry(m, sumOf(content)); err == nil {
+		t.Error("the old entry is still there")
+	}
+}
+
+// versioned is this test's own program, which says that it is version 1.23.4.
+func versioned(t *testing.T) []byte {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod := regexp.MustCompile(`(\nmod\tgithub\.com/berth-dev/berth\t)([^\t\n]+)`)
+	if !mod.Match(program) {
+		t.Fatal("no build information")
+	}
+	return mod.ReplaceAllFunc(program, func(found []byte) []byte {
+		head := found[:bytes.LastIndexByte(found, '\t')+1]
+		version := "v1.23.4"
+		if room := len(found) - len(head) - len(version); room > 0 {
+			version += "+" + strings.Repeat("0", room-1)
+		}
+		return append(bytes.Clone(head), version...)
+	})
 }

@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -54,6 +55,31 @@ func (f *Fetcher) makeRoom(h host.FS, spare string) error {
 		total -= u.alone
 	}
 	return errors.Join(errs...)
+}
+
+// emptyCache gives the room of all that only the cache has back to a full disk;
+// false if there was none.
+func (f *Fetcher) emptyCache(ctx context.Context, h host.Host) bool {
+	if _, err := h.Lstat(artifactDir); err != nil {
+		return false
+	}
+	unlock, err := lockCache(ctx, h)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = unlock() }()
+	names, err := h.ReadDir(artifactDir)
+	if err != nil {
+		return false
+	}
+	var freed bool
+	for _, key := range names {
+		if u, err := measure(h, key); err == nil && u.alone == 0 {
+			continue
+		}
+		freed = dropEntry(h, key) == nil || freed
+	}
+	return freed
 }
 
 func measure(h host.FS, key string) (usage, error) {

@@ -1,12 +1,14 @@
 package artifact
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"path"
 	"strings"
 
@@ -44,6 +46,12 @@ func readDigests(h host.FS) (digests, error) {
 		}
 	}
 	return all, nil
+}
+
+// of is the digest for a URL: under the whole of it, or, since a query may be a
+// secret that changes, under what comes before that.
+func (d digests) of(u *url.URL) string {
+	return cmp.Or(d[u.String()], d[shown(u)])
 }
 
 func (d digests) read(h host.FS, p string, keys []ed25519.PublicKey) error {

@@ -3,15 +3,9 @@ package artifact
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
-	"time"
 )
-
-// floorRate is the least that a source must send, in bytes per second, over the
-// time that Options.Stall gives: less counts as nothing.
-const floorRate = 512
 
 // errChanged ends a pass whose content can't be continued: it begins again.
 var errChanged = errors.New("the content changed or can't be continued")
@@ -32,6 +26,8 @@ type feed struct {
 	pos  int64
 	size int64
 	tag  string
+	// total is the size of all blobs of the pass, where there are several.
+	total int64
 	// next is the index of the source to ask first: the one after that which broke
 	// off, since a source that is slow answers again, and is slow again.
 	next int
@@ -68,10 +64,17 @@ func (f *feed) Read(p []byte) (int, error) {
 	}
 }
 
+// whole is the size of what the pass takes in, -1 if unknown.
+func (f *feed) whole() int64 {
+	if f.total > 0 {
+		return f.total
+	}
+	return f.size
+}
+
 func (f *feed) advance(n int) {
 	f.pos += int64(n)
-	f.dog.fed(n)
-	f.tries.progress(f.pos, f.size)
+	f.tries.progress(n, f.whole())
 	if !slices.Contains(f.used, f.at) {
 		f.used = append(f.used, f.at)
 	}
@@ -79,7 +82,7 @@ func (f *feed) advance(n int) {
 
 // drop gives up a flow that broke; the error is nil if another may continue it.
 func (f *feed) drop(err error) error {
-	err = f.dog.clean(err)
+	err = f.dog.clean(ociError(f.at, err))
 	f.close()
 	if f.ctx.Err() != nil {
 		return context.Cause(f.ctx)
@@ -136,13 +139,16 @@ func (f *feed) round() bool {
 // ask opens a source where the content stopped.
 func (f *feed) ask(s *source) error {
 	f.tries.attempts++
-	dog := watch(f.ctx, f.tries.left(), f.tries.opt.Stall)
+	dog := watch(f.ctx, f.tries)
+	dog.begin()
 	fl, err := s.origin.open(dog.ctx, f.pos, f.tagFor(s))
+	dog.end(0)
 	if err == nil {
-		err = f.continues(fl, dog)
+		fl.body = &fed{fl.body, dog}
+		err = f.continues(s, fl)
 	}
 	if err != nil {
-		err = dog.clean(err)
+		err = dog.clean(ociError(s, err))
 		dog.stop()
 		return err
 	}
@@ -163,10 +169,13 @@ func (f *feed) tagFor(s *source) string {
 }
 
 // continues brings a new flow to where the content stopped.
-func (f *feed) continues(fl *flow, dog *watchdog) error {
+func (f *feed) continues(s *source, fl *flow) error {
 	err := f.sameContent(fl)
+	if fl.size > f.tries.opt.MaxBytes {
+		err = tooLarge(s)
+	}
 	if skip := f.pos - fl.start; err == nil && skip > 0 {
-		_, err = io.CopyN(fedBy{io.Discard, dog}, fl.body, skip)
+		_, err = io.CopyN(io.Discard, fl.body, skip)
 	}
 	if err != nil {
 		_ = fl.body.Close()
@@ -182,60 +191,4 @@ func (f *feed) sameContent(fl *flow) error {
 		return errChanged
 	}
 	return nil
-}
-
-// watchdog gives up a source that sends nothing, or next to nothing, for a
-// while.
-type watchdog struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	every  time.Duration
-	timer  *time.Timer
-	count  chan int // holds the bytes since the last look
-}
-
-// watch begins a watch: the first look is after at most first, the others after
-// every.
-func watch(ctx context.Context, first, every time.Duration) *watchdog {
-	w := &watchdog{every: every, count: make(chan int, 1)}
-	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	w.count <- 0
-	w.timer = time.AfterFunc(min(first, every), w.look)
-	return w
-}
-
-func (w *watchdog) fed(n int) { w.count <- <-w.count + n }
-
-func (w *watchdog) look() {
-	n := <-w.count
-	w.count <- 0
-	switch enough := int(w.every.Seconds() * floorRate); {
-	case n == 0:
-		w.cancel(fmt.Errorf("no data for %s", w.every))
-	case n < enough:
-		w.cancel(fmt.Errorf("only %d bytes in %s", n, w.every))
-	default:
-		w.timer.Reset(w.every)
-	}
-}
-
-func (w *watchdog) stop() {
-	w.timer.Stop()
-	w.cancel(nil)
-}
-
-// clean takes the URL out of an error, since its query may be a secret, and puts
-// the reason for which the source was given up in.
-func (w *watchdog) clean(err error) error { return clean(w.ctx, err) }
-
-// fedBy tells a watchdog of what it writes.
-type fedBy struct {
-	io.Writer
-	dog *watchdog
-}
-
-// Write implements io.Writer.
-func (f fedBy) Write(p []byte) (int, error) {
-	f.dog.fed(len(p))
-	return f.Writer.Write(p)
 }

@@ -32,16 +32,25 @@ func hintProxy(err error) string {
 }
 
 func hintRegistry(err error) string {
-	refused, ok := errors.AsType[*oci.StatusError](err)
-	mute, unanswered := errors.AsType[*oci.RequestError](err)
-	switch {
-	case ok && refused.Registry == oci.MetadataService, unanswered && mute.Registry == oci.MetadataService:
-		return "the instance metadata service gives this machine no token: check that the identity of auth_config.assigned_identity_id is assigned to it, and that nothing closes 169.254.169.254"
-	case ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
-		return "the registry does not let this machine's credential pull: give its managed identity the role AcrPull there, or open the registry to anonymous pulls"
+	switch cause := oci.Cause(err).(type) {
+	case *oci.RequestError:
+		if cause.Registry == oci.MetadataService {
+			return hintIdentity
+		}
+	case *oci.StatusError:
+		switch {
+		case cause.Registry == oci.MetadataService:
+			return hintIdentity
+		case cause.Status == http.StatusUnauthorized || cause.Status == http.StatusForbidden:
+			return "the registry does not let this machine's credential pull: give its managed identity the role AcrPull there, or open the registry to anonymous pulls; outside Azure's public clouds, only registries under custom_cloud_config.container_registry_dns_suffix are told who asks"
+		case cause.Status == http.StatusNotFound:
+			return "the registry holds nothing by that name: check repository and tag or digest, and whether it was pushed there"
+		}
 	}
 	return ""
 }
+
+const hintIdentity = "the instance metadata service gives this machine no token: check that the identity of auth_config.assigned_identity_id is assigned to it, and that nothing closes 169.254.169.254"
 
 func hintStatus(err error) string {
 	switch status := statusOf(err); {

@@ -4,7 +4,6 @@ import (
 	"debug/elf"
 	"errors"
 	"io"
-	"runtime"
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -15,7 +14,7 @@ var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AA
 
 // judge looks at what was staged before anything can run it: programs are for
 // this architecture, and of the version that was asked for where they tell it.
-func (f *Fetcher) judge(h host.FS, a *desired.Artifact, s *source) error {
+func (f *Fetcher) judge(h host.FS, a *desired.Artifact, url string) error {
 	for _, file := range a.Files {
 		if file.Mode.Perm()&0o111 == 0 {
 			continue
@@ -24,8 +23,8 @@ func (f *Fetcher) judge(h host.FS, a *desired.Artifact, s *source) error {
 		if err != nil {
 			return &hostError{err}
 		}
-		if want := machines[runtime.GOARCH]; got != elf.EM_NONE && want != elf.EM_NONE && got != want {
-			return &MismatchError{URL: s.shown(), What: "architecture", Got: got.String(), Want: want.String()}
+		if want := machines[f.opt.Arch]; got != elf.EM_NONE && want != elf.EM_NONE && got != want {
+			return &MismatchError{URL: url, What: "architecture", Got: got.String(), Want: want.String()}
 		}
 	}
 	if a.Version == "" {
@@ -36,7 +35,7 @@ func (f *Fetcher) judge(h host.FS, a *desired.Artifact, s *source) error {
 		return &hostError{err}
 	}
 	if got != "" && got != a.Version {
-		return &MismatchError{URL: s.shown(), What: "version", Got: got, Want: a.Version}
+		return &MismatchError{URL: url, What: "version", Got: got, Want: a.Version}
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func TestRegistrySaysWhyNot(t *testing.T) {
 	}{
 		{"401", status(401), runtime.GOARCH, "401", "AcrPull", 1},
 		{"403", status(403), runtime.GOARCH, "403", "AcrPull", 1},
-		{"404", status(404), runtime.GOARCH, "404", "version and architecture", 1},
+		{"404", status(404), runtime.GOARCH, "404", "repository and tag", 1},
 		{"429", status(429), runtime.GOARCH, "429", "mirror", 9},
 		{"500", status(500), runtime.GOARCH, "500", "try again later", 9},
 		{"architecture", nil, other, "architecture", "architecture", 3},
@@ -261,4 +261,42 @@ func hintOf(err error) string {
 		return e.Hint()
 	}
 	return ""
+}
+
+// A reference with the digest of its file is refused like any other.
+func TestRegistrySaysWhyNotForADigest(t *testing.T) {
+	file := "#sha256=" + sumOf([]byte("K"))
+	image := newRegistry(t)
+	image.manifest(t, "v1", image.blob(fmt.Appendf(nil, `{"architecture":%q,"os":"linux"}`, runtime.GOARCH), imageConfig), image.blob(gzipOf(t, tarOf(t)), imageLayer))
+	gone := newRegistry(t)
+	pinned := gone.manifest(t, "v1", gone.blob([]byte("{}"), "application/vnd.oci.empty.v1+json"), gone.blob([]byte("K"), "application/gzip"))
+	clear(gone.blobs)
+	busy := newRegistry(t)
+	busy.wrap = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return true
+	}
+	for _, tc := range []struct {
+		name string
+		r    *registry
+		ref  string
+		want string
+	}{
+		{"no such tag", gone, "none:v1" + file, "404"},
+		{"no such blob", gone, "kubelet@" + pinned, "404"},
+		{"an image", image, "node:v1" + file, "image"},
+		{"too many", busy, "kubelet:v1" + file, "429"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.r.hits.Store(0)
+			_, err := tc.r.fetcher(Options{}).Stage(t.Context(), memory.New(), kubelet("", tc.r.at(tc.ref)))
+			if err == nil || !strings.Contains(err.Error(), tc.want) || tc.r.hits.Load() > 3 {
+				t.Errorf("after %d requests: %v", tc.r.hits.Load(), err)
+			}
+			if e, ok := errors.AsType[*DownloadError](err); ok && fmt.Sprint(e.Status) != tc.want {
+				t.Errorf("status %d", e.Status)
+			}
+		})
+	}
 }

@@ -17,11 +17,11 @@ type disk struct {
 func (d disk) open(_ context.Context, offset int64, _ string) (*flow, error) {
 	info, err := d.h.Lstat(d.path)
 	if err != nil {
-		return nil, &hostError{err}
+		return nil, err
 	}
 	f, err := d.h.Open(d.path)
 	if err != nil {
-		return nil, &hostError{err}
+		return nil, err
 	}
 	tag := fmt.Sprintf("%d %d", info.Inode, info.ChangeTime.UnixNano())
 	return &flow{body: section(f, f, offset, info.Size-offset), start: offset, size: info.Size, tag: tag}, nil

@@ -19,7 +19,7 @@ type registries struct {
 // by is the registry client over an HTTP client: anonymous, but to Azure's
 // registries as this machine's managed identity if they want to know. Every way
 // out has an HTTP client of its own.
-func (r *registries) by(client *http.Client, via *desired.Egress) *oci.Client {
+func (r *registries) by(client *http.Client, via *desired.Egress, arch string) *oci.Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.all[client]; c != nil {
@@ -32,7 +32,7 @@ func (r *registries) by(client *http.Client, via *desired.Egress) *oci.Client {
 	if via != nil && via.Identity != nil {
 		acr.ClientID, acr.TenantID, acr.Suffixes = via.Identity.ClientID, via.Identity.TenantID, via.Identity.Suffixes
 	}
-	r.all[client] = &oci.Client{HTTP: client, Credentials: acr.Credential}
+	r.all[client] = &oci.Client{HTTP: client, Arch: arch, Credentials: acr.Credential}
 	return r.all[client]
 }
 
@@ -65,7 +65,7 @@ func (s *stock) open(ctx context.Context, offset int64, tag string) (*flow, erro
 	if err != nil {
 		return nil, err
 	}
-	layer, err := content.File("")
+	layer, err := content.File()
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +80,11 @@ type blob struct {
 }
 
 func (b *blob) open(ctx context.Context, offset int64, _ string) (*flow, error) {
-	body, err := b.client.Blob(ctx, b.ref, b.layer, offset)
+	body, start, err := b.client.Blob(ctx, b.ref, b.layer, offset)
 	if err != nil {
 		return nil, err
 	}
-	return &flow{body: body, start: offset, size: b.layer.Size, tag: b.layer.Digest.String()}, nil
+	return &flow{body: body, start: start, size: b.layer.Size, tag: b.layer.Digest.String()}, nil
 }
 
 // hex256 is a digest without its algorithm.

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"net/url"
 
 	"github.com/klauspost/readahead"
 
+	"github.com/berth-dev/berth/internal/artifact/oci"
 	"github.com/berth-dev/berth/internal/converge"
 )
 
@@ -30,7 +30,7 @@ func (t *tries) pass(ctx context.Context, g *group, from []*source) (converge.St
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errStopped)
 	fd := &feed{tries: t, ctx: ctx, from: from, verified: g.digest != ""}
-	in := &intake{from: fd, sum: sha256.New(), left: t.opt.MaxBytes}
+	in := &intake{from: fd, tooLarge: func() error { return tooLarge(fd.at) }, sum: sha256.New(), left: t.opt.MaxBytes}
 	ahead, err := readahead.NewReaderSize(in, aheadBuffers, aheadSize)
 	if err != nil {
 		return converge.Staged{}, err
@@ -41,13 +41,14 @@ func (t *tries) pass(ctx context.Context, g *group, from []*source) (converge.St
 		fd.close()
 	}
 	files := newStaging(t.h)
-	err = t.take(ahead, in, files, from[0], stop)
+	files.refused = func() { cancel(errStopped) }
+	err = t.take(ctx, ahead, in, files, from[0], stop)
 	if err = errors.Join(err, files.wait()); !local(err) && in.err == nil && g.digest != "" && in.digest() != g.digest {
 		// Content other than what was promised is that, whatever the unpacker says.
 		err = &DigestError{URL: fd.at.shown(), Want: g.digest, Got: in.digest(), Source: fd.at.from}
 	}
 	if err == nil {
-		err = t.fetcher.judge(t.h, t.a, fd.at)
+		err = t.fetcher.judge(t.h, t.a, fd.at.shown())
 	}
 	if err != nil {
 		return converge.Staged{}, t.undo(g, fd, files, err)
@@ -58,8 +59,8 @@ func (t *tries) pass(ctx context.Context, g *group, from []*source) (converge.St
 // take unpacks the content and reads what is left of it where a digest is to be
 // compared; then nothing moves any more. What the network did explains what the
 // unpacker saw.
-func (t *tries) take(ahead io.Reader, in *intake, files *staging, s *source, stop func()) error {
-	err := t.fetcher.unpack(ahead, files, t.a, s)
+func (t *tries) take(ctx context.Context, ahead io.Reader, in *intake, files *staging, s *source, stop func()) error {
+	err := t.fetcher.unpack(ctx, ahead, files, t.a, s)
 	if err == nil || s.digest != "" && !local(err) {
 		_, _ = io.Copy(io.Discard, ahead) // its error is in's
 	}
@@ -83,9 +84,10 @@ func (t *tries) undo(g *group, fd *feed, files *staging, err error) error {
 
 // intake is the content as it comes in: bounded and hashed.
 type intake struct {
-	from io.Reader
-	sum  hash.Hash
-	left int64
+	from     io.Reader
+	tooLarge func() error
+	sum      hash.Hash
+	left     int64
 	// err is the first error other than io.EOF.
 	err error
 }
@@ -95,7 +97,7 @@ func (in *intake) Read(p []byte) (int, error) {
 	n, err := in.from.Read(p)
 	in.sum.Write(p[:n])
 	if in.left -= int64(n); in.left < 0 {
-		err = errTooLarge
+		err = in.tooLarge()
 	}
 	if err != nil && !errors.Is(err, io.EOF) && in.err == nil {
 		in.err = err
@@ -105,14 +107,15 @@ func (in *intake) Read(p []byte) (int, error) {
 
 func (in *intake) digest() string { return hex.EncodeToString(in.sum.Sum(nil)) }
 
-var errTooLarge = errors.New("larger than the bound for a download")
+// tooLarge is a download that goes over the bound.
+func tooLarge(s *source) error {
+	return &UnpackError{URL: s.shown(), Err: errors.New("larger than the bound for a download")}
+}
 
-// clean takes the URL out of an error, since its query may be a secret, and puts
+// clean takes URLs out of an error, since their queries may be secrets, and puts
 // the reason for which a request was given up in.
 func clean(ctx context.Context, err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err
-	}
+	err = oci.Bare(err)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}

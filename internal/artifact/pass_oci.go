@@ -12,7 +12,6 @@ import (
 	"github.com/berth-dev/berth/internal/artifact/oci"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
-	"github.com/berth-dev/berth/internal/host"
 )
 
 // registryPass reads what a reference names: the single file of an artifact, or
@@ -35,9 +34,11 @@ func (t *tries) registryPass(ctx context.Context, s *source) (converge.Staged, e
 
 func (t *tries) resolve(ctx context.Context, s *source) (*oci.Content, error) {
 	t.attempts++
-	dog := watch(ctx, t.left(), t.opt.Stall)
+	dog := watch(ctx, t)
 	defer dog.stop()
+	dog.begin()
 	content, err := s.stock.resolve(dog.ctx)
+	dog.end(0)
 	if err != nil {
 		err = dog.clean(ociError(s, err))
 		t.note(s, err)
@@ -49,7 +50,7 @@ func (t *tries) fromContent(ctx context.Context, s *source, content *oci.Content
 	if content.Image {
 		return t.imagePass(ctx, s, content)
 	}
-	layer, err := content.File("")
+	layer, err := content.File()
 	if err == nil && layer.Digest.Algorithm() != "sha256" {
 		err = &UnpackError{URL: s.shown(), Err: fmt.Errorf("its file has the digest %s, want a sha256", layer.Digest)}
 	}
@@ -77,7 +78,7 @@ func (t *tries) imagePass(ctx context.Context, s *source, content *oci.Content) 
 	err := ociError(s, image.Extract(ctx, x.paths(), x.put))
 	err = errors.Join(err, x.files.wait())
 	if err == nil {
-		err = t.fetcher.judge(t.h, t.a, s)
+		err = t.fetcher.judge(t.h, t.a, s.shown())
 	}
 	if err != nil {
 		if left := x.files.remove(); left != nil {
@@ -121,7 +122,15 @@ func (x *imageFiles) paths() []string {
 // open reads a layer as any other blob is read: continued where it breaks off.
 func (x *imageFiles) open(_ context.Context, l oci.Layer) (io.ReadCloser, error) {
 	one := x.s.layer(x.content, l)
-	return &layerFeed{x, &feed{tries: x.t, ctx: x.ctx, from: []*source{one}, verified: true}}, nil
+	return &layerFeed{x, &feed{tries: x.t, ctx: x.ctx, from: []*source{one}, verified: true, total: x.total()}}, nil
+}
+
+// total is the size of all layers.
+func (x *imageFiles) total() (n int64) {
+	for _, l := range x.content.Layers {
+		n += l.Size
+	}
+	return n
 }
 
 type layerFeed struct {
@@ -139,32 +148,13 @@ func (l *layerFeed) Close() error {
 
 // put stages a file for every path that leads to it.
 func (x *imageFiles) put(paths []string, _ *tar.Header, content io.Reader) error {
-	var first string
+	var led []desired.ArtifactFile
 	for _, f := range x.t.a.Files {
-		if !leads(paths, inImage(f)) {
-			continue
+		if leads(paths, inImage(f)) {
+			led = append(led, f)
 		}
-		if first != "" {
-			if err := x.again(first, f); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := x.files.put(f, content); err != nil {
-			return err
-		}
-		first = host.TempName(f.Path)
 	}
-	return nil
-}
-
-func (x *imageFiles) again(staged string, f desired.ArtifactFile) error {
-	from, err := x.t.h.Open(staged)
-	if err != nil {
-		return &hostError{err}
-	}
-	defer from.Close()
-	return x.files.put(f, from)
+	return x.files.putAll(led, content)
 }
 
 func leads(paths []string, to string) bool {

@@ -61,7 +61,7 @@ func (f *Fetcher) parseSource(h host.FS, raw string, a *desired.Artifact, known 
 	}
 	u.Fragment, u.RawFragment = "", ""
 	for _, p := range []struct{ digest, from string }{
-		{fragment, "the URL"}, {strings.ToLower(a.SHA256), "the contract"}, {known[u.String()], DigestDir},
+		{fragment, "the URL"}, {strings.ToLower(a.SHA256), "the contract"}, {known.of(u), DigestDir},
 	} {
 		if err := s.promise(p.digest, p.from); err != nil {
 			return nil, err
@@ -90,7 +90,7 @@ func (f *Fetcher) register(s *source, via *desired.Egress) error {
 	if err != nil {
 		return err
 	}
-	s.stock = &stock{client: f.registries.by(client, via), ref: ref}
+	s.stock = &stock{client: f.registries.by(client, via, f.opt.Arch), ref: ref}
 	s.origin, s.pin = s.stock, hex256(ref.Digest.String())
 	if s.digest == "" && s.pin == "" && f.opt.RequireDigests {
 		return s.unknown("it names no digest, and digests are required")
@@ -118,7 +118,7 @@ func parseURL(raw string) (*url.URL, error) {
 	if err == nil && u.Scheme == "oci" && u.Host != "" && u.User == nil && u.RawQuery == "" {
 		return u, nil
 	}
-	return nil, &RefusedError{URL: strings.SplitN(raw, "?", 2)[0], Reason: "not an https, http, oci or file URL"}
+	return nil, &RefusedError{URL: desired.BareURL(raw), Reason: "not an https, http, oci or file URL"}
 }
 
 func (s *source) refused(reason string) error { return &RefusedError{URL: s.shown(), Reason: reason} }

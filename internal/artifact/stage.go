@@ -5,9 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"net/http"
+	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -31,6 +36,8 @@ type Options struct {
 	CacheBytes int64
 	// RequireDigests refuses what nobody gives a digest for.
 	RequireDigests bool
+	// Arch is the architecture of the programs, as GOARCH; "" is this machine's.
+	Arch string
 	// Client makes the requests; nil is a client of its own.
 	Client *http.Client
 }
@@ -41,6 +48,7 @@ func (o *Options) complete() {
 	o.MaxBytes = cmp.Or(o.MaxBytes, 2<<30)
 	o.MaxUnpacked = cmp.Or(o.MaxUnpacked, 8<<30)
 	o.CacheBytes = cmp.Or(o.CacheBytes, DefaultCacheBytes)
+	o.Arch = cmp.Or(o.Arch, runtime.GOARCH)
 	if o.Client == nil {
 		o.Client = newClient()
 	}
@@ -88,6 +96,9 @@ func (f *Fetcher) Stage(ctx context.Context, h host.Host, a *desired.Artifact) (
 		return converge.Staged{}, fmt.Errorf("download %s: %w", a.Name, context.Cause(ctx))
 	}
 	staged, err := newTries(ctx, f, h, a, sources).run(ctx)
+	if errors.Is(err, syscall.ENOSPC) && f.emptyCache(ctx, h) {
+		staged, err = newTries(ctx, f, h, a, sources).run(ctx)
+	}
 	switch {
 	case err == nil:
 		f.keep(ctx, h, a, staged)
@@ -120,8 +131,32 @@ func (f *Fetcher) sources(h host.FS, a *desired.Artifact) ([]*source, error) {
 		}
 		online = append(online, s)
 	}
-	packed, err = agreeing(packed, promises(a, online))
+	promised := promises(a, online)
+	if err := hold(online, promised); err != nil {
+		return nil, err
+	}
+	packed, err = agreeing(packed, promised)
+	if err == nil && len(packed)+len(online) == 0 {
+		err = &AbsentError{Name: a.Name, Paths: paths(a)}
+	}
 	return append(packed, online...), err
+}
+
+// hold makes a source without digest promise what the others do: mirrors hold
+// the same, and whoever can make the first one fail must not choose the content.
+func hold(online []*source, promised []string) error {
+	slices.Sort(promised)
+	promised = slices.Compact(promised)
+	for _, s := range online {
+		switch {
+		case len(promised) == 0 || s.digest != "" || s.pin != "":
+		case len(promised) > 1:
+			return s.unknown("the other URLs give different digests, and this one none")
+		default:
+			s.digest, s.from = promised[0], "another URL of it"
+		}
+	}
+	return nil
 }
 
 // promises are the digests that document, list and URLs give.
@@ -148,19 +183,21 @@ func paths(a *desired.Artifact) []string {
 
 // tries are the attempts at one artifact.
 type tries struct {
-	opt      Options
-	fetcher  *Fetcher
-	h        host.Host
-	a        *desired.Artifact
-	groups   []*group
-	now      func() time.Time
-	start    time.Time
-	advanced time.Time
-	told     time.Time
-	ctx      context.Context
-	best     int64
-	pauses   *backoff.ExponentialBackOff
-	attempts int
+	opt     Options
+	fetcher *Fetcher
+	h       host.Host
+	a       *desired.Artifact
+	groups  []*group
+	now     func() time.Time
+	start   time.Time
+	told    time.Time
+	ctx     context.Context
+	// got are the bytes of the present pass, best those of the one that came
+	// furthest; idle is how long was waited since for other people.
+	got, best int64
+	idle      atomic.Int64
+	pauses    *backoff.ExponentialBackOff
+	attempts  int
 	// last is the error that says most, and where it came from.
 	last   error
 	lastAt *source
@@ -177,7 +214,7 @@ type group struct {
 
 func newTries(ctx context.Context, f *Fetcher, h host.Host, a *desired.Artifact, sources []*source) *tries {
 	t := &tries{ctx: ctx, opt: f.opt, fetcher: f, h: h, a: a, now: time.Now, start: time.Now()}
-	t.advanced, t.pauses = t.start, newPauses()
+	t.pauses = newPauses()
 	t.last, t.lastAt = errNotAsked, sources[0]
 	byDigest := map[string]*group{}
 	for _, s := range sources {
@@ -203,6 +240,9 @@ func (t *tries) run(ctx context.Context) (converge.Staged, error) {
 		var alive []*source
 		for _, g := range t.groups {
 			for _, from := range g.parties() {
+				if len(from) == 1 && from[0].resting(t.now()) {
+					continue
+				}
 				staged, err := t.read(ctx, g, from)
 				if err == nil {
 					return staged, nil
@@ -221,6 +261,7 @@ func (t *tries) run(ctx context.Context) (converge.Staged, error) {
 
 // read makes one pass.
 func (t *tries) read(ctx context.Context, g *group, from []*source) (converge.Staged, error) {
+	t.got = 0
 	if s := from[0]; g.digest == "" && s.stock != nil {
 		return t.registryPass(ctx, s)
 	}
@@ -251,24 +292,29 @@ func (g *group) parties() [][]*source {
 	return each
 }
 
-// progress counts what is there: the budget and the pauses begin anew.
-func (t *tries) progress(pos, size int64) {
-	if pos > t.best {
-		t.best, t.advanced = pos, t.now()
+// progress counts what came: the budget and the pauses begin anew. The size is
+// that of the whole, -1 if unknown.
+func (t *tries) progress(n int, size int64) {
+	if t.got += int64(n); t.got > t.best {
+		t.best = t.got
+		t.idle.Store(0)
 		t.pauses.Reset()
 	}
 	if now := t.now(); now.Sub(t.told) >= tellEvery {
 		t.told = now
-		converge.Progress(t.ctx, pos, size)
+		converge.Progress(t.ctx, t.got, size)
 	}
 }
+
+// waited counts a wait for a source against the budget.
+func (t *tries) waited(d time.Duration) { t.idle.Add(int64(d)) }
 
 // tellEvery is how often progress is told: as often as people can see.
 const tellEvery = 100 * time.Millisecond
 
 // left is the rest of the budget, never zero.
 func (t *tries) left() time.Duration {
-	return max(t.opt.Budget-t.now().Sub(t.advanced), time.Millisecond)
+	return max(t.opt.Budget-time.Duration(t.idle.Load()), time.Millisecond)
 }
 
 // rest waits until one of the sources may be asked again; false if the budget
@@ -282,6 +328,7 @@ func (t *tries) rest(ctx context.Context, sources []*source) bool {
 	if wait >= t.left() {
 		return false
 	}
+	t.waited(wait)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -325,14 +372,14 @@ func isContent(err error) bool {
 	_, unpack := errors.AsType[*UnpackError](err)
 	_, refused := errors.AsType[*RefusedError](err)
 	_, other := errors.AsType[*MismatchError](err)
-	return digest || unpack || refused || other || errors.Is(err, errTooLarge)
+	return digest || unpack || refused || other
 }
 
 // hopeless says that this source will give nothing else.
 func hopeless(err error) bool {
 	status := statusOf(err)
 	transient := status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests
-	return isContent(err) || status >= 400 && status < 500 && !transient
+	return isContent(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || status >= 400 && status < 500 && !transient
 }
 
 // local says that the machine itself is the cause: other URLs don't help.

@@ -22,6 +22,9 @@ type staging struct {
 	h    host.FS
 	done []string
 	sync errgroup.Group
+	// refused, if set, is called when the machine takes no more: nothing else need
+	// come.
+	refused func()
 }
 
 func newStaging(h host.FS) *staging {
@@ -30,12 +33,38 @@ func newStaging(h host.FS) *staging {
 	return s
 }
 
+// putAll writes one content under several names.
+func (s *staging) putAll(files []desired.ArtifactFile, content io.Reader) error {
+	for i, f := range files {
+		if i > 0 {
+			first, err := s.h.Open(host.TempName(files[0].Path))
+			if err != nil {
+				return s.fail(err)
+			}
+			defer first.Close()
+			content = first
+		}
+		if err := s.put(f, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fail is an error of the machine.
+func (s *staging) fail(err error) error {
+	if s.refused != nil {
+		s.refused()
+	}
+	return &hostError{err}
+}
+
 // put writes a file under its temporary name; it is durable after wait. An error
 // of the machine, not of the content, is a *hostError.
 func (s *staging) put(f desired.ArtifactFile, content io.Reader) error {
 	to, err := s.create(host.TempName(f.Path))
 	if err != nil {
-		return &hostError{err}
+		return s.fail(err)
 	}
 	s.done = append(s.done, f.Path)
 	from := &watched{Reader: content}
@@ -47,11 +76,11 @@ func (s *staging) put(f desired.ArtifactFile, content io.Reader) error {
 		err = errors.Join(to.Chown(0, 0), to.Chmod(f.Mode.Perm()))
 	}
 	if err != nil {
-		return &hostError{errors.Join(err, to.Close())}
+		return s.fail(errors.Join(err, to.Close()))
 	}
 	s.sync.Go(func() error {
 		if err := errors.Join(to.Sync(), to.Close()); err != nil {
-			return &hostError{err}
+			return s.fail(err)
 		}
 		return nil
 	})

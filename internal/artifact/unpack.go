@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,16 +20,16 @@ import (
 )
 
 // unpack stages the artifact's files out of its content.
-func (f *Fetcher) unpack(in io.Reader, files *staging, a *desired.Artifact, s *source) error {
+func (f *Fetcher) unpack(ctx context.Context, in io.Reader, files *staging, a *desired.Artifact, s *source) error {
 	if len(a.Files) == 1 && a.Files[0].Member == "" {
 		return files.put(a.Files[0], in)
 	}
-	plain, done, err := f.inflate(in)
+	plain, done, err := f.inflate(ctx, in)
 	if err != nil {
 		return &UnpackError{URL: s.shown(), Err: err}
 	}
 	defer done()
-	w := &wanted{files: files, open: members(a), bound: &io.LimitedReader{R: plain, N: f.opt.MaxUnpacked}}
+	w := &wanted{files: files, open: members(a), bound: &io.LimitedReader{R: plain, N: f.opt.MaxUnpacked}, room: f.opt.MaxUnpacked}
 	err = w.read()
 	if err == nil && s.digest == "" {
 		// Nothing but the archive's own checksum vouches for the rest.
@@ -43,10 +44,11 @@ func (f *Fetcher) unpack(in io.Reader, files *staging, a *desired.Artifact, s *s
 	return err
 }
 
-func members(a *desired.Artifact) map[string]desired.ArtifactFile {
-	all := map[string]desired.ArtifactFile{}
+func members(a *desired.Artifact) map[string][]desired.ArtifactFile {
+	all := map[string][]desired.ArtifactFile{}
 	for _, f := range a.Files {
-		all[member(f.Member)] = f
+		name := member(f.Member)
+		all[name] = append(all[name], f)
 	}
 	return all
 }
@@ -56,7 +58,7 @@ func member(name string) string { return strings.TrimPrefix(path.Clean("/"+name)
 
 // inflate finds out by the first bytes how the archive is compressed. What it
 // gives is decompressed ahead of its reader, until done is called.
-func (f *Fetcher) inflate(in io.Reader) (plain io.Reader, done func(), err error) {
+func (f *Fetcher) inflate(ctx context.Context, in io.Reader) (plain io.Reader, done func(), err error) {
 	b := bufio.NewReaderSize(in, aheadSize)
 	magic, err := b.Peek(4)
 	if err != nil && err != io.EOF {
@@ -70,7 +72,7 @@ func (f *Fetcher) inflate(in io.Reader) (plain io.Reader, done func(), err error
 		}
 		return runAhead(z, func() {})
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return f.inflateZstd(b)
+		return f.inflateZstd(ctx, b)
 	}
 	return b, func() {}, nil
 }
@@ -79,15 +81,27 @@ func (f *Fetcher) inflate(in io.Reader) (plain io.Reader, done func(), err error
 // such decoder runs at a time. 32 MiB is twice what zstd -19 takes.
 const maxWindow = 32 << 20
 
-func (f *Fetcher) inflateZstd(in io.Reader) (plain io.Reader, done func(), err error) {
-	f.window <- struct{}{}
-	free := func() { <-f.window }
+func (f *Fetcher) inflateZstd(ctx context.Context, in io.Reader) (plain io.Reader, done func(), err error) {
+	free, err := f.takeWindow(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		free()
 		return nil, nil, err
 	}
 	return runAhead(z, func() { z.Close(); free() })
+}
+
+// takeWindow waits for the leave to run a zstd decoder.
+func (f *Fetcher) takeWindow(ctx context.Context) (release func(), err error) {
+	select {
+	case f.window <- struct{}{}:
+		return func() { <-f.window }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // runAhead reads in a goroutine of its own; done ends it, then calls then.
@@ -106,10 +120,15 @@ const maxNames = 20
 // wanted takes the wanted members out of a tar archive.
 type wanted struct {
 	files *staging
-	open  map[string]desired.ArtifactFile
+	open  map[string][]desired.ArtifactFile
 	have  []string
 	bound *io.LimitedReader
+	// room is how much the files themselves may still take: those with holes are
+	// larger than what stands in the archive.
+	room int64
 }
+
+var errUnpacksTooMuch = errors.New("it unpacks to more than the bound")
 
 // read goes through the archive until nothing is wanted any more. What comes
 // after that is not looked at: a second member of the same name is not seen.
@@ -118,7 +137,7 @@ func (w *wanted) read() error {
 	for len(w.open) > 0 {
 		header, err := t.Next()
 		if w.bound.N == 0 {
-			return errors.New("it unpacks to more than the bound")
+			return errUnpacksTooMuch
 		}
 		if err == io.EOF {
 			return nil
@@ -127,6 +146,9 @@ func (w *wanted) read() error {
 			return fmt.Errorf("read tar archive: %w", err)
 		}
 		if err := w.take(header, t); err != nil {
+			if w.bound.N == 0 && !local(err) {
+				return errUnpacksTooMuch
+			}
 			return err
 		}
 	}
@@ -138,14 +160,18 @@ func (w *wanted) take(header *tar.Header, content io.Reader) error {
 	if len(w.have) < maxNames {
 		w.have = append(w.have, name)
 	}
-	f, ok := w.open[name]
+	files, ok := w.open[name]
 	if !ok {
 		return nil
 	}
 	if header.Typeflag != tar.TypeReg {
 		return fmt.Errorf("%s is not a regular file (type %q)", name, header.Typeflag)
 	}
-	if err := w.files.put(f, content); err != nil {
+	if header.Size > w.room/int64(len(files)) {
+		return errUnpacksTooMuch
+	}
+	w.room -= header.Size * int64(len(files))
+	if err := w.files.putAll(files, content); err != nil {
 		return err
 	}
 	delete(w.open, name)

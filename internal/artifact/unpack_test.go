@@ -25,7 +25,7 @@ func FuzzUnpack(f *testing.F) {
 		before := m.Tree("/")
 		a := &desired.Artifact{Name: "x", Files: []desired.ArtifactFile{{Member: "bin/kubelet", Path: "/usr/local/bin/kubelet", Mode: 0o755}}}
 		files := newStaging(m)
-		err := New(Options{MaxUnpacked: 1 << 22}).unpack(bytes.NewReader(content), files, a, &source{url: mustURL("https://x/")})
+		err := New(Options{MaxUnpacked: 1 << 22}).unpack(t.Context(), bytes.NewReader(content), files, a, &source{url: mustURL("https://x/")})
 		after := m.Tree("/")
 		if err == nil {
 			if _, there := after[host.TempName("/usr/local/bin/kubelet")]; !there {

@@ -78,7 +78,7 @@ func (e *env) createBundle(ctx context.Context, f createFlags) error {
 	if err != nil {
 		return err
 	}
-	w := newWorkbench(e, h, out)
+	w := newWorkbench(e, h, out, f.platform)
 	defer w.close()
 	spec, err := w.spec(ctx, f)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/artifact/bundle"
 	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // images are those of the flags, and those that the document wants besides.
@@ -20,7 +21,8 @@ func (w *workbench) images(flags, wanted []string, platform string) ([]bundle.Im
 	for _, text := range flags {
 		some, err := w.image(client, text)
 		if err != nil {
-			return nil, fmt.Errorf("--image %s: %w", text, err)
+			reference, _, _ := strings.Cut(text, "=")
+			return nil, fmt.Errorf("--image %s: %w", desired.BareURL(reference), err)
 		}
 		for _, i := range some {
 			complete, _ := bundle.CompleteReference(i.Reference) // Create refuses what is none

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/artifact/bundle"
+	"github.com/berth-dev/berth/internal/artifact/oci"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -84,11 +85,12 @@ func parseArtifact(text string) (artifactFlag, error) {
 	if m := namedArtifact.FindStringSubmatch(text); m != nil {
 		a = artifactFlag{name: m[1], version: strings.TrimPrefix(m[2], "v"), source: m[3]}
 	}
+	shown := desired.BareURL(a.source)
 	source, fragment, _ := strings.Cut(a.source, "#")
 	if fragment != "" {
 		hex, ok := strings.CutPrefix(strings.ToLower(fragment), "sha256=")
 		if !ok {
-			return a, fmt.Errorf("--artifact %s: after # comes sha256=HEX", withoutQuery(text))
+			return a, fmt.Errorf("--artifact %s: after # comes sha256=HEX", shown)
 		}
 		a.sha256 = hex
 	}
@@ -99,21 +101,23 @@ func parseArtifact(text string) (artifactFlag, error) {
 	}
 	u, err := url.Parse(source)
 	if err != nil || !slices.Contains([]string{"https", "http", "oci"}, u.Scheme) || u.Host == "" {
-		return a, fmt.Errorf("--artifact %s: want an https, http or oci URL, or the path of a file", withoutQuery(text))
+		return a, fmt.Errorf("--artifact %s: want an https, http or oci URL, or the path of a file", shown)
+	}
+	if u.Scheme == "oci" {
+		if _, err := oci.Parse(source); err != nil {
+			return a, fmt.Errorf("--artifact %w", err)
+		}
 	}
 	if a.name == "" {
-		a.name, _, _ = strings.Cut(path.Base("/"+u.Path), ":") // a tag is none of the name
+		a.name = path.Base("/" + u.Path)
+		if i := strings.IndexAny(a.name, ":@"); i > 0 && u.Scheme == "oci" { // tag and digest are none of the name
+			a.name = a.name[:i]
+		}
 	}
 	if a.name == "/" {
-		return a, fmt.Errorf("--artifact %s: it has no name; give it one: NAME=%s", withoutQuery(text), withoutQuery(text))
+		return a, fmt.Errorf("--artifact %s: it has no name; give it one: NAME=%s", shown, shown)
 	}
 	return a, nil
-}
-
-// withoutQuery takes what may be a secret out of a text.
-func withoutQuery(text string) string {
-	text, _, _ = strings.Cut(text, "?")
-	return text
 }
 
 func (a *artifactFlag) remote() bool { return strings.Contains(a.source, "://") }

@@ -190,21 +190,32 @@ func TestBundleRefuses(t *testing.T) {
 		"create --artifact @/runc -o @/no/x":           {1, "no such file"},
 		"create --artifact @/runc -o @/x --key @/pub":  {1, "want PRIVATE KEY"},
 		"create --artifact @/runc -o @/x --key @/none": {1, "no such file"},
-		"create --artifact @/runc -o @/x --platform linux":         {1, "os/arch"},
-		"create --artifact @/runc#sha256=00 -o @/x":                {1, "want 64 hex digits"},
-		"create --artifact @/runc#md5=00 -o @/x":                   {1, "after # comes sha256=HEX"},
-		"create --artifact ftp://e.example/x?secret -o @/x":        {1, "want an https, http or oci URL"},
-		"create --artifact http://e.example/x -o @/x":              {1, "plain http needs a digest"},
-		"create --artifact a=b=@/runc -o @/x":                      {1, "no such file"},
-		"create --artifact https://e.example/a%20b -o @/x":         {1, "a name has letters"},
-		"create --artifact https://e.example -o @/x":               {1, "it has no name"},
-		"create --image UP -o @/x":                                 {1, "is no reference"},
-		"create --image r.example/a:1=@/runc -o @/x":               {1, "no tar"},
-		"create --image r.example/a:1=@/none -o @/x":               {1, "no such file"},
-		"create --image r.example/a:1=@/ -o @/x":                   {1, "neither an OCI image layout"},
-		"create --image @/pause.tar --platform linux/s390x -o @/x": {1, "not for linux/s390x; it is for linux/amd64"},
-		"create -f @/bad.json -o @/x":                              {3, "cse_timeout"},
-		"create -f @/none -o @/x":                                  {1, "no such file"},
+		"create --artifact @/runc -o @/x --platform linux":               {1, "os/arch"},
+		"create --artifact @/runc#sha256=00 -o @/x":                      {1, "want 64 hex digits"},
+		"create --artifact @/runc#md5=00 -o @/x":                         {1, "after # comes sha256=HEX"},
+		"create --artifact ftp://e.example/x?secret -o @/x":              {1, "want an https, http or oci URL"},
+		"create --artifact ftp://u:secret@e.example/x -o @/x":            {1, "ftp://e.example/x: want an https, http or oci URL"},
+		"create --artifact x=https://u:secret@e.example:p/x -o @/x":      {1, "want an https, http or oci URL"},
+		"create --artifact https://u:secret@e.example/x#md5=0 -o @/x":    {1, "https://e.example/x: after # comes"},
+		"create --artifact https://u:secret@e.example -o @/x":            {1, "it has no name"},
+		"create --artifact x=https://e.example/x#sha256=secret -o @/x":   {1, "want 64 hex digits"},
+		"create --artifact x=oci://u:secret@e.example/x:1 -o @/x":        {1, "credentials do not belong in it"},
+		"create --artifact x=oci://u:secret/x@e.example/x:1 -o @/x":      {1, "want an https, http or oci URL"},
+		"create --image u:secret@r.example/a:1 -o @/x":                   {1, "is no reference"},
+		"create --image oci://u:secret@r.example/a:1 -o @/x":             {1, "is no reference"},
+		"create --image oci://r.example/a:1?secret -o @/x":               {1, "is no reference"},
+		"create --image oci://u:secret@r.example/a:1=@/pause.tar -o @/x": {1, "is no reference"},
+		"create --artifact http://e.example/x -o @/x":                    {1, "plain http needs a digest"},
+		"create --artifact a=b=@/runc -o @/x":                            {1, "no such file"},
+		"create --artifact https://e.example/a%20b -o @/x":               {1, "a name has letters"},
+		"create --artifact https://e.example -o @/x":                     {1, "it has no name"},
+		"create --image UP -o @/x":                                       {1, "is no reference"},
+		"create --image r.example/a:1=@/runc -o @/x":                     {1, "no tar"},
+		"create --image r.example/a:1=@/none -o @/x":                     {1, "no such file"},
+		"create --image r.example/a:1=@/ -o @/x":                         {1, "neither an OCI image layout"},
+		"create --image @/pause.tar --platform linux/s390x -o @/x":       {1, "not for linux/s390x; it is for linux/amd64"},
+		"create -f @/bad.json -o @/x":                                    {3, "cse_timeout"},
+		"create -f @/none -o @/x":                                        {1, "no such file"},
 	} {
 		code, _, stderr := s.run(t.Context(), line)
 		if want := strings.ReplaceAll(c.want, "@/", s.dir+"/"); code != c.code || !strings.Contains(stderr, want) || strings.Contains(stderr, "secret") {
@@ -228,7 +239,7 @@ func TestBundleInterrupted(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	w := newWorkbench(&env{err: &bytes.Buffer{}, uid: os.Geteuid()}, s.h, s.path("x"))
+	w := newWorkbench(&env{err: &bytes.Buffer{}, uid: os.Geteuid()}, s.h, s.path("x"), "linux/amd64")
 	w.fetcher = artifact.New(artifact.Options{CacheBytes: -1, Client: server.Client()})
 	spec := bundle.Spec{Platform: "linux/amd64", Artifacts: []bundle.ArtifactSpec{w.artifact(artifactFlag{name: "x", source: server.URL + "/x"})}}
 	_, err := w.create(ctx, spec, nil)
@@ -252,7 +263,7 @@ func TestBundleClearsUp(t *testing.T) {
 func TestBundleOfADocument(t *testing.T) {
 	s := newSite(t)
 	s.pauseArchive()
-	w := newWorkbench(&env{err: &bytes.Buffer{}}, s.h, s.path("x"))
+	w := newWorkbench(&env{err: &bytes.Buffer{}}, s.h, s.path("x"), "linux/amd64")
 	wanted, err := w.fromDocument(t.Context(), "../contract/aks/testdata/full.json")
 	if err != nil {
 		t.Fatal(err)
@@ -296,12 +307,14 @@ func TestSandboxImage(t *testing.T) {
 }
 
 func TestParseArtifact(t *testing.T) {
+	pinned := fmt.Sprintf("sha256:%x", sha256.Sum256(nil))
 	for text, want := range map[string]artifactFlag{
 		"./x.tar.gz":                        {name: "x.tar.gz", source: "./x.tar.gz"},
 		"k@v1.36.3=https://e.example/k?a=b": {name: "k", version: "1.36.3", source: "https://e.example/k?a=b"},
 		"https://e.example/d/k.tgz?a=b":     {name: "k.tgz", source: "https://e.example/d/k.tgz?a=b"},
 		"k=f#sha256=AB":                     {name: "k", source: "f", sha256: "ab"},
 		"oci://r.example/a:1":               {name: "a", source: "oci://r.example/a:1"},
+		"oci://r.example/b/a@" + pinned:     {name: "a", source: "oci://r.example/b/a@" + pinned},
 	} {
 		got, err := parseArtifact(text)
 		if d := cmp.Diff(want, got, cmp.AllowUnexported(artifactFlag{})); err != nil || d != "" {
@@ -313,7 +326,7 @@ func TestParseArtifact(t *testing.T) {
 // TestFailedFetch: a download has a hint here, too.
 func TestFailedFetch(t *testing.T) {
 	s := newSite(t)
-	w := newWorkbench(&env{err: &bytes.Buffer{}, uid: os.Geteuid()}, s.h, s.path("x"))
+	w := newWorkbench(&env{err: &bytes.Buffer{}, uid: os.Geteuid()}, s.h, s.path("x"), "linux/amd64")
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
 	w.fetcher = artifact.New(artifact.Options{CacheBytes: -1, Client: server.Client()})

@@ -38,11 +38,15 @@ type workbench struct {
 	live map[string]bool
 }
 
-func newWorkbench(e *env, h host.Host, out string) *workbench {
-	w := &workbench{env: e, h: h, out: out, progress: newProgress(e), live: map[string]bool{},
-		fetcher: artifact.New(artifact.Options{CacheBytes: -1, RequireDigests: e.requireDigests, MaxBytes: maxArtifact, Budget: patience})}
+// newWorkbench makes bundles for a platform, as OS/ARCH.
+func newWorkbench(e *env, h host.Host, out, platform string) *workbench {
+	w := &workbench{env: e, h: h, out: out, progress: newProgress(e), live: map[string]bool{}, fetcher: artifact.New(fetching(e, platform))}
 	w.clear()
 	return w
+}
+
+func fetching(e *env, platform string) artifact.Options {
+	return artifact.Options{CacheBytes: -1, RequireDigests: e.requireDigests, MaxBytes: maxArtifact, Budget: patience, Arch: path.Base(platform)}
 }
 
 // patience is for how long a download may make no progress: somebody waits.

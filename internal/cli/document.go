@@ -71,7 +71,11 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	}
 	p := e.parts(h)
 	p.offline = f.root != "/"
-	st, err := c.Translate(p.facts(ctx, h))
+	facts, err := p.facts(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	st, err := c.Translate(facts)
 	if err != nil {
 		return nil, fmt.Errorf("translate %s: %w", f.file, err)
 	}

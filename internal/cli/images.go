@@ -12,12 +12,13 @@ import (
 	"github.com/berth-dev/berth/internal/imagestore"
 )
 
-func bundledImages(h host.FS) []component.BundledImage {
+func bundledImages(h host.FS) ([]component.BundledImage, error) {
+	found, err := artifact.Images(h)
 	var all []component.BundledImage
-	for _, i := range artifact.Images(h) {
+	for _, i := range found {
 		all = append(all, component.BundledImage{Reference: i.Reference, Digest: i.Digest})
 	}
-	return all
+	return all, err
 }
 
 // images brings those of the machine's bundles into its containerd.

@@ -49,7 +49,7 @@ func (p *parts) engine(h host.Host, command string, o converge.Observer) *conver
 	})
 }
 
-func (p *parts) facts(ctx context.Context, h host.Host) component.Facts {
+func (p *parts) facts(ctx context.Context, h host.Host) (component.Facts, error) {
 	return provision.Gather(ctx, h, provision.FactsSource{
 		Version: p.fetcher.Version, Address: provision.NodeAddress, Images: bundledImages, Offline: p.offline,
 	})

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -32,6 +33,17 @@ type Artifact struct {
 	Via *Egress `json:"via,omitempty"`
 	// ExitCode is the published number for a failure to get it.
 	ExitCode int `json:"exitCode,omitempty"`
+}
+
+// MarshalJSON shows the URLs without what may be secret in them.
+func (a *Artifact) MarshalJSON() ([]byte, error) {
+	type plain Artifact
+	shown := plain(*a)
+	shown.URLs = nil
+	for _, u := range a.URLs {
+		shown.URLs = append(shown.URLs, RedactURL(u))
+	}
+	return json.Marshal(&shown)
 }
 
 // ArtifactID names an artifact.

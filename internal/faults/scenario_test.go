@@ -102,8 +102,11 @@ func (c *configuration) with(t testing.TB, edits ...func(*aksnodeconfigv1.Config
 
 // state translates as each run does: from the facts that the machine shows now.
 func (c *configuration) state(h host.Host) *desired.State {
-	facts := provision.Gather(tctx, h, provision.FactsSource{Version: fetcher{}.Version,
+	facts, err := provision.Gather(tctx, h, provision.FactsSource{Version: fetcher{}.Version,
 		Address: func(context.Context) string { return "10.99.0.11" }})
+	if err != nil {
+		panic(err)
+	}
 	key := fmt.Sprint(facts)
 	if st, ok := c.states.Load(key); ok {
 		return st.(*desired.State)

@@ -30,7 +30,7 @@ func servers() map[string]func(*testing.T) target {
 	restart := cmp.Or(os.Getenv("BERTH_CONTAINERD_RESTART"), "systemctl restart containerd.service")
 	if socket := os.Getenv("BERTH_CONTAINERD"); socket != "" {
 		all["containerd"] = func(*testing.T) target {
-			return target{&Store{Socket: socket, Namespace: "berth-conformance", Patience: 20 * time.Second},
+			return target{&Store{own: settings{socket: socket, namespace: "berth-conformance", patience: 20 * time.Second}},
 				func() error { return exec.Command("sh", "-c", restart).Run() }}
 		}
 	}
@@ -39,7 +39,7 @@ func servers() map[string]func(*testing.T) target {
 
 func fakeTarget(t *testing.T) target {
 	f := startFake(t)
-	return target{&Store{Socket: f.socket, Patience: 10 * time.Second}, func() error {
+	return target{&Store{own: settings{socket: f.socket, patience: 10 * time.Second}}, func() error {
 		f.stop()
 		f.start()
 		return nil
@@ -60,7 +60,7 @@ func imports(t *testing.T, s target, img *sample) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Remove(context.Background(), img.Reference); err != nil {
+		if err := s.remove(context.Background(), img.Reference); err != nil {
 			t.Error(err)
 		}
 	})
@@ -120,7 +120,7 @@ var conformance = map[string]func(t *testing.T, s target){
 		imports(t, s, keep)
 		imports(t, s, drop)
 		for range 2 { // the second finds nothing to remove
-			if err := s.Remove(within(t, 10*time.Second), drop.Reference); err != nil {
+			if err := s.remove(within(t, 10*time.Second), drop.Reference); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -138,7 +138,7 @@ var conformance = map[string]func(t *testing.T, s target){
 		imports(t, s, two)
 		wantHas(t, s, one.Image, "digest "+two.Digest)
 		wantHas(t, s, Image{Reference: "registry.test/moves@" + one.Digest}, "")
-		if err := s.Remove(within(t, 10*time.Second), "registry.test/moves@"+one.Digest); err != nil {
+		if err := s.remove(within(t, 10*time.Second), "registry.test/moves@"+one.Digest); err != nil {
 			t.Fatal(err)
 		}
 	},
@@ -147,18 +147,11 @@ var conformance = map[string]func(t *testing.T, s target){
 		one, two := single("registry.test/tags:1", n, 100), single("registry.test/tags:2", n, 100)
 		imports(t, s, one)
 		imports(t, s, two)
-		if err := s.Remove(within(t, 10*time.Second), one.Reference); err != nil {
+		if err := s.remove(within(t, 10*time.Second), one.Reference); err != nil {
 			t.Fatal(err)
 		}
 		wantHas(t, s, two.Image, "")
 		wantHas(t, s, Image{Reference: "registry.test/tags@" + one.Digest}, "")
-	},
-	"pin": func(t *testing.T, s target) {
-		img := single("registry.test/pin:1", seed(), 100)
-		imports(t, s, img)
-		img.Pinned = true
-		wantHas(t, s, img.Image, "not pinned")
-		imports(t, s, img)
 	},
 	"wrong bytes": func(t *testing.T, s target) {
 		img := single("registry.test/wrong:1", seed(), 1000, 3<<20)
@@ -302,7 +295,7 @@ var conformance = map[string]func(t *testing.T, s target){
 	},
 }
 
-// TestConformance is what Import, Has and Remove promise.
+// TestConformance is what Import and Has promise.
 func TestConformance(t *testing.T) {
 	for server, open := range servers() {
 		for name, run := range conformance {
@@ -313,7 +306,7 @@ func TestConformance(t *testing.T) {
 
 // BenchmarkImport sends an image of four layers and 256 MiB.
 func BenchmarkImport(b *testing.B) {
-	s := &Store{Socket: os.Getenv("BERTH_CONTAINERD"), Namespace: "berth-conformance"}
+	s := &Store{own: settings{socket: os.Getenv("BERTH_CONTAINERD"), namespace: "berth-conformance"}}
 	b.SetBytes(256 << 20)
 	for b.Loop() {
 		b.StopTimer()
@@ -323,7 +316,7 @@ func BenchmarkImport(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StopTimer()
-		if err := s.Remove(b.Context(), img.Reference); err != nil {
+		if err := s.remove(b.Context(), img.Reference); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()

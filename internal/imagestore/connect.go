@@ -11,6 +11,7 @@ import (
 	leasesapi "github.com/containerd/containerd/api/services/leases/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
@@ -24,7 +25,8 @@ const (
 
 // session is a connection to containerd for one call of a Store.
 type session struct {
-	*Store
+	turns   *turns
+	at      settings
 	conn    *grpc.ClientConn
 	content contentapi.ContentClient
 	images  imagesapi.ImagesClient
@@ -36,8 +38,8 @@ type session struct {
 
 // open prepares a connection; it does not wait for one.
 func (s *Store) open() (*session, error) {
-	c := &session{Store: s}
-	conn, err := grpc.NewClient("passthrough:///"+s.socket(),
+	c := &session{turns: &s.turns, at: s.own.complete()}
+	conn, err := grpc.NewClient("passthrough:///"+c.at.socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(c.dial),
 		grpc.WithDisableServiceConfig(),
@@ -71,20 +73,32 @@ func (c *session) whyNot() error {
 	return c.dialErr
 }
 
-// unary puts the namespace on each call.
+// unary puts the namespace on each call, and gives one up that is not answered:
+// for the caller, containerd was away.
 func (c *session) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	return next(metadata.AppendToOutgoingContext(ctx, namespaceKey, c.namespace()), method, req, reply, cc, opts...)
+	bounded, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(ctx, namespaceKey, c.at.namespace), c.at.answer)
+	defer cancel()
+	return c.unheard(ctx, bounded, next(bounded, method, req, reply, cc, opts...))
+}
+
+// unheard makes an error of its own of the end of a call's time. containerd knows
+// the time, too, and may be the first to see that it is over.
+func (c *session) unheard(ctx, bounded context.Context, err error) error {
+	if err != nil && ctx.Err() == nil && (bounded.Err() != nil || isCode(err, codes.DeadlineExceeded)) {
+		return silence(c.at.answer)
+	}
+	return err
 }
 
 func (c *session) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	return next(metadata.AppendToOutgoingContext(ctx, namespaceKey, c.namespace()), desc, cc, method, opts...)
+	return next(metadata.AppendToOutgoingContext(ctx, namespaceKey, c.at.namespace), desc, cc, method, opts...)
 }
 
 // glance fails at once where nobody listens.
 func (c *session) glance(ctx context.Context) error {
-	conn, err := c.dial(ctx, c.socket())
+	conn, err := c.dial(ctx, c.at.socket)
 	if err != nil {
-		return &NotRunningError{Socket: c.socket(), Err: err}
+		return &NotRunningError{Socket: c.at.socket, Err: err}
 	}
 	return conn.Close()
 }
@@ -96,9 +110,9 @@ func (c *session) connected(ctx context.Context) error {
 		return nil
 	}
 	start := time.Now()
-	waiting, cancel := context.WithTimeout(ctx, c.patience())
+	waiting, cancel := context.WithTimeout(ctx, c.at.patience)
 	defer cancel()
-	defer watchSocket(c.socket(), c.conn.ResetConnectBackoff)()
+	defer watchSocket(c.at.socket, c.conn.ResetConnectBackoff)()
 	for {
 		state := c.conn.GetState()
 		if state == connectivity.Ready {
@@ -122,5 +136,5 @@ func (c *session) gaveUp(ctx, waiting context.Context, start time.Time) error {
 	if err == nil {
 		err = context.Cause(waiting)
 	}
-	return &NotRunningError{Socket: c.socket(), Waited: time.Since(start), Err: err}
+	return &NotRunningError{Socket: c.at.socket, Waited: time.Since(start), Err: err}
 }

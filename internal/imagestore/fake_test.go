@@ -191,6 +191,9 @@ func (f *fake) Read(r *contentapi.ReadContentRequest, s contentapi.Content_ReadS
 	f.mu.Lock()
 	b := f.blobs[r.Digest]
 	f.mu.Unlock()
+	if err := f.check(s.Context(), "Read"); err != nil {
+		return err
+	}
 	if b == nil {
 		return status.Errorf(codes.NotFound, "content %s: not found", r.Digest)
 	}

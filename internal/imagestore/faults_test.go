@@ -33,7 +33,7 @@ func TestRestartAtEachMessage(t *testing.T) {
 			return nil
 		})
 		img := multi("registry.test/a:1", 7, 3<<20, 2<<20)
-		s := &Store{Socket: f.socket}
+		s := &Store{own: settings{socket: f.socket}}
 		if err := s.Import(within(t, 20*time.Second), img.Image); err != nil {
 			t.Fatalf("died at message %d: %v", k, err)
 		}
@@ -62,7 +62,7 @@ func TestEndAtEachMessage(t *testing.T) {
 			return nil
 		})
 		img := multi("registry.test/a:1", 7, 3<<20, 2<<20)
-		s := &Store{Socket: f.socket}
+		s := &Store{own: settings{socket: f.socket}}
 		err := s.Import(ctx, img.Image)
 		f.failing(nil)
 		if f.knows(img.Reference) {
@@ -103,7 +103,7 @@ func checkWhole(t *testing.T, f *fake, img *sample) {
 
 func TestContainerdGone(t *testing.T) {
 	f := newFake(t)
-	s := &Store{Socket: f.socket, Patience: 100 * time.Millisecond}
+	s := &Store{own: settings{socket: f.socket, patience: 100 * time.Millisecond}}
 	img := single("registry.test/a:1", 1, 10)
 	start := time.Now()
 	_, _, err := s.Has(t.Context(), img.Image)
@@ -113,7 +113,6 @@ func TestContainerdGone(t *testing.T) {
 	}
 	for name, do := range map[string]func() error{
 		"import": func() error { return s.Import(t.Context(), img.Image) },
-		"remove": func() error { return s.Remove(t.Context(), img.Reference) },
 	} {
 		err := do()
 		if gone, ok := errors.AsType[*NotRunningError](err); !ok || gone.Waited < 90*time.Millisecond || !errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +121,7 @@ func TestContainerdGone(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	s.Patience = 0
+	s.own.patience = 0
 	if _, ok := errors.AsType[*NotRunningError](s.Import(ctx, img.Image)); !ok {
 		t.Error("the deadline is not in force")
 	}
@@ -138,7 +137,7 @@ func TestContainerdDies(t *testing.T) {
 		}
 		return nil
 	})
-	s := &Store{Socket: f.socket, Patience: 200 * time.Millisecond}
+	s := &Store{own: settings{socket: f.socket, patience: 200 * time.Millisecond}}
 	err := s.Import(within(t, 10*time.Second), single("registry.test/a:1", 1, 10<<20).Image)
 	if _, ok := errors.AsType[*NotRunningError](err); !ok {
 		t.Fatalf("error %v", err)
@@ -148,7 +147,7 @@ func TestContainerdDies(t *testing.T) {
 // The socket's appearance ends the wait, though its directory was not there.
 func TestWaitsForSocket(t *testing.T) {
 	f := newFake(t)
-	s := &Store{Socket: f.socket}
+	s := &Store{own: settings{socket: f.socket}}
 	done := make(chan error, 1)
 	img := single("registry.test/a:1", 1, 10)
 	go func() { done <- s.Import(context.WithoutCancel(t.Context()), img.Image) }()
@@ -184,7 +183,7 @@ func TestAnswers(t *testing.T) {
 				}
 				return nil
 			})
-			s := &Store{Socket: f.socket}
+			s := &Store{own: settings{socket: f.socket}}
 			img := single("registry.test/a:1", 1, 2<<20)
 			if err := s.Import(within(t, 10*time.Second), img.Image); !c.is(err) {
 				t.Fatalf("%T: %v", err, err)
@@ -215,7 +214,7 @@ func TestLockedIngest(t *testing.T) {
 		defer f.mu.Unlock()
 		delete(f.locked, ref)
 	})
-	if err := (&Store{Socket: f.socket}).Import(within(t, 10*time.Second), img.Image); err != nil {
+	if err := (&Store{own: settings{socket: f.socket}}).Import(within(t, 10*time.Second), img.Image); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -232,7 +231,7 @@ func TestRace(t *testing.T) {
 		}
 		return nil
 	})
-	if err := (&Store{Socket: f.socket}).Import(within(t, 10*time.Second), img.Image); err != nil {
+	if err := (&Store{own: settings{socket: f.socket}}).Import(within(t, 10*time.Second), img.Image); err != nil {
 		t.Fatal(err)
 	}
 	checkWhole(t, f, img)
@@ -242,7 +241,7 @@ func TestRace(t *testing.T) {
 func TestOldLease(t *testing.T) {
 	f := startFake(t)
 	img := single("registry.test/a:1", 1, 100)
-	s := &Store{Socket: f.socket}
+	s := &Store{own: settings{socket: f.socket}}
 	img.cut[img.layers[0]] = 10
 	if err := s.Import(t.Context(), img.Image); !errors.Is(err, errCut) {
 		t.Fatal(err)
@@ -267,7 +266,7 @@ func TestOldLease(t *testing.T) {
 func TestDiscardedLayers(t *testing.T) {
 	f := startFake(t)
 	img := single("registry.test/a:1", 1, 100)
-	s := &Store{Socket: f.socket}
+	s := &Store{own: settings{socket: f.socket}}
 	if err := s.Import(t.Context(), img.Image); err != nil {
 		t.Fatal(err)
 	}

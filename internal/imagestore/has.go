@@ -13,9 +13,10 @@ import (
 )
 
 // Has says whether a pod that names img.Reference would run without a pull; if
-// not, why. The record must be there, of img.Digest unless that is empty, pinned
-// if img.Pinned, and all blobs behind it: img.Blob is not asked. It does not wait:
-// where containerd does not run, the error is a *NotRunningError at once.
+// not, why. The record must be there, of img.Digest unless that is empty, and all
+// blobs behind it: img.Blob is not asked. It hardly waits: where containerd does
+// not run, the error is a *NotRunningError at once, and where it is mute, after
+// three seconds.
 func (s *Store) Has(ctx context.Context, img Image) (ok bool, reason string, err error) {
 	n, err := parseReference(img.Reference)
 	if err != nil {
@@ -26,6 +27,7 @@ func (s *Store) Has(ctx context.Context, img Image) (ok bool, reason string, err
 		return false, "", err
 	}
 	defer c.close()
+	c.at = c.at.hasty()
 	if err := c.glance(ctx); err != nil {
 		return false, "", err
 	}
@@ -48,8 +50,6 @@ func (c *session) lacks(ctx context.Context, n names, img Image) (string, error)
 		return fmt.Sprintf("digest %s, want %s", got, img.Digest), nil
 	case n.agrees(got) != nil:
 		return fmt.Sprintf("digest %s, want %s", got, n.promised), nil
-	case img.Pinned && have.Labels[pinnedKey] != pinnedValue:
-		return "not pinned", nil
 	}
 	return c.incomplete(ctx, got)
 }
@@ -128,9 +128,14 @@ func (c *session) read(ctx context.Context, digest string) (io.ReadCloser, int64
 	return io.NopCloser(&b), int64(b.Len()), err
 }
 
+// readInto reads what is so small that it needs no more time than any answer.
 func (c *session) readInto(ctx context.Context, b *bytes.Buffer, digest string) error {
-	ctx, cancel := context.WithCancel(ctx)
+	bounded, cancel := context.WithTimeout(ctx, c.at.answer)
 	defer cancel()
+	return c.unheard(ctx, bounded, c.readStream(bounded, b, digest))
+}
+
+func (c *session) readStream(ctx context.Context, b *bytes.Buffer, digest string) error {
 	stream, err := c.content.Read(ctx, &contentapi.ReadContentRequest{Digest: digest, Size: maxConfig + 1})
 	if err != nil {
 		return err

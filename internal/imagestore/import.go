@@ -8,7 +8,7 @@ import (
 )
 
 // Import makes an image available: it sends the blobs that containerd lacks and
-// names the image. It waits for a containerd that is starting, see Patience. An
+// names the image. It waits for a containerd that is starting or mute, for a minute. An
 // image that is there already costs a few questions.
 //
 // Errors: *NotRunningError, *NoSpaceError, *DigestError (of the source's
@@ -58,7 +58,7 @@ func (c *session) stored(ctx context.Context, img Image, n names, want *closure)
 		return err
 	}
 	for _, name := range n.records(want) {
-		if err := c.record(leased, name, want.target, img.Pinned); err != nil {
+		if err := c.record(leased, name, want.target); err != nil {
 			return err
 		}
 	}

@@ -25,11 +25,11 @@ func TestImportLayout(t *testing.T) {
 	}
 	img := readLayout(t, dir)
 	socket := os.Getenv("BERTH_CONTAINERD")
-	s := target{Store: &Store{Socket: socket}}
+	s := target{Store: &Store{own: settings{socket: socket}}}
 	if socket == "" {
-		s.Socket = startFake(t).socket
+		s.own.socket = startFake(t).socket
 	}
-	for _, img.Pinned = range []bool{false, true} {
+	for range 2 {
 		start := time.Now()
 		if err := s.Import(within(t, time.Minute), img); err != nil {
 			t.Fatal(err)

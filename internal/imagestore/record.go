@@ -9,25 +9,13 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// The labels by which containerd's CRI plugin knows an image of kubelet's and one
-// that kubelet's garbage collection must leave.
-const (
-	managedKey, managedValue = "io.cri-containerd.image", "managed"
-	pinnedKey, pinnedValue   = "io.cri-containerd.pinned", "pinned"
-)
-
-func recordLabels(pinned bool) map[string]string {
-	labels := map[string]string{managedKey: managedValue}
-	if pinned {
-		labels[pinnedKey] = pinnedValue
-	}
-	return labels
-}
+// The label by which containerd's CRI plugin knows an image of kubelet's.
+const managedKey, managedValue = "io.cri-containerd.image", "managed"
 
 // record gives a name to an image, or changes what the name stands for. Labels of
 // others stay.
-func (c *session) record(ctx context.Context, name string, target ocispec.Descriptor, pinned bool) error {
-	img := &imagesapi.Image{Name: name, Labels: recordLabels(pinned),
+func (c *session) record(ctx context.Context, name string, target ocispec.Descriptor) error {
+	img := &imagesapi.Image{Name: name, Labels: map[string]string{managedKey: managedValue},
 		Target: &types.Descriptor{MediaType: target.MediaType, Digest: target.Digest.String(), Size: target.Size}}
 	return c.call(ctx, "name image "+name, func(ctx context.Context) error {
 		_, err := c.images.Create(ctx, &imagesapi.CreateImageRequest{Image: img})

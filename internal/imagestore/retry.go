@@ -25,8 +25,8 @@ func (c *session) stubborn(ctx context.Context, doing string, attempt func(conte
 			pace.Reset()
 			since = time.Now()
 		}
-		if time.Since(since) > c.patience() {
-			return &NotRunningError{Socket: c.socket(), Waited: time.Since(since), Err: err}
+		if time.Since(since) > c.at.patience {
+			return &NotRunningError{Socket: c.at.socket, Waited: time.Since(since), Err: err}
 		}
 		if err := c.pause(ctx, pace.NextBackOff()); err != nil {
 			return err

@@ -6,28 +6,39 @@ import (
 	"time"
 )
 
-// The defaults of a Store.
-const (
-	DefaultSocket    = "/run/containerd/containerd.sock"
-	DefaultNamespace = "k8s.io" // where the CRI plugin keeps kubelet's images
-	DefaultPatience  = time.Minute
-)
-
-// Store is the images of one containerd. The zero value is kubelet's on this
-// machine. It holds no connection between calls and may be used by several
+// Store is the images of the machine's containerd that are kubelet's: the zero
+// value is ready. It holds no connection between calls and may be used by several
 // goroutines: images that share layers then share their uploads.
 type Store struct {
-	// Socket is the path of containerd's socket; DefaultSocket if empty.
-	Socket string
-	// Namespace is containerd's; DefaultNamespace if empty.
-	Namespace string
-	// Patience bounds how long Import and Remove wait for a containerd that does
-	// not answer: at the start and whenever it goes away, counted anew when bytes
-	// move. DefaultPatience if zero. The deadline of a call's context holds beside
-	// it.
-	Patience time.Duration
-
+	// own are the settings other than the usual ones.
+	own   settings
 	turns turns
+}
+
+// settings say where containerd is and how long it is waited for.
+type settings struct {
+	socket, namespace string
+	// patience bounds how long an import waits for a containerd that does not
+	// answer: at the start and whenever it goes away, counted anew when bytes move.
+	patience time.Duration
+	// answer bounds each call; one that was not answered is made again.
+	answer time.Duration
+}
+
+// usual has the namespace in which the CRI plugin keeps kubelet's images.
+var usual = settings{socket: "/run/containerd/containerd.sock", namespace: "k8s.io", patience: time.Minute, answer: 20 * time.Second}
+
+// glance is how long somebody waits who does not want to wait.
+const glance = 3 * time.Second
+
+func (s settings) complete() settings {
+	return settings{cmp.Or(s.socket, usual.socket), cmp.Or(s.namespace, usual.namespace),
+		cmp.Or(s.patience, usual.patience), cmp.Or(s.answer, usual.answer)}
+}
+
+func (s settings) hasty() settings {
+	s.patience, s.answer = min(s.patience, glance), min(s.answer, glance)
+	return s
 }
 
 // Image is an image to have in a Store.
@@ -38,16 +49,8 @@ type Image struct {
 	// Digest is of its manifest or index: "sha256:" and 64 hex digits. For Has it
 	// may be empty: any will do.
 	Digest string
-	// Pinned keeps kubelet's garbage collection from removing it.
-	Pinned bool
 	// Blob opens a manifest, config or layer by its digest and says how many bytes
 	// it has. It may be called from several goroutines. A reader that is an
 	// io.Seeker is not read twice when an upload continues.
 	Blob func(digest string) (io.ReadCloser, int64, error)
-}
-
-func (s *Store) socket() string    { return cmp.Or(s.Socket, DefaultSocket) }
-func (s *Store) namespace() string { return cmp.Or(s.Namespace, DefaultNamespace) }
-func (s *Store) patience() time.Duration {
-	return cmp.Or(s.Patience, DefaultPatience)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	contentapi "github.com/containerd/containerd/api/services/content/v1"
 	"google.golang.org/grpc/codes"
@@ -78,15 +79,25 @@ func (u *upload) abort(ctx context.Context) error {
 // errRaced asks for another attempt.
 var errRaced = status.Error(codes.Unavailable, "another client has just stored it")
 
-// attempt is one stream: it asks how much containerd has, sends the rest and
-// commits. A blob that is there already is leased by the question.
+// attempt is one stream, as long as containerd answers.
 func (u *upload) attempt(ctx context.Context) (moved bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := u.content.Write(ctx)
-	if err != nil {
-		return false, err
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	mute := silence(u.at.patience)
+	stream := &patient{limit: u.at.patience, slack: u.flush(), timer: time.AfterFunc(u.at.patience, func() { cancel(mute) })}
+	defer stream.timer.Stop()
+	if stream.Content_WriteClient, err = u.content.Write(ctx); err == nil {
+		moved, err = u.converse(ctx, stream)
 	}
+	if err != nil && errors.Is(context.Cause(ctx), mute) {
+		err = mute
+	}
+	return moved, err
+}
+
+// converse asks how much containerd has, sends the rest and commits. A blob that
+// is there already is leased by the question.
+func (u *upload) converse(ctx context.Context, stream contentapi.Content_WriteClient) (moved bool, err error) {
 	ask := &contentapi.WriteContentRequest{Action: contentapi.WriteAction_STAT, Ref: u.ingest(), Total: u.Size, Expected: u.Digest.String()}
 	have, err := exchange(stream, ask)
 	if isCode(err, codes.AlreadyExists) {

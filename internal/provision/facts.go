@@ -19,7 +19,7 @@ type FactsSource struct {
 	// Address is the node's address; nil leaves it to kubelet.
 	Address func(ctx context.Context) string
 	// Images are those of the machine's bundles; nil is none.
-	Images func(h host.FS) []component.BundledImage
+	Images func(h host.FS) ([]component.BundledImage, error)
 	// Offline: the host is a root directory. Its kernel and addresses are not
 	// those of this machine.
 	Offline bool
@@ -33,8 +33,8 @@ var (
 )
 
 // Gather collects what translation may depend on. It reads only, and what the
-// machine does not tell stays empty.
-func Gather(ctx context.Context, h host.Host, s FactsSource) component.Facts {
+// machine does not tell stays empty. The error is about the bundles.
+func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, error) {
 	f := component.Facts{
 		OS:             osRelease(h),
 		ContainerdPath: firstFile(h, containerdPaths),
@@ -47,11 +47,14 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) component.Facts {
 		f.ContainerdVersion, _ = s.Version(ctx, h, f.ContainerdPath)
 	}
 	if s.Images != nil {
-		f.Images = s.Images(h)
+		var err error
+		if f.Images, err = s.Images(h); err != nil {
+			return f, err
+		}
 	}
 	if s.Offline {
 		f.Hostname, f.IPv6 = cmp.Or(line(h, "/etc/hostname"), "localhost"), true
-		return f
+		return f, nil
 	}
 	f.Hostname = line(h, "/proc/sys/kernel/hostname")
 	f.KernelRelease = line(h, "/proc/sys/kernel/osrelease")
@@ -60,7 +63,7 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) component.Facts {
 	if s.Address != nil {
 		f.NodeIP = s.Address(ctx)
 	}
-	return f
+	return f, nil
 }
 
 func line(h host.FS, p string) string {

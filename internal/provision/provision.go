@@ -36,7 +36,7 @@ type Options struct {
 	Start time.Time
 
 	Decode func([]byte) (contract.Contract, error)
-	Facts  func(context.Context, host.Host) component.Facts
+	Facts  func(context.Context, host.Host) (component.Facts, error)
 	// Apply brings the machine to a state; converge's engine.
 	Apply func(context.Context, *desired.State, converge.Observer) (*converge.Result, error)
 	// Await waits for stages of the node up to one, and tells each it reaches.

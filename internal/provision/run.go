@@ -117,7 +117,11 @@ func (r *run) read() (contract.Contract, error) {
 
 func (r *run) translate(ctx context.Context, doc contract.Contract) (*desired.State, error) {
 	defer r.span("translate", "the configuration")()
-	st, err := doc.Translate(r.Facts(ctx, r.Host))
+	facts, err := r.Facts(ctx, r.Host)
+	if err != nil {
+		return nil, err
+	}
+	st, err := doc.Translate(facts)
 	if err != nil {
 		return nil, fmt.Errorf("translate the configuration: %w", err)
 	}

@@ -72,16 +72,19 @@ var pullCodes = map[int]int{
 
 // registryCode is the published code for a pull that failed; 0 for all others.
 func registryCode(a *converge.ActionError, r *desired.Artifact) int {
-	refused, answered := errors.AsType[*oci.StatusError](a)
-	mute, unanswered := errors.AsType[*oci.RequestError](a)
-	switch {
-	case unanswered && mute.Registry == oci.MetadataService, answered && refused.Registry == oci.MetadataService && refused.Temporary():
-		return CodeRegistryIdentity
-	case unanswered:
+	switch cause := oci.Cause(a).(type) {
+	case *oci.RequestError:
+		if cause.Registry == oci.MetadataService {
+			return CodeRegistryIdentity
+		}
 		return CodeRegistryConnect
-	case answered && (refused.Registry == oci.MetadataService || refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
-		return CodeRegistryUnauthorized
-	case answered:
+	case *oci.StatusError:
+		switch {
+		case cause.Registry == oci.MetadataService && cause.Temporary():
+			return CodeRegistryIdentity
+		case cause.Registry == oci.MetadataService, cause.Status == http.StatusUnauthorized, cause.Status == http.StatusForbidden:
+			return CodeRegistryUnauthorized
+		}
 		return pullCodes[r.ExitCode]
 	}
 	return 0

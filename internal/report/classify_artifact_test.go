@@ -37,6 +37,12 @@ func registryAnswer(registry string, status int) error {
 	return &artifact.DownloadError{Err: &oci.StatusError{Subject: oci.Subject{Registry: registry}, Status: status}}
 }
 
+// noCredential is a registry that lets nobody in, while the way to a credential
+// ends as cause says.
+func noCredential(cause error) error {
+	return &artifact.DownloadError{Err: &oci.RequestError{Subject: oci.Subject{Registry: "r.azurecr.io"}, Err: fmt.Errorf("there is no credential: %w", cause)}}
+}
+
 // TestArtifactCodes pins the code of every way in which an artifact may fail.
 func TestArtifactCodes(t *testing.T) {
 	st := programs(t)
@@ -64,6 +70,11 @@ func TestArtifactCodes(t *testing.T) {
 		{"no such identity", registryAnswer(oci.MetadataService, 400)},
 		{"identities are late", registryAnswer(oci.MetadataService, 503)},
 		{"identities are mute", &artifact.DownloadError{Err: &oci.RequestError{Subject: oci.Subject{Registry: oci.MetadataService}, Err: errors.New("EOF")}}},
+		{"exchange is refused", noCredential(&oci.StatusError{Subject: oci.Subject{Registry: "r.azurecr.io"}, Status: 401})},
+		{"exchange is mute", noCredential(&oci.RequestError{Subject: oci.Subject{Registry: "r.azurecr.io"}, Err: errors.New("EOF")})},
+		{"nobody to exchange", noCredential(&oci.StatusError{Subject: oci.Subject{Registry: oci.MetadataService}, Status: 400})},
+		{"late to exchange", noCredential(&oci.StatusError{Subject: oci.Subject{Registry: oci.MetadataService}, Status: 503})},
+		{"mute to exchange", noCredential(&oci.RequestError{Subject: oci.Subject{Registry: oci.MetadataService}, Err: errors.New("EOF")})},
 		{"disk full", full},
 		{"unpack to a full disk", &artifact.UnpackError{Err: full}},
 		{"read-only", readOnly},
@@ -71,11 +82,11 @@ func TestArtifactCodes(t *testing.T) {
 		{"anything else", errors.New("odd")},
 	}
 	want := map[desired.ID][]int{
-		"artifact:kubernetes":              {31, 31, 204, 204, 204, 204, 121, 121, 251, 251, 251, 251, 212, 207, 211, 212, 210, 210, 248, 248, 254, 124, 31},
-		"artifact:cni-plugins":             {41, 41, 41, 41, 206, 206, 206, 206, 251, 251, 251, 251, 212, 41, 211, 212, 210, 210, 248, 248, 254, 124, 41},
-		"artifact:containerd":              {70, 70, 28, 28, 28, 28, 28, 28, 251, 251, 251, 251, 212, 70, 211, 212, 210, 210, 248, 248, 254, 124, 70},
-		"artifact:runc":                    {71, 71, 29, 29, 29, 29, 29, 29, 251, 251, 251, 251, 212, 71, 211, 212, 210, 210, 248, 248, 254, 124, 71},
-		"artifact:acr-credential-provider": {205, 205, 205, 205, 205, 205, 205, 205, 251, 251, 251, 251, 212, 208, 211, 212, 210, 210, 248, 248, 254, 124, 205},
+		"artifact:kubernetes":              {31, 31, 204, 204, 204, 204, 121, 121, 251, 251, 251, 251, 212, 207, 211, 212, 210, 210, 212, 211, 212, 210, 210, 248, 248, 254, 124, 31},
+		"artifact:cni-plugins":             {41, 41, 41, 41, 206, 206, 206, 206, 251, 251, 251, 251, 212, 41, 211, 212, 210, 210, 212, 211, 212, 210, 210, 248, 248, 254, 124, 41},
+		"artifact:containerd":              {70, 70, 28, 28, 28, 28, 28, 28, 251, 251, 251, 251, 212, 70, 211, 212, 210, 210, 212, 211, 212, 210, 210, 248, 248, 254, 124, 70},
+		"artifact:runc":                    {71, 71, 29, 29, 29, 29, 29, 29, 251, 251, 251, 251, 212, 71, 211, 212, 210, 210, 212, 211, 212, 210, 210, 248, 248, 254, 124, 71},
+		"artifact:acr-credential-provider": {205, 205, 205, 205, 205, 205, 205, 205, 251, 251, 251, 251, 212, 208, 211, 212, 210, 210, 212, 211, 212, 210, 210, 248, 248, 254, 124, 205},
 	}
 	for _, r := range st.Resources {
 		if _, ok := r.(*desired.Artifact); ok && want[r.ID()] == nil {

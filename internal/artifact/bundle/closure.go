@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/berth-dev/berth/internal/artifact/oci"
 )
 
 // maxDocument bounds manifests, indexes and configurations: 4 MiB, as the
@@ -56,7 +58,7 @@ func (w *walker) node(d ocispec.Descriptor, depth int) error {
 	if err != nil {
 		return about(d, err)
 	}
-	if isIndex(d.MediaType) {
+	if oci.IsIndex(d.MediaType) {
 		return w.index(d, doc, depth)
 	}
 	return w.manifest(doc)
@@ -72,9 +74,9 @@ func parseDocument(raw []byte, mediaType string) (*document, error) {
 	switch {
 	case doc.MediaType != "" && doc.MediaType != mediaType:
 		return nil, fmt.Errorf("it says to be %q and what leads to it %q", doc.MediaType, mediaType)
-	case isIndex(mediaType) && doc.Manifests != nil && doc.Config == nil && doc.Layers == nil:
+	case oci.IsIndex(mediaType) && doc.Manifests != nil && doc.Config == nil && doc.Layers == nil:
 		return doc, nil
-	case isManifest(mediaType) && doc.Manifests == nil && doc.Config != nil:
+	case oci.IsManifest(mediaType) && doc.Manifests == nil && doc.Config != nil:
 		return doc, nil
 	}
 	return nil, fmt.Errorf("its content is not that of %q", mediaType)
@@ -132,7 +134,7 @@ func (w *walker) manifest(doc *document) error {
 // config looks into an image's configuration: it must be for the platform, and
 // of as many layers, or no container could start from it.
 func (w *walker) config(d ocispec.Descriptor, layers int) error {
-	if d.MediaType != ocispec.MediaTypeImageConfig && d.MediaType != dockerConfig {
+	if !oci.IsConfig(d.MediaType) {
 		return w.leaf(d)
 	}
 	raw, err := w.document(d)

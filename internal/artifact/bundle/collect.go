@@ -12,6 +12,8 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/berth-dev/berth/internal/artifact/program"
 )
 
 // collection is the content that a bundle is made of.
@@ -23,10 +25,12 @@ type collection struct {
 	blobs map[string]*stored
 }
 
-// stored is content that can be read again; sum is its sha256 in hex.
+// stored is content that can be read again; sum is its sha256 in hex, head its
+// first bytes.
 type stored struct {
 	sum  string
 	size int64
+	head []byte
 	open func(ctx context.Context) (io.ReadCloser, error)
 	drop func() error
 }
@@ -103,24 +107,26 @@ func (c *collection) store(ctx context.Context, p promise, content Content) (*st
 		s.open = func(context.Context) (io.ReadCloser, error) { return kept.Open() }
 		s.drop = kept.Drop
 	}
-	s.sum, s.size = m.hex(), m.n
+	s.sum, s.size, s.head = m.hex(), m.n, m.head
 	if err := p.check(s.sum, s.size); err != nil {
 		return nil, errors.Join(err, s.free())
 	}
 	return s, c.add(s)
 }
 
-// meter counts and hashes.
+// meter counts, hashes, and keeps the first bytes.
 type meter struct {
 	sum interface {
 		io.Writer
 		Sum([]byte) []byte
 	}
-	n int64
+	n    int64
+	head []byte
 }
 
 // Write implements io.Writer.
 func (m *meter) Write(p []byte) (int, error) {
+	m.head = append(m.head, p[:min(len(p), program.HeadSize-len(m.head))]...)
 	m.n += int64(len(p))
 	return m.sum.Write(p)
 }

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/berth-dev/berth/internal/artifact/program"
 )
 
 // fetches is how many contents are fetched at once.
@@ -100,6 +103,9 @@ func (c *collection) artifact(ctx context.Context, a ArtifactSpec) (Artifact, er
 	if err != nil {
 		return out, fmt.Errorf("artifact %s: %w", a.Name, err)
 	}
+	if got, foreign := program.Foreign(s.head, path.Base(c.platform)); foreign {
+		return out, &SpecError{fmt.Sprintf("artifact %s is a program for %s, and the bundle is for %s", a.Name, got, c.platform)}
+	}
 	out.SHA256, out.Size, out.Path = s.sum, s.size, memberName(s.sum)
 	return out, nil
 }
@@ -117,7 +123,7 @@ func (p *promise) add(sum, from string) error {
 	case sum == "":
 		return nil
 	case !hexForm.MatchString(sum):
-		return &SpecError{fmt.Sprintf("%s: %s gives the sha256 %q, want 64 hex digits", p.what, from, sum)}
+		return &SpecError{fmt.Sprintf("%s: %s gives no sha256: want 64 hex digits", p.what, from)} // a fragment may be a secret
 	case p.sum != "" && p.sum != sum:
 		return &SpecError{fmt.Sprintf("%s: %s and %s give different digests", p.what, p.from, from)}
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/berth-dev/berth/internal/artifact/oci"
 )
 
 // Local are the images in a file or directory of this machine: an OCI image
@@ -64,7 +66,7 @@ func (l *Local) readLayout() error {
 		return &LocalError{fmt.Sprintf("%s: %v", indexName, err)}
 	}
 	for _, d := range doc.Manifests {
-		if !isIndex(d.MediaType) && !isManifest(d.MediaType) {
+		if !oci.IsIndex(d.MediaType) && !oci.IsManifest(d.MediaType) {
 			continue
 		}
 		i := localImage{root: ocispec.Descriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size}}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/berth-dev/berth/internal/artifact/inflate"
 )
 
 // dockerName is the file that lists the images of an archive of docker save
@@ -71,6 +73,17 @@ func (l *Local) dockerImage(d dockerImage) (localImage, error) {
 	return i, nil
 }
 
+// layerType is what a layer is by its first bytes.
+func layerType(head []byte) string {
+	switch {
+	case inflate.IsGzip(head):
+		return ocispec.MediaTypeImageLayerGzip
+	case inflate.IsZstd(head):
+		return ocispec.MediaTypeImageLayerZstd
+	}
+	return ocispec.MediaTypeImageLayer
+}
+
 // describe reads a file and remembers where its digest is.
 func (l *Local) describe(i localImage, name, mediaType string) (ocispec.Descriptor, error) {
 	name = path.Clean(name)
@@ -79,13 +92,13 @@ func (l *Local) describe(i localImage, name, mediaType string) (ocispec.Descript
 		return ocispec.Descriptor{}, err
 	}
 	defer f.Close()
-	head := make([]byte, 2)
+	head := make([]byte, 4)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return ocispec.Descriptor{}, fmt.Errorf("read %s: %w", name, err)
 	}
-	if mediaType == ocispec.MediaTypeImageLayer && string(head) == "\x1f\x8b" {
-		mediaType = ocispec.MediaTypeImageLayerGzip
+	if mediaType == ocispec.MediaTypeImageLayer {
+		mediaType = layerType(head[:n])
 	}
 	m := &meter{sum: sha256.New()}
 	if _, err := io.Copy(m, io.MultiReader(bytes.NewReader(head[:n]), f)); err != nil {

@@ -84,6 +84,16 @@ func TestDockerArchive(t *testing.T) {
 	}
 }
 
+func TestLayerType(t *testing.T) {
+	for head, want := range map[string]string{
+		"\x1f\x8b\x08\x00": ocispec.MediaTypeImageLayerGzip, "\x28\xb5\x2f\xfd": ocispec.MediaTypeImageLayerZstd, "file": ocispec.MediaTypeImageLayer, "": ocispec.MediaTypeImageLayer,
+	} {
+		if got := layerType([]byte(head)); got != want {
+			t.Errorf("%q: %s", head, got)
+		}
+	}
+}
+
 // TestBundleIsASource: the images of a bundle go into another one.
 func TestBundleIsASource(t *testing.T) {
 	raw := create(t, sample(t), testKey(1))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // The grammar of the distribution project's reference package.
@@ -30,7 +32,7 @@ func CompleteReference(text string) (string, error) {
 		out += ":latest"
 	}
 	if len(out) > 512 || !referenceForm.MatchString(out) {
-		return "", fmt.Errorf("%q is no reference of an image (registry/repository:tag or @sha256:…)", text)
+		return "", fmt.Errorf("%q is no reference of an image (registry/repository:tag or @sha256:…)", desired.BareURL(text))
 	}
 	return out, nil
 }

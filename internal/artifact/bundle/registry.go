@@ -3,6 +3,7 @@ package bundle
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -14,8 +15,9 @@ import (
 
 // registryImage is an image in a registry.
 type registryImage struct {
-	client *oci.Client
-	ref    oci.Reference
+	client   *oci.Client
+	ref      oci.Reference
+	patience patience
 
 	mu   sync.Mutex
 	root *held
@@ -39,7 +41,7 @@ func RegistryImage(client *oci.Client, reference string) (ImageSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &registryImage{client: client, ref: ref}, nil
+	return &registryImage{client: client, ref: ref, patience: usual}, nil
 }
 
 // Local implements ImageSource.
@@ -60,7 +62,9 @@ func (i *registryImage) Root(ctx context.Context) (ocispec.Descriptor, error) {
 }
 
 func (i *registryImage) document(ctx context.Context, ref oci.Reference) (held, error) {
-	return again(ctx, func() (held, error) {
+	return again(ctx, i.patience, func() (held, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, i.patience.document, fmt.Errorf("no whole answer in %s", i.patience.document))
+		defer cancel()
 		d, raw, err := i.client.Document(ctx, ref)
 		return held{d, raw}, err
 	})
@@ -75,7 +79,7 @@ func (i *registryImage) Open(ctx context.Context, d ocispec.Descriptor) (io.Read
 	if d.Digest == root.Digest {
 		return io.NopCloser(bytes.NewReader(i.root.raw)), nil
 	}
-	if isIndex(d.MediaType) || isManifest(d.MediaType) {
+	if oci.IsIndex(d.MediaType) || oci.IsManifest(d.MediaType) {
 		ref := i.ref
 		ref.Digest = d.Digest
 		one, err := i.document(ctx, ref)
@@ -85,7 +89,7 @@ func (i *registryImage) Open(ctx context.Context, d ocispec.Descriptor) (io.Read
 		return http.NoBody, nil
 	}
 	layer := oci.Layer{Digest: d.Digest, Size: d.Size, MediaType: d.MediaType}
-	return &resumed{ctx: ctx, open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
+	return &resumed{ctx: ctx, patience: i.patience, open: func(ctx context.Context, offset int64) (io.ReadCloser, int64, error) {
 		return i.client.Blob(ctx, i.ref, layer, offset)
 	}}, nil
 }

@@ -12,16 +12,24 @@ import (
 	"github.com/berth-dev/berth/internal/artifact/oci"
 )
 
-const (
-	// asks is how often a registry is asked the same without any progress.
-	asks = 6
-	// stall is how long it may send nothing.
-	stall = 30 * time.Second
-)
+// patience is what a registry is given.
+type patience struct {
+	// asks is how often it is asked the same without any progress.
+	asks uint
+	// stall is how long a layer may send nothing, document how long a manifest may
+	// take as a whole.
+	stall, document time.Duration
+	// pause is the first one between two questions; later ones are longer.
+	pause time.Duration
+}
+
+var usual = patience{asks: 6, stall: 30 * time.Second, document: time.Minute, pause: backoff.DefaultInitialInterval}
 
 // again asks until there is an answer, or none is to be had.
-func again[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+func again[T any](ctx context.Context, p patience, ask func() (T, error)) (T, error) {
 	var last error
+	pace := backoff.NewExponentialBackOff()
+	pace.InitialInterval = p.pause
 	v, err := backoff.Retry(ctx, func() (T, error) {
 		v, err := ask()
 		last = err
@@ -34,7 +42,7 @@ func again[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 			return v, backoff.Permanent(err)
 		}
 		return v, err
-	}, backoff.WithMaxTries(asks), backoff.WithMaxElapsedTime(0))
+	}, backoff.WithBackOff(pace), backoff.WithMaxTries(p.asks), backoff.WithMaxElapsedTime(0))
 	switch {
 	case err == nil:
 		return v, nil
@@ -55,27 +63,28 @@ func passing(err error) bool {
 
 // resumed reads a blob and continues it where it breaks off.
 type resumed struct {
-	ctx  context.Context
-	open func(ctx context.Context, offset int64) (io.ReadCloser, error)
+	ctx      context.Context
+	patience patience
+	// open is oci.Client.Blob of it.
+	open func(ctx context.Context, offset int64) (body io.ReadCloser, start int64, err error)
 
-	body   io.ReadCloser
-	cancel context.CancelCauseFunc
-	dog    *time.Timer
+	cur    *watched
 	at     int64
-	breaks int
+	breaks uint
 }
 
 // Read implements io.Reader.
 func (r *resumed) Read(p []byte) (int, error) {
 	for {
-		if r.body == nil {
-			if err := r.connect(); err != nil {
+		if r.cur == nil {
+			cur, err := again(r.ctx, r.patience, r.connect)
+			if err != nil {
 				return 0, err
 			}
+			r.cur = cur
 		}
-		n, err := r.body.Read(p)
+		n, err := r.cur.Read(p)
 		if n > 0 {
-			r.dog.Reset(stall)
 			r.at, r.breaks = r.at+int64(n), 0
 			return n, nil // an error comes again with the next Read
 		}
@@ -83,39 +92,68 @@ func (r *resumed) Read(p []byte) (int, error) {
 			continue
 		}
 		_ = r.Close()
-		if r.breaks++; errors.Is(err, io.EOF) || r.ctx.Err() != nil || !passing(err) || r.breaks == asks {
+		if r.breaks++; errors.Is(err, io.EOF) || r.ctx.Err() != nil || !passing(err) || r.breaks == r.patience.asks {
 			return 0, err
 		}
 	}
 }
 
-func (r *resumed) connect() error {
+// connect asks once for what comes at r.at.
+func (r *resumed) connect() (*watched, error) {
+	w := &watched{stall: r.patience.stall}
 	ctx, cancel := context.WithCancelCause(r.ctx)
-	dog := time.AfterFunc(stall, func() { cancel(fmt.Errorf("no data for %s", stall)) })
-	body, err := again(ctx, func() (io.ReadCloser, error) {
-		dog.Reset(stall)
-		defer dog.Stop()
-		return r.open(ctx, r.at)
-	})
+	w.cancel = cancel
+	w.dog = time.AfterFunc(w.stall, func() { cancel(fmt.Errorf("no data for %s", w.stall)) })
+	body, start, err := r.open(ctx, r.at)
 	if err != nil {
-		cancel(nil)
-		return err
+		w.stop()
+		return nil, err
 	}
-	r.body, r.cancel, r.dog = body, cancel, dog
-	dog.Reset(stall)
-	return nil
+	w.body = body
+	if _, err := io.CopyN(io.Discard, w, r.at-start); err != nil {
+		_ = w.Close()
+		return nil, err
+	}
+	return w, nil
 }
 
 // Close implements io.Closer.
 func (r *resumed) Close() error {
-	if r.body == nil {
+	if r.cur == nil {
 		return nil
 	}
-	r.dog.Stop()
-	err := r.body.Close()
-	r.cancel(nil)
-	r.body = nil
+	err := r.cur.Close()
+	r.cur = nil
 	return err
+}
+
+// watched is an answer that is given up when it sends nothing for a while.
+type watched struct {
+	body   io.ReadCloser
+	stall  time.Duration
+	dog    *time.Timer
+	cancel context.CancelCauseFunc
+}
+
+// Read implements io.Reader.
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.body.Read(p)
+	if n > 0 {
+		w.dog.Reset(w.stall)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (w *watched) Close() error {
+	err := w.body.Close()
+	w.stop()
+	return err
+}
+
+func (w *watched) stop() {
+	w.dog.Stop()
+	w.cancel(nil)
 }
 
 // exitImage is ERR_CONTAINERD_CTR_IMG_PULL_TIMEOUT: an image that could not be

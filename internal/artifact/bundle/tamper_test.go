@@ -259,7 +259,9 @@ func TestVerifyWantsWholeImages(t *testing.T) {
 	if !errors.As(err, &missing) && !errors.As(err, &image) {
 		t.Error(err)
 	}
-	_, err = forge(t, func(m *Manifest, _ *collection) { m.Images[0].MediaType = dockerList }).Verify(t.Context(), nil)
+	_, err = forge(t, func(m *Manifest, _ *collection) {
+		m.Images[0].MediaType = "application/vnd.docker.distribution.manifest.list.v2+json"
+	}).Verify(t.Context(), nil)
 	if !errors.As(err, &image) || image.Reference != pause {
 		t.Error(err)
 	}

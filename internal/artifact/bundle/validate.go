@@ -8,14 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-)
-
-// Docker's names for what OCI took over.
-const (
-	dockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
-	dockerList     = "application/vnd.docker.distribution.manifest.list.v2+json"
-	dockerConfig   = "application/vnd.docker.container.image.v1+json"
+	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 var (
@@ -109,7 +103,7 @@ func (a *Artifact) validate(sizes map[string]int64) error {
 	}
 	for _, u := range a.URLs {
 		if bare, err := bareURL(u); err != nil || bare != u {
-			return fmt.Errorf("URL %q is not one that an artifact can stand for", u)
+			return fmt.Errorf("URL %q is not one that an artifact can stand for", desired.BareURL(u))
 		}
 	}
 	return nil
@@ -130,7 +124,7 @@ func (a *Artifact) validateName() error {
 func bareURL(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || !slices.Contains([]string{"https", "http", "oci"}, u.Scheme) {
-		return "", fmt.Errorf("%q is not an https, http or oci URL", strings.SplitN(raw, "?", 2)[0])
+		return "", fmt.Errorf("%q is not an https, http or oci URL", desired.BareURL(raw))
 	}
 	v := url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host), Path: u.Path, RawPath: u.RawPath}
 	return v.String(), nil
@@ -158,19 +152,11 @@ func (i *Image) validate(sizes map[string]int64) error {
 		return fmt.Errorf("its digest %q is none of the blobs", i.Digest)
 	case size != i.Size:
 		return fmt.Errorf("it has %d bytes and its blob %d", i.Size, size)
-	case !isIndex(i.MediaType) && !isManifest(i.MediaType):
+	case !oci.IsIndex(i.MediaType) && !oci.IsManifest(i.MediaType):
 		return fmt.Errorf("%q is no media type of an image", i.MediaType)
 	}
 	if _, pinned, ok := strings.Cut(i.Reference, "@"); ok && pinned != i.Digest {
 		return fmt.Errorf("its digest is %s", i.Digest)
 	}
 	return nil
-}
-
-func isIndex(mediaType string) bool {
-	return mediaType == ocispec.MediaTypeImageIndex || mediaType == dockerList
-}
-
-func isManifest(mediaType string) bool {
-	return mediaType == ocispec.MediaTypeImageManifest || mediaType == dockerManifest
 }

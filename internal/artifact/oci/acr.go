@@ -56,6 +56,8 @@ type ACR struct {
 	flight singleflight.Group
 	mu     sync.Mutex
 	known  map[string]acrToken
+	// asked is who was asked last on the way to a token, by registry.
+	asked map[string]Subject
 }
 
 type acrToken struct {
@@ -82,8 +84,28 @@ func (a *ACR) Credential(ctx context.Context, registry string) (Credential, erro
 		c, _ := r.Val.(Credential)
 		return c, r.Err
 	case <-ctx.Done():
-		return Credential{}, &RequestError{Subject{Registry: registry, What: "token exchange"}, context.Cause(ctx)}
+		return Credential{}, &RequestError{a.lastAsked(registry), context.Cause(ctx)}
 	}
+}
+
+// asks notes who is asked now, for those who give up waiting.
+func (a *ACR) asks(registry string, s Subject) Subject {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.asked == nil {
+		a.asked = map[string]Subject{}
+	}
+	a.asked[registry] = s
+	return s
+}
+
+func (a *ACR) lastAsked(registry string) Subject {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s, ok := a.asked[registry]; ok {
+		return s
+	}
+	return Subject{Registry: registry, What: tokenExchange}
 }
 
 func (a *ACR) kept(registry string) (Credential, bool) {
@@ -127,7 +149,7 @@ func (a *ACR) token(ctx context.Context, registry string) (string, error) {
 	}
 	var last error
 	for _, resource := range resources {
-		token, err := a.identityToken(ctx, resource)
+		token, err := a.identityToken(ctx, registry, resource)
 		if err == nil {
 			token, err = a.exchange(ctx, registry, token)
 		}
@@ -146,9 +168,11 @@ func (a *ACR) token(ctx context.Context, registry string) (string, error) {
 	return "", last
 }
 
+const tokenExchange = "token exchange"
+
 // exchange changes the identity's token into the registry's.
 func (a *ACR) exchange(ctx context.Context, registry, token string) (string, error) {
-	s := Subject{Registry: registry, What: "token exchange"}
+	s := a.asks(registry, Subject{Registry: registry, What: tokenExchange})
 	form := url.Values{"grant_type": {"access_token"}, "service": {registry}, "access_token": {token}}
 	if a.TenantID != "" {
 		form.Set("tenant", a.TenantID)

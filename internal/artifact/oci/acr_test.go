@@ -177,6 +177,76 @@ func TestACRFails(t *testing.T) {
 	}
 }
 
+// TestCause has a registry that lets in nobody without a name, while the identity
+// gets none: the error's cause is what stood between, not the registry.
+func TestCause(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*acrWorld, *ACR)
+		want   string // the subject's registry
+		status int    // 0: *RequestError
+	}{
+		"no such identity": {func(_ *acrWorld, a *ACR) { a.ClientID = "other" }, MetadataService, 400},
+		"no metadata":      {func(w *acrWorld, _ *ACR) { w.metadata.Close() }, MetadataService, 0},
+		"not admitted":     {func(w *acrWorld, _ *ACR) { w.takes = "none" }, "", 401},
+		"nothing wrong":    {func(_ *acrWorld, a *ACR) { a.Suffixes = nil }, "", 401},
+	} {
+		w := newACR(t)
+		acr, client := w.acr(), w.client()
+		c.change(w, acr)
+		client.Credentials = acr.Credential
+		_, err := client.Resolve(t.Context(), w.ref(":v1"))
+		if c.want == "" {
+			c.want = w.host()
+		}
+		switch got := Cause(fmt.Errorf("it failed: %w", err)).(type) {
+		case *StatusError:
+			if got.Registry != c.want || got.Status != c.status {
+				t.Errorf("%s: %v", name, got)
+			}
+		case *RequestError:
+			if got.Registry != c.want || c.status != 0 {
+				t.Errorf("%s: %v", name, got)
+			}
+		default:
+			t.Errorf("%s: %v has the cause %v", name, err, got)
+		}
+	}
+	if err := Cause(errors.New("x")); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCauseOfGivingUp gives up while one of the two who are asked is mute: the
+// error says which.
+func TestCauseOfGivingUp(t *testing.T) {
+	for _, mute := range []string{MetadataService, "registry"} {
+		w := newACR(t)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		over := errors.New("no data for a while")
+		hang := func(http.ResponseWriter, *http.Request) bool {
+			cancel(over)
+			<-t.Context().Done()
+			return true
+		}
+		w.t.Cleanup(w.CloseClientConnections)
+		want := MetadataService
+		if mute == "registry" {
+			want, w.answer = w.host(), func(rw http.ResponseWriter, req *http.Request) bool {
+				return req.URL.Path == "/oauth2/exchange" && hang(rw, req)
+			}
+		} else {
+			w.metadata.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) { hang(rw, req) })
+		}
+		client := w.client()
+		client.Credentials = w.acr().Credential
+		_, err := client.Resolve(ctx, w.ref(":v1"))
+		if got, ok := Cause(err).(*RequestError); !ok || got.Registry != want || !errors.Is(err, over) {
+			t.Errorf("%s is mute: %v", mute, err)
+		}
+	}
+}
+
 // TestACRIsForAzureOnly: the identity's token opens more than registries.
 func TestACRIsForAzureOnly(t *testing.T) {
 	acr := &ACR{Metadata: "http://127.0.0.1:1"}

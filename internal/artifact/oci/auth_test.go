@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,14 @@ import (
 func leaks(err error) bool {
 	text := fmt.Sprintf("%v %+v %#v", err, err, err)
 	return strings.Contains(text, "hunter2") || strings.Contains(text, goodToken)
+}
+
+// TestBare has a proxy that is misspelled, with its password.
+func TestBare(t *testing.T) {
+	err := &url.Error{Op: "Get", URL: "https://u:hunter2@reg/x", Err: errors.New(`invalid proxy address "http://u:hunter2@p:x/": bad port; /a?sig=hunter2`)}
+	if err := Bare(err); leaks(err) || !strings.Contains(err.Error(), "invalid proxy address") {
+		t.Error(err)
+	}
 }
 
 func TestCredentials(t *testing.T) {
@@ -124,7 +133,7 @@ func TestTokenIsShared(t *testing.T) {
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
-			in, err := client.Blob(t.Context(), r.ref(":v1"), l, 0)
+			in, _, err := client.Blob(t.Context(), r.ref(":v1"), l, 0)
 			if err != nil {
 				t.Error(err)
 				return
@@ -174,7 +183,7 @@ func TestStatus(t *testing.T) {
 			}
 			var err error
 			if strings.Contains(at, "/blobs/") {
-				_, err = r.client().Blob(t.Context(), r.ref(":v1"), Layer{Digest: someDigest, Size: 5}, 0)
+				_, _, err = r.client().Blob(t.Context(), r.ref(":v1"), Layer{Digest: someDigest, Size: 5}, 0)
 			} else {
 				_, err = r.client().Resolve(t.Context(), r.ref(":v1"))
 			}
@@ -206,7 +215,7 @@ func TestRetryAfter(t *testing.T) {
 		{ahead.Add(time.Minute).Format(http.TimeFormat), ahead.Format(http.TimeFormat), time.Minute},
 	} {
 		h := http.Header{"Retry-After": {c.text}, "Date": {c.date}}
-		if got := retryAfter(h, now); got != c.want {
+		if got := RetryAfter(h, now); got != c.want {
 			t.Errorf("%q at %q: %s, want %s", c.text, c.date, got, c.want)
 		}
 	}

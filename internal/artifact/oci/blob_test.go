@@ -20,18 +20,22 @@ func TestBlobContinues(t *testing.T) {
 		r.noRange = noRange
 		l := layerOf(r.addBlob("", "", payload))
 		for _, offset := range []int64{0, 1, 100_000, l.Size - 1, l.Size} {
-			in, err := r.client().Blob(t.Context(), r.ref(":v1"), l, offset)
+			in, start, err := r.client().Blob(t.Context(), r.ref(":v1"), l, offset)
 			if err != nil {
 				t.Fatal(err)
 			}
+			want := offset
+			if noRange && offset < l.Size {
+				want = 0
+			}
 			got, err := io.ReadAll(in)
-			if err != nil || !bytes.Equal(got, payload[offset:]) {
-				t.Errorf("no range %t, from %d: %d bytes, %v", noRange, offset, len(got), err)
+			if err != nil || start != want || !bytes.Equal(got, payload[start:]) {
+				t.Errorf("no range %t, from %d: from %d %d bytes, %v", noRange, offset, start, len(got), err)
 			}
 			in.Close()
 		}
 		for _, offset := range []int64{-1, l.Size + 1} {
-			if _, err := r.client().Blob(t.Context(), r.ref(":v1"), l, offset); err == nil {
+			if _, _, err := r.client().Blob(t.Context(), r.ref(":v1"), l, offset); err == nil {
 				t.Errorf("from %d: no error", offset)
 			}
 		}
@@ -65,7 +69,7 @@ func TestBlobCut(t *testing.T) {
 			return req.Header.Get("Range") == ""
 		}
 		client := r.client()
-		in, err := client.Blob(t.Context(), r.ref(":v1"), l, 0)
+		in, _, err := client.Blob(t.Context(), r.ref(":v1"), l, 0)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -74,7 +78,7 @@ func TestBlobCut(t *testing.T) {
 		if e, ok := errors.AsType[*RequestError](err); !ok || !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%s: %v (%v)", name, err, e)
 		}
-		rest, err := client.Blob(t.Context(), r.ref(":v1"), l, int64(len(got)))
+		rest, _, err := client.Blob(t.Context(), r.ref(":v1"), l, int64(len(got)))
 		if err != nil {
 			t.Fatalf("%s: go on: %v", name, err)
 		}
@@ -109,7 +113,7 @@ func TestBlobRefuses(t *testing.T) {
 	} {
 		r := newRegistry(t)
 		r.answer = func(w http.ResponseWriter, _ *http.Request) bool { c.answer(w); return true }
-		in, err := r.client().Blob(t.Context(), r.ref(":v1"), layerOf(r.addBlob("", "", payload)), c.offset)
+		in, _, err := r.client().Blob(t.Context(), r.ref(":v1"), layerOf(r.addBlob("", "", payload)), c.offset)
 		if err == nil {
 			_, err = io.ReadAll(in)
 			in.Close()
@@ -134,7 +138,7 @@ func TestBlobGivenUp(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(stopped) })
-	in, err := r.client().Blob(ctx, r.ref(":v1"), l, 0)
+	in, _, err := r.client().Blob(ctx, r.ref(":v1"), l, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,21 +169,21 @@ func TestBlobElsewhere(t *testing.T) {
 		http.Redirect(w, req, store.URL+"/x?sig=hunter2", http.StatusTemporaryRedirect)
 		return true
 	}
-	in, err := r.client().Blob(t.Context(), r.ref(":v1"), l, 0)
+	in, _, err := r.client().Blob(t.Context(), r.ref(":v1"), l, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := io.ReadAll(in)
-	if err != nil || !bytes.Equal(got, payload) || seen.Get("Authorization") != "" {
+	if err != nil || !bytes.Equal(got, payload) || seen.Get("Authorization") != "" || seen.Get("Referer") != "" {
 		t.Errorf("%d bytes, %v, the store saw %v", len(got), err, seen)
 	}
 	status = http.StatusForbidden
-	_, err = r.client().Blob(t.Context(), r.ref(":v1"), l, 0)
+	_, _, err = r.client().Blob(t.Context(), r.ref(":v1"), l, 0)
 	if e, ok := errors.AsType[*StatusError](err); !ok || e.Status != 403 || "http://"+e.Host != store.URL || leaks(err) {
 		t.Errorf("error is %v", err)
 	}
 	store.Close()
-	if _, err = r.client().Blob(t.Context(), r.ref(":v1"), l, 0); err == nil || leaks(err) {
+	if _, _, err = r.client().Blob(t.Context(), r.ref(":v1"), l, 0); err == nil || leaks(err) {
 		t.Errorf("error is %v", err)
 	}
 	// A manifest by tag has nothing to be compared with.

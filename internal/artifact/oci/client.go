@@ -112,12 +112,28 @@ func (c *Client) prepare() {
 		client.Transport = http.DefaultTransport
 	}
 	client.Transport = &checked{client.Transport}
+	client.CheckRedirect = withoutReferer(client.CheckRedirect)
 	c.auth = &auth.Client{
 		Client:     client,
 		Header:     http.Header{"User-Agent": {"berth"}},
 		Cache:      auth.NewCache(),
 		ClientID:   "berth",
 		Credential: c.credential,
+	}
+}
+
+// withoutReferer keeps a URL, whose query may be a signature, from the server to
+// which it leads.
+func withoutReferer(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
+	return func(req *http.Request, via []*http.Request) error {
+		req.Header.Del("Referer")
+		switch {
+		case next != nil:
+			return next(req, via)
+		case len(via) >= 10:
+			return errors.New("stopped after 10 redirects")
+		}
+		return nil
 	}
 }
 
@@ -169,5 +185,5 @@ func failure(ctx context.Context, s Subject, err error) error {
 	if e := refusedToken(s, err); e != nil {
 		return e
 	}
-	return &RequestError{s, bare(err)}
+	return &RequestError{s, Bare(err)}
 }

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -84,6 +85,22 @@ type DigestError struct {
 // Error shows both digests.
 func (e *DigestError) Error() string {
 	return fmt.Sprintf("%s: its digest is %s, want %s (from %s)", e.Subject, e.Got, e.Want, e.Source)
+}
+
+// Cause is the *StatusError or *RequestError that began an error: where a registry
+// lets nobody in without a credential and none could be had, what the metadata
+// service or the exchange did. nil: it has neither.
+func Cause(err error) error {
+	if e, ok := errors.AsType[*RequestError](err); ok {
+		if inner := Cause(e.Err); inner != nil {
+			return inner
+		}
+		return e
+	}
+	if e, ok := errors.AsType[*StatusError](err); ok {
+		return e
+	}
+	return nil
 }
 
 // SizeError is a blob that is longer or shorter than promised by an answer that

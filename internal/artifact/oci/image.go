@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/artifact/inflate"
 )
 
 // Image is the layers of an image, out of which files are taken.
@@ -18,11 +20,14 @@ type Image struct {
 	// Open gives the bytes of a layer as the registry has them. It may be called
 	// twice for a layer: see Extract.
 	Open func(context.Context, Layer) (io.ReadCloser, error)
+	// Window is asked before a layer in zstd is read, whose decoder remembers up to
+	// inflate.MaxWindow bytes; nil does not limit.
+	Window inflate.Window
 	// MaxBytes bounds what the layers that are read unpack to, together, and in the
-	// same way what is put; 0 is 8 GiB. MaxEntries bounds their files; 0 is a
-	// million.
-	MaxBytes   int64
-	MaxEntries int
+	// same way what is put; 0 is 8 GiB.
+	MaxBytes int64
+	// maxEntries bounds their files, and the names that these imply; 0 is a million.
+	maxEntries int
 }
 
 // Put takes a file out of an image: paths are those of the wanted ones that lead
@@ -43,9 +48,9 @@ type Put func(paths []string, header *tar.Header, content io.Reader) error
 // be trusted only when Extract returned nil.
 //
 // Errors: *MissingError, *ContentError (hostile or malformed), *DigestError,
-// *SizeError; those of Open, of the readers it gave, and of put as they are.
+// *SizeError; those of Open, of the readers it gave, of Window and of put as they are.
 func (im *Image) Extract(ctx context.Context, wanted []string, put Put) error {
-	x := &extraction{image: im, ctx: ctx, put: put, view: newView(im.Layers)}
+	x := &extraction{image: im, ctx: ctx, put: put, view: newView(im.Layers, room{cmp.Or(im.maxEntries, maxEntries), maxLinkBytes})}
 	if err := im.check(); err != nil {
 		return err
 	}
@@ -103,7 +108,7 @@ type goal struct {
 }
 
 func (x *extraction) refill() {
-	x.entries, x.bytes = cmp.Or(x.image.MaxEntries, 1e6), cmp.Or(x.image.MaxBytes, 8<<30)
+	x.entries, x.bytes = cmp.Or(x.image.maxEntries, maxEntries), cmp.Or(x.image.MaxBytes, 8<<30)
 }
 
 func (x *extraction) want(text string) error {

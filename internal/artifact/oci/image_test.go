@@ -153,11 +153,15 @@ func TestExtractHostile(t *testing.T) {
 
 func TestExtractBounds(t *testing.T) {
 	bomb := gzipOf(t, tarText(t, "a = "+strings.Repeat("0", 1<<20)))
+	deep := gzipOf(t, tarText(t, strings.Repeat("d/", 101)+"x = 1"))
+	layers := map[string][][]byte{"bytes": {bomb}, "entries": {bomb}, "names": {deep}, "links": {linked(t, "a"), linked(t, "b")}}
 	for name, change := range map[string]func(*Image){
 		"bytes":   func(im *Image) { im.MaxBytes = 1 << 19 },
-		"entries": func(im *Image) { im.Layers, im.MaxEntries = hold(bomb, bomb).Layers, 1 },
+		"entries": func(im *Image) { im.Layers, im.maxEntries = hold(bomb, bomb).Layers, 1 },
+		"names":   func(im *Image) { im.maxEntries = 100 },
+		"links":   func(*Image) {},
 	} {
-		h := hold(bomb)
+		h := hold(layers[name]...)
 		change(&h.Image)
 		_, err := h.extract(t.Context(), "a", "b")
 		if e, ok := errors.AsType[*ContentError](err); !ok || !errors.Is(err, ErrBounds) {
@@ -168,6 +172,16 @@ func TestExtractBounds(t *testing.T) {
 	if _, err := h.extract(t.Context(), "big"); !errors.Is(err, ErrBounds) {
 		t.Errorf("sparse: %v", err)
 	}
+}
+
+// linked is a layer whose links alone are within the bounds, and not twice.
+func linked(t *testing.T, name string) []byte {
+	t.Helper()
+	var text strings.Builder
+	for n := range maxLinkBytes / 2 / maxName * 5 / 4 {
+		fmt.Fprintf(&text, "%s%d -> %s\n", name, n, strings.Repeat("x", maxName-10))
+	}
+	return gzipOf(t, tarText(t, text.String()))
 }
 
 // sparse is a layer whose one file is a hole, in the format that PAX calls 1.0.
@@ -248,6 +262,17 @@ func TestExtractStops(t *testing.T) {
 	if _, err := h.extract(t.Context(), "a"); !errors.Is(err, full) {
 		t.Errorf("open: %v", err)
 	}
+	layer := zstdOf(t, tarText(t, "a = 1"))
+	h = hold(layer, tarText(t, ""))
+	h.Window = func(context.Context) (func(), error) { return nil, full }
+	if _, err := h.extract(t.Context(), "a"); err != full {
+		t.Errorf("window: %v", err)
+	}
+	held := 0
+	h.Window = func(context.Context) (func(), error) { held++; return func() { held += 10 }, nil }
+	if _, err := h.extract(t.Context(), "a"); err != nil || held != 11 {
+		t.Errorf("window: %v, %d", err, held)
+	}
 	h.Layers[0].MediaType = "application/vnd.oci.image.layer.v1.tar+gzip+encrypted"
 	if _, err := h.extract(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "it is encrypted") {
 		t.Errorf("encrypted: %v", err)
@@ -266,7 +291,8 @@ func TestExtractFromRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	im := &Image{Layers: content.Layers, Open: func(ctx context.Context, l Layer) (io.ReadCloser, error) {
-		return client.Blob(ctx, content.Reference, l, 0)
+		in, _, err := client.Blob(ctx, content.Reference, l, 0)
+		return in, err
 	}}
 	got, err := (&heldImage{Image: *im}).extract(t.Context(), "/usr/local/bin/kubelet", "/bin/bash")
 	if diff := cmp.Diff(map[string]string{"/usr/local/bin/kubelet": "k", "/bin/bash": "bash"}, got); err != nil || diff != "" {

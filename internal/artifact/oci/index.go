@@ -26,9 +26,14 @@ const (
 	// maxName is Linux's PATH_MAX; maxDepth is far beyond real trees.
 	maxName  = 4096
 	maxDepth = 256
-	// maxLinkBytes bounds the memory for links.
+	// maxEntries and maxLinkBytes bound the memory for names and links of an image.
+	maxEntries   = 1e6
 	maxLinkBytes = 32 << 20
 )
+
+// room is what the indexes of an image may still take together. A file in a deep
+// directory takes as many names as directories are first heard of by it.
+type room struct{ names, linkBytes int }
 
 // index is the names in a layer. Names are kept as 64-bit hashes under a secret
 // seed: a million of them take some 20 MB, and nobody can make two collide.
@@ -36,12 +41,12 @@ type index struct {
 	seed  maphash.Seed
 	marks map[uint64]byte
 	// links are the targets of symbolic and hard links, as written.
-	links     map[string]string
-	linkBytes int
+	links map[string]string
+	room  *room
 }
 
-func newIndex(seed maphash.Seed) *index {
-	return &index{seed: seed, marks: map[uint64]byte{}, links: map[string]string{}}
+func newIndex(seed maphash.Seed, r *room) *index {
+	return &index{seed: seed, marks: map[uint64]byte{}, links: map[string]string{}, room: r}
 }
 
 func (ix *index) key(name string) uint64 { return maphash.String(ix.seed, name) }
@@ -75,33 +80,44 @@ func (ix *index) add(h *tar.Header) (string, error) {
 	}
 	dir, base := path.Split(name)
 	dir = strings.TrimSuffix(dir, "/")
-	if hidden, ok := strings.CutPrefix(base, whiteout); ok {
-		return name, ix.hide(dir, hidden)
-	}
 	kind := kindOf(h.Typeflag)
-	if name != "" {
-		k := ix.key(name)
-		ix.marks[k] = ix.marks[k]&^kindMask | kind
+	if hidden, ok := strings.CutPrefix(base, whiteout); ok {
+		err = ix.hide(dir, hidden)
+	} else if name != "" {
+		ix.put(name, kindMask, kind)
 		ix.imply(dir)
+		if kind == kindSymlink || kind == kindHardLink {
+			err = ix.link(name, h.Linkname)
+		}
 	}
-	if kind == kindSymlink || kind == kindHardLink {
-		return name, ix.link(name, h.Linkname)
+	if err == nil && ix.room.names < 0 {
+		err = fmt.Errorf("%w: too many names", ErrBounds)
 	}
-	return name, nil
+	return name, err
+}
+
+// put changes the marks of a path.
+func (ix *index) put(name string, clear, set byte) {
+	k := ix.key(name)
+	m, ok := ix.marks[k]
+	if !ok {
+		ix.room.names--
+	}
+	ix.marks[k] = m&^clear | set
 }
 
 // hide takes in a whiteout of a name in dir.
 func (ix *index) hide(dir, hidden string) error {
 	switch {
 	case hidden == ".wh..opq":
-		ix.marks[ix.key(dir)] |= markOpaque
+		ix.put(dir, 0, markOpaque)
 		ix.imply(dir)
 	case strings.HasPrefix(hidden, whiteout):
 		// What else union file systems write for themselves.
 	case hidden == "" || hidden == "." || hidden == "..":
 		return errors.New("a whiteout of nothing")
 	default:
-		ix.marks[ix.key(path.Join(dir, hidden))] |= markWhiteout
+		ix.put(path.Join(dir, hidden), 0, markWhiteout)
 		ix.imply(dir)
 	}
 	return nil
@@ -110,11 +126,10 @@ func (ix *index) hide(dir, hidden string) error {
 // imply makes directories of the parents of an entry that have none of their own.
 func (ix *index) imply(dir string) {
 	for dir != "" {
-		k := ix.key(dir)
-		if ix.marks[k]&kindMask != 0 {
+		if ix.mark(dir)&kindMask != 0 {
 			return
 		}
-		ix.marks[k] |= kindDir
+		ix.put(dir, 0, kindDir)
 		dir = parent(dir)
 	}
 }
@@ -130,7 +145,7 @@ func (ix *index) link(name, target string) error {
 	if len(target) > maxName || target == "" {
 		return fmt.Errorf("a link to a name of %d bytes", len(target))
 	}
-	if ix.linkBytes += len(name) + len(target); ix.linkBytes > maxLinkBytes {
+	if ix.room.linkBytes -= len(name) + len(target); ix.room.linkBytes < 0 {
 		return fmt.Errorf("%w: links of more than %d bytes", ErrBounds, maxLinkBytes)
 	}
 	ix.links[strings.Clone(name)] = strings.Clone(target)

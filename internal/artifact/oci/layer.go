@@ -2,9 +2,12 @@ package oci
 
 import (
 	"archive/tar"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/berth-dev/berth/internal/artifact/inflate"
 )
 
 // ErrBounds is under the *ContentError of an image that is larger than it may be.
@@ -32,8 +35,8 @@ func (p *pass) run() error {
 	defer body.Close()
 	in := &proven{ctx: p.x.ctx, in: body, layer: l, sum: l.Digest.Algorithm().Hash()}
 	err = p.unpack(in)
-	if local := (*putError)(nil); errors.As(err, &local) {
-		return local.err
+	if own := (*callerError)(nil); errors.As(err, &own) {
+		return own.err
 	}
 	if in.err == nil {
 		_, _ = io.Copy(io.Discard, in) // its error is in.err
@@ -61,11 +64,11 @@ func (p *pass) settle() {
 }
 
 func (p *pass) unpack(in io.Reader) error {
-	plain, done, err := inflate(in)
+	plain, err := inflate.New(p.x.ctx, in, layerBuffer, p.window())
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer plain.Close()
 	bounded := &bounded{plain, &p.x.bytes}
 	archive := tar.NewReader(bounded)
 	for {
@@ -80,6 +83,23 @@ func (p *pass) unpack(in io.Reader) error {
 		if err := p.entry(header, archive); err != nil {
 			return err
 		}
+	}
+}
+
+// layerBuffer is how much of a layer is read at once, in bytes.
+const layerBuffer = 128 << 10
+
+// window is the image's, with errors that are told from those of the layer.
+func (p *pass) window() inflate.Window {
+	if p.x.image.Window == nil {
+		return nil
+	}
+	return func(ctx context.Context) (func(), error) {
+		release, err := p.x.image.Window(ctx)
+		if err != nil {
+			return nil, &callerError{err}
+		}
+		return release, nil
 	}
 }
 
@@ -134,15 +154,16 @@ func (p *pass) hand(goals []*goal, h *tar.Header, content io.Reader) error {
 		return watched.err
 	}
 	if err != nil {
-		return &putError{err}
+		return &callerError{err}
 	}
 	return nil
 }
 
-// putError tells put's errors from those of the layer.
-type putError struct{ err error }
+// callerError tells the errors of what the caller gave, such as put, from those of
+// the layer.
+type callerError struct{ err error }
 
-func (e *putError) Error() string { return e.err.Error() }
+func (e *callerError) Error() string { return e.err.Error() }
 
 // watched keeps the error that the reader of a file met.
 type watched struct {

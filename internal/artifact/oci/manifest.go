@@ -17,22 +17,14 @@ import (
 // distribution specification asks of registries.
 const maxManifest = 4 << 20
 
-// Docker's names for what OCI took over.
-const (
-	dockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
-	dockerList     = "application/vnd.docker.distribution.manifest.list.v2+json"
-	dockerConfig   = "application/vnd.docker.container.image.v1+json"
-)
-
 var accepted = strings.Join([]string{v1.MediaTypeImageIndex, v1.MediaTypeImageManifest, dockerList, dockerManifest}, ", ")
 
 // document is a manifest or an index.
 type document struct {
-	MediaType    string          `json:"mediaType"`
-	ArtifactType string          `json:"artifactType"`
-	Config       v1.Descriptor   `json:"config"`
-	Layers       []v1.Descriptor `json:"layers"`
-	Manifests    []v1.Descriptor `json:"manifests"`
+	MediaType string          `json:"mediaType"`
+	Config    v1.Descriptor   `json:"config"`
+	Layers    []v1.Descriptor `json:"layers"`
+	Manifests []v1.Descriptor `json:"manifests"`
 
 	subject Subject
 	digest  digest.Digest
@@ -42,9 +34,7 @@ func (d *document) refused(format string, args ...any) error {
 	return &ManifestError{d.subject, fmt.Sprintf(format, args...)}
 }
 
-func (d *document) isIndex() bool {
-	return d.MediaType == v1.MediaTypeImageIndex || d.MediaType == dockerList
-}
+func (d *document) isIndex() bool { return IsIndex(d.MediaType) }
 
 // manifest gets the manifest of a tag or digest; what is known of its digest
 // comes with who said so.
@@ -76,9 +66,13 @@ func (c *Client) manifest(ctx context.Context, r Reference, want digest.Digest, 
 	return d, d.decode(body, resp.Header.Get("Content-Type"))
 }
 
-// small reads a whole answer that has no reason to be large.
+// small reads a whole answer that has no reason to be large. A server that sees
+// the connection go may end its answer in order, and too early.
 func small(ctx context.Context, s Subject, in io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return nil, failure(ctx, s, err)
 	}
@@ -134,13 +128,7 @@ func (d *document) decode(body []byte, contentType string) error {
 	return d.checkDescriptors()
 }
 
-func knownManifest(mediaType string) bool {
-	switch mediaType {
-	case v1.MediaTypeImageIndex, v1.MediaTypeImageManifest, dockerList, dockerManifest:
-		return true
-	}
-	return false
-}
+func knownManifest(mediaType string) bool { return IsIndex(mediaType) || IsManifest(mediaType) }
 
 func (d *document) checkDescriptors() error {
 	all := append(append([]v1.Descriptor{}, d.Layers...), d.Manifests...)

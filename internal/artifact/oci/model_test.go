@@ -214,7 +214,7 @@ func FuzzExtract(f *testing.F) {
 	f.Add(sparse(1<<40), []byte{0x50, 0x2a, 0x4d, 0x18}, "big")
 	f.Fuzz(func(t *testing.T, lower, upper []byte, wanted string) {
 		h := hold(lower, upper)
-		h.MaxBytes, h.MaxEntries = 1<<20, 1000
+		h.MaxBytes, h.maxEntries = 1<<20, 1000
 		puts := 0
 		err := h.Extract(context.Background(), []string{wanted}, func(paths []string, header *tar.Header, in io.Reader) error {
 			puts++

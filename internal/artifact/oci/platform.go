@@ -78,7 +78,7 @@ func (c *Client) checkConfig(ctx context.Context, r Reference, d *document) erro
 	if d.Config.Size > maxManifest {
 		return &ManifestError{s, "it is larger than 4 MiB"}
 	}
-	in, err := c.Blob(ctx, r, layerOf(d.Config), 0)
+	in, _, err := c.Blob(ctx, r, layerOf(d.Config), 0)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	"oras.land/oras-go/v2/registry"
+
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // Scheme begins every reference.
@@ -58,24 +60,24 @@ func (r Reference) oras() registry.Reference {
 func Parse(text string) (Reference, error) {
 	rest, ok := strings.CutPrefix(text, Scheme)
 	if !ok {
-		return Reference{}, &ReferenceError{withoutUser(text), "it does not begin with " + Scheme}
+		return Reference{}, &ReferenceError{desired.BareURL(text), "it does not begin with " + Scheme}
 	}
 	if strings.ContainsAny(rest, "?#") {
-		return Reference{}, &ReferenceError{withoutUser(text), "it has a query or a fragment"}
+		return Reference{}, &ReferenceError{desired.BareURL(text), "it has a query or a fragment"}
 	}
 	host, path, ok := strings.Cut(rest, "/")
 	if strings.Contains(host, "@") {
-		return Reference{}, &ReferenceError{withoutUser(text), "credentials do not belong in it"}
+		return Reference{}, &ReferenceError{desired.BareURL(text), "credentials do not belong in it"}
 	}
 	if !ok || path == "" {
-		return Reference{}, &ReferenceError{text, "no repository after the registry"}
+		return Reference{}, &ReferenceError{desired.BareURL(text), "no repository after the registry"}
 	}
 	r := Reference{Registry: strings.ToLower(host)}
 	if reason := checkRegistry(r.Registry); reason != "" {
-		return Reference{}, &ReferenceError{text, reason}
+		return Reference{}, &ReferenceError{desired.BareURL(text), reason}
 	}
 	if reason := r.parsePath(path); reason != "" {
-		return Reference{}, &ReferenceError{text, reason}
+		return Reference{}, &ReferenceError{desired.BareURL(text), reason}
 	}
 	return r, nil
 }
@@ -86,7 +88,7 @@ func (r *Reference) parsePath(path string) string {
 	if pinned {
 		d, err := digest.Parse(sum)
 		if err != nil {
-			return strconv.Quote(sum) + " is no digest (sha256:<64 hex digits>)"
+			return "what follows @ is no digest (sha256:<64 hex digits>)"
 		}
 		r.Digest = d
 	}
@@ -114,7 +116,7 @@ func checkRegistry(text string) string {
 	if i := strings.LastIndexByte(text, ':'); i > strings.LastIndexByte(text, ']') {
 		host, port = text[:i], text[i+1:]
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return strconv.Quote(port) + " is no port"
+			return "what follows its registry's name is no port"
 		}
 	}
 	if inner, ok := strings.CutPrefix(host, "["); ok {
@@ -128,21 +130,4 @@ func checkRegistry(text string) string {
 		return strconv.Quote(host) + " is no host name"
 	}
 	return ""
-}
-
-// withoutUser takes what may be a password out of a text that is to be shown.
-func withoutUser(text string) string {
-	start := 0
-	if i := strings.Index(text, "://"); i >= 0 {
-		start = i + 3
-	}
-	end := len(text)
-	if i := strings.IndexAny(text[start:], "/?#"); i >= 0 {
-		end = start + i
-	}
-	if at := strings.LastIndexByte(text[start:end], '@'); at >= 0 {
-		text = text[:start] + "…@" + text[start+at+1:]
-	}
-	text, _, _ = strings.Cut(text, "?")
-	return text
 }

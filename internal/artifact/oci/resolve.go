@@ -3,6 +3,8 @@ package oci
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
@@ -25,19 +27,15 @@ func layerOf(d v1.Descriptor) Layer {
 
 // Content is what a reference names, for this machine's platform.
 type Content struct {
-	// Reference is as it was asked for; Pinned says that it gave a digest, so that
-	// Digest and those of all layers are what its author meant.
+	// Reference is as it was asked for.
 	Reference Reference
-	Pinned    bool
-	// Digest is that of the manifest, Root that of what the reference names: the
-	// index if the manifest was chosen from one, else the same.
-	Digest, Root digest.Digest
+	// Digest is that of the manifest: of the one chosen, if the reference names an
+	// index.
+	Digest digest.Digest
 	// Image says that the layers make a file system, the lowest one first; else
-	// each is a file of an artifact of type ArtifactType.
-	Image        bool
-	ArtifactType string
-	Config       Layer
-	Layers       []Layer
+	// each is a file of an artifact.
+	Image  bool
+	Layers []Layer
 }
 
 // maxNested bounds how deep indexes may lie in indexes.
@@ -53,7 +51,7 @@ func (c *Client) Resolve(ctx context.Context, r Reference) (*Content, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, chosen := d.digest, d.isIndex()
+	chosen := d.isIndex()
 	for depth := 0; d.isIndex(); depth++ {
 		if depth == maxNested {
 			return nil, d.refused("indexes lie in it more than %d deep", maxNested)
@@ -67,7 +65,6 @@ func (c *Client) Resolve(ctx context.Context, r Reference) (*Content, error) {
 		}
 	}
 	out := d.content(r)
-	out.Root = root
 	if out.Image && !chosen {
 		err = c.checkConfig(ctx, r, d)
 	}
@@ -78,42 +75,25 @@ func (c *Client) Resolve(ctx context.Context, r Reference) (*Content, error) {
 }
 
 func (d *document) content(r Reference) *Content {
-	out := &Content{Reference: r, Pinned: r.Digest != "", Digest: d.digest, Config: layerOf(d.Config), ArtifactType: d.ArtifactType}
-	out.Image = d.Config.MediaType == v1.MediaTypeImageConfig || d.Config.MediaType == dockerConfig
-	if !out.Image && out.ArtifactType == "" {
-		out.ArtifactType = d.Config.MediaType
-	}
+	out := &Content{Reference: r, Digest: d.digest, Image: IsConfig(d.Config.MediaType)}
 	for _, one := range d.Layers {
 		out.Layers = append(out.Layers, layerOf(one))
 	}
 	return out
 }
 
-// File is the layer of an artifact that is the file of that name; "" is the
-// single layer of an artifact that has only one. Its error is a *MissingError
-// or a *ManifestError.
-func (c *Content) File(name string) (Layer, error) {
+// File is the one file that an artifact is. Its error is a *ManifestError.
+func (c *Content) File() (Layer, error) {
+	if !c.Image && len(c.Layers) == 1 {
+		return c.Layers[0], nil
+	}
 	s := Subject{c.Reference.Registry, c.Reference.Repository, "manifest " + c.Digest.String()}
 	if c.Image {
 		return Layer{}, &ManifestError{s, "it is an image, whose layers are no files"}
 	}
-	if name == "" && len(c.Layers) == 1 {
-		return c.Layers[0], nil
+	var names []string
+	for _, l := range c.Layers[:min(len(c.Layers), maxNames)] {
+		names = append(names, strconv.Quote(words(l.Title, 100, nil)))
 	}
-	var found []Layer
-	missing := &MissingError{Paths: []string{fmt.Sprintf("file %q", name)}}
-	for _, l := range c.Layers {
-		if l.Title == name && name != "" {
-			found = append(found, l)
-		} else if l.Title != "" && len(missing.Have) < maxNames {
-			missing.Have = append(missing.Have, words(l.Title, 100, nil))
-		}
-	}
-	switch {
-	case len(found) == 0:
-		return Layer{}, missing
-	case len(found) > 1 && found[0].Digest != found[1].Digest:
-		return Layer{}, &ManifestError{s, fmt.Sprintf("it lists %d files of the name %q", len(found), name)}
-	}
-	return found[0], nil
+	return Layer{}, &ManifestError{s, fmt.Sprintf("it lists %d files, want one: %s", len(c.Layers), strings.Join(names, ", "))}
 }

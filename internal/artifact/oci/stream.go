@@ -1,15 +1,11 @@
 package oci
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"hash"
 	"io"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 	"github.com/opencontainers/go-digest"
 )
 
@@ -26,34 +22,6 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return 0, ErrBounds
 	}
 	return n, err
-}
-
-// inflate finds out by the first bytes how a layer is compressed; media types
-// are not always right.
-func inflate(in io.Reader) (plain io.Reader, done func(), err error) {
-	b := bufio.NewReaderSize(in, 128<<10)
-	magic, err := b.Peek(4)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, err
-	}
-	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(b)
-		return z, func() {}, err
-	case isZstd(magic):
-		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(32<<20))
-		if err != nil {
-			return nil, nil, err
-		}
-		return z, z.Close, nil
-	}
-	return b, func() {}, nil
-}
-
-// isZstd knows frames and those to skip, with which a stream may begin.
-func isZstd(magic []byte) bool {
-	skip := len(magic) == 4 && magic[0]&0xf0 == 0x50 && bytes.Equal(magic[1:], []byte{0x2a, 0x4d, 0x18})
-	return skip || bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd})
 }
 
 // proven is a layer as it comes in, compared with its size and digest at its end.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +14,8 @@ import (
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // checked makes errors of bad answers where the whole answer is still at hand:
@@ -41,7 +42,7 @@ func (c *checked) RoundTrip(req *http.Request) (*http.Response, error) {
 const maxErrorBody = 8 << 10
 
 func statusError(q question, resp *http.Response) *StatusError {
-	e := &StatusError{Subject: q.Subject, Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header, time.Now())}
+	e := &StatusError{Subject: q.Subject, Status: resp.StatusCode, RetryAfter: RetryAfter(resp.Header, time.Now())}
 	if host := resp.Request.URL.Host; host != q.host {
 		e.Host = host
 	}
@@ -63,12 +64,14 @@ func statusError(q question, resp *http.Response) *StatusError {
 	return e
 }
 
-// retryAfter reads seconds or a date. The date counts from the answer's own, for
+// RetryAfter is how long the sender of an answer asks to be left alone, in seconds
+// or by a date; 0 if it did not say. The date counts from the answer's own, for
 // this machine's clock may be wrong.
-func retryAfter(h http.Header, now time.Time) time.Duration {
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	const maxWait = 24 * time.Hour
 	text := h.Get("Retry-After")
 	if n, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(n) * time.Second
+		return min(time.Duration(n)*time.Second, maxWait)
 	}
 	at, err := http.ParseTime(text)
 	if err != nil {
@@ -77,7 +80,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date
 	}
-	return max(0, at.Sub(now))
+	return min(max(0, at.Sub(now)), maxWait)
 }
 
 // words makes a server's text fit to be shown: one line, bounded, without what
@@ -152,10 +155,8 @@ func refusedToken(s Subject, err error) error {
 	return out
 }
 
-var query = regexp.MustCompile(`\?[^\s"']*`)
-
-// bare takes URLs out of an error, since their queries may be signatures.
-func bare(err error) error {
+// Bare takes URLs out of an error, since their queries may be signatures.
+func Bare(err error) error {
 	for {
 		u, ok := errors.AsType[*url.Error](err)
 		if !ok {
@@ -163,7 +164,7 @@ func bare(err error) error {
 		}
 		err = u.Err
 	}
-	if text := query.ReplaceAllString(err.Error(), "?…"); text != err.Error() {
+	if text := desired.BareText(err.Error()); text != err.Error() {
 		return errors.New(text)
 	}
 	return err

@@ -38,10 +38,12 @@ type view struct {
 	seed maphash.Seed
 	// read are the indexes of all layers, nil for those that are not read.
 	read []*index
+	// room is for all of them.
+	room room
 }
 
-func newView(layers []Layer) *view {
-	return &view{seed: maphash.MakeSeed(), read: make([]*index, len(layers))}
+func newView(layers []Layer, r room) *view {
+	return &view{seed: maphash.MakeSeed(), read: make([]*index, len(layers)), room: r}
 }
 
 // next is the topmost layer that is not read, -1 if there is none.
@@ -54,7 +56,7 @@ func (v *view) next() int {
 	return -1
 }
 
-func (v *view) add(layer int) { v.read[layer] = newIndex(v.seed) }
+func (v *view) add(layer int) { v.read[layer] = newIndex(v.seed, &v.room) }
 
 // look says what a clean path is, without following links, for the layers from
 // top down.
