@@ -54,7 +54,7 @@ lint: ## golangci-lint with the layer rules
 
 .PHONY: bench
 bench: ## ratios against kubeadm join and the limits, in the lab (root)
-	cd lab && go run ./cmd/berth-lab bench
+	cd lab && go run ./cmd/berth-lab bench $(BENCHFLAGS)
 
 .PHONY: generate
 generate: ## regenerate the contract's Go code and the generated docs

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 )
 
@@ -87,6 +88,11 @@ func (v *VM) SetSeed(ctx context.Context, s Seed) error {
 // Boot turns the power on and returns once QEMU runs; the guest's kernel has
 // not started yet then. See WaitAgent and WaitSerial.
 func (v *VM) Boot(ctx context.Context) error { return v.boot(ctx) }
+
+// BootWith is Boot with more on the kernel's command line, for this boot only.
+func (v *VM) BootWith(ctx context.Context, words string) error {
+	return v.boot(ctx, "-append", kernelLine(strings.TrimSpace(v.cfg.Append+" "+words)))
+}
 
 func (v *VM) boot(ctx context.Context, extra ...string) error {
 	r := &running{off: make(chan struct{})}
