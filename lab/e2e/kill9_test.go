@@ -52,7 +52,11 @@ func undisturbed(t *testing.T, l *lab.Lab) int {
 	run(t, n, "systemctl", "start", nodeconfigutils.Unit)
 	run(t, n, controllerPath, "provision-wait")
 	isTheNode(t, l, n)
-	return logged(n)
+	lines := logged(n)
+	if lines == 0 {
+		t.Fatal("an undisturbed run has no log")
+	}
+	return lines
 }
 
 // logged counts the lines of a node's log.
