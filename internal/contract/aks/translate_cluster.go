@@ -105,7 +105,7 @@ func (t *translation) credentialProvider() error {
 	}
 	s := credentialprovider.Settings{
 		ConfigFile: config, BinDir: dir,
-		URL:            t.cfg.GetKubeBinaryConfig().GetLinuxCredentialProviderUrl(),
+		URL:            artifactURL(t.cfg.GetKubeBinaryConfig().GetLinuxCredentialProviderUrl()),
 		RegistrySuffix: strings.TrimPrefix(t.cfg.GetCustomCloudConfig().GetContainerRegistryDnsSuffix(), "."),
 	}
 	if server := t.cfg.GetBootstrapProfileContainerRegistryServer(); server != "" {

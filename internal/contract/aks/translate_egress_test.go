@@ -3,6 +3,7 @@ package aks
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,5 +51,41 @@ func TestEgressOfDownloads(t *testing.T) {
 	fetched.Via = nil
 	if err := plain.egress(); err != nil || fetched.Via != nil {
 		t.Errorf("%v, %+v", err, fetched.Via)
+	}
+}
+
+// Every program may come from a registry, with or without the scheme before the
+// reference, and then as the contract's identity.
+func TestProgramsFromARegistry(t *testing.T) {
+	for _, scheme := range []string{"", "oci://"} {
+		cfg := sample(t, "minimal.json")
+		from := func(name string) string { return scheme + "registry.example/oss/" + name + ":v1" }
+		cfg.AuthConfig.AssignedIdentityId = "kubelet-identity"
+		cfg.KubeBinaryConfig = &aksnodeconfigv1.KubeBinaryConfig{KubeBinaryUrl: from("kubernetes"), LinuxCredentialProviderUrl: from("provider")}
+		cfg.ContainerdConfig = &aksnodeconfigv1.ContainerdConfig{ContainerdPackageUrl: from("containerd"), ContainerdVersion: "2.2.9"}
+		cfg.RuncConfig = &aksnodeconfigv1.RuncConfig{RuncPackageUrl: from("runc")}
+		cfg.NetworkConfig = &aksnodeconfigv1.NetworkConfig{CniPluginsUrl: from("cni")}
+		cfg.KubeletConfig = &aksnodeconfigv1.KubeletConfig{KubeletFlags: map[string]string{
+			"--image-credential-provider-config": "/etc/p.yaml", "--image-credential-provider-bin-dir": "/opt/p"}}
+		if faults := Validate(cfg); len(faults) > 0 {
+			t.Fatal(faults)
+		}
+		var got []string
+		for _, r := range translate(t, cfg, machine).Resources {
+			a, ok := r.(*desired.Artifact)
+			if !ok {
+				continue
+			}
+			got = append(got, a.URLs...)
+			if a.Via == nil || a.Via.Identity.ClientID != "kubelet-identity" {
+				t.Errorf("%s is not pulled as the identity: %+v", a.Name, a.Via)
+			}
+		}
+		slices.Sort(got)
+		want := []string{"oci://registry.example/oss/cni:v1", "oci://registry.example/oss/containerd:v1",
+			"oci://registry.example/oss/kubernetes:v1", "oci://registry.example/oss/provider:v1", "oci://registry.example/oss/runc:v1"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", scheme, diff)
+		}
 	}
 }

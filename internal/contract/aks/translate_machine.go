@@ -13,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/trust"
 	"github.com/berth-dev/berth/internal/component/ulimits"
+	"github.com/berth-dev/berth/internal/contract/aks/decode"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -49,10 +50,16 @@ func (t *translation) network() error {
 		}
 		t.runtime = append(t.runtime, t.add("network_config.network_plugin", template)...)
 	}
-	source := binaries.Source{URL: t.cfg.GetNetworkConfig().GetCniPluginsUrl()}
+	source := binaries.Source{URL: artifactURL(t.cfg.GetNetworkConfig().GetCniPluginsUrl())}
 	t.runtime = append(t.runtime, t.add("network_config.network_plugin", cni.Directories()...)...)
 	t.runtime = append(t.runtime, t.add("network_config.cni_plugins_url", binaries.CNI(source, plugins...))...)
 	return nil
+}
+
+// artifactURL gives a reference to a registry the scheme that it may lack.
+func artifactURL(text string) string {
+	url, _ := decode.ArtifactURL(text)
+	return url
 }
 
 // archive is the address of something that can be unpacked; a system package is
@@ -61,7 +68,7 @@ func archive(url string) string {
 	if name, _, _ := strings.Cut(url, "#"); strings.HasSuffix(name, ".deb") || strings.HasSuffix(name, ".rpm") {
 		return ""
 	}
-	return url
+	return artifactURL(url)
 }
 
 func packageURL(cfg *aksnodeconfigv1.Configuration) string {
@@ -180,7 +187,7 @@ func kubeURL(cfg *aksnodeconfigv1.Configuration) string {
 }
 
 func (t *translation) kubernetes() error {
-	source := binaries.Source{URL: kubeURL(t.cfg), Version: t.cfg.GetKubernetesVersion()}
+	source := binaries.Source{URL: artifactURL(kubeURL(t.cfg)), Version: t.cfg.GetKubernetesVersion()}
 	ids := t.add("kube_binary_config", binaries.Kubernetes(source, cmp.Or(t.facts.KubectlPath, binaries.Kubectl)))
 	if t.joins() {
 		t.node = append(t.node, ids...)

@@ -3,7 +3,6 @@ package decode
 import (
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -53,13 +52,6 @@ func validPort(u *url.URL) bool {
 func webURL(s string) string {
 	ok := isWeb(s)
 	return unless(ok, "expected a URL, http or https")
-}
-
-var reference = regexp.MustCompile(`^[A-Za-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._/-]+(:[A-Za-z0-9._-]+)?(@sha256:[0-9a-f]{64})?$`)
-
-func urlOrReference(s string) string {
-	ok := isWeb(s)
-	return unless(ok || reference.MatchString(s), "expected a URL, http or https, or an OCI reference, e.g. registry.example/oss/kubernetes:v1")
 }
 
 // proxyURL: a proxy may be named without scheme, as curl and Go read it.
