@@ -32,20 +32,16 @@ func hintProxy(err error) string {
 }
 
 func hintRegistry(err error) string {
-	switch cause := oci.Cause(err).(type) {
-	case *oci.RequestError:
-		if cause.Registry == oci.MetadataService {
-			return hintIdentity
-		}
-	case *oci.StatusError:
-		switch {
-		case cause.Registry == oci.MetadataService:
-			return hintIdentity
-		case cause.Status == http.StatusUnauthorized || cause.Status == http.StatusForbidden:
-			return "the registry does not let this machine's credential pull: give its managed identity the role AcrPull there, or open the registry to anonymous pulls; outside Azure's public clouds, only registries under custom_cloud_config.container_registry_dns_suffix are told who asks"
-		case cause.Status == http.StatusNotFound:
-			return "the registry holds nothing by that name: check repository and tag or digest, and whether it was pushed there"
-		}
+	refused, mute := oci.Cause(err)
+	switch {
+	case mute != nil && mute.Registry == oci.MetadataService, refused != nil && refused.Registry == oci.MetadataService:
+		return hintIdentity
+	case refused == nil:
+		return ""
+	case refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden:
+		return "the registry does not let this machine's credential pull: give its managed identity the role AcrPull there, or open the registry to anonymous pulls; outside Azure's public clouds, only registries under custom_cloud_config.container_registry_dns_suffix are told who asks"
+	case refused.Status == http.StatusNotFound:
+		return "the registry holds nothing by that name: check repository and tag or digest, and whether it was pushed there"
 	}
 	return ""
 }

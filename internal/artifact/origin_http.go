@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/berth-dev/berth/internal/artifact/oci"
 )
 
 // web is a blob behind an http or https URL.
@@ -59,7 +61,7 @@ func answer(resp *http.Response, offset int64) (*flow, error) {
 		}
 		return fl, err
 	}
-	return nil, &statusError{status: resp.StatusCode, wait: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	return nil, &statusError{status: resp.StatusCode, wait: oci.RetryAfter(resp.Header, time.Now())}
 }
 
 // validator is what If-Range takes: a strong entity tag, else the date (RFC 9110
@@ -92,15 +94,4 @@ func contentRange(text string) (start, size int64, err error) {
 		return 0, 0, bad
 	}
 	return start, size, nil
-}
-
-// retryAfter reads the header of that name: seconds or a date.
-func retryAfter(text string, now time.Time) time.Duration {
-	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
-		return time.Duration(min(n, 86400)) * time.Second
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
 }

@@ -74,7 +74,7 @@ func (t *tries) imagePass(ctx context.Context, s *source, content *oci.Content) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errStopped)
 	x := &imageFiles{t: t, ctx: ctx, s: s, content: content, files: newStaging(t.h)}
-	image := &oci.Image{Layers: content.Layers, Open: x.open, MaxBytes: t.opt.MaxUnpacked}
+	image := &oci.Image{Layers: content.Layers, Open: x.open, MaxBytes: t.opt.MaxUnpacked, Window: t.fetcher.takeWindow}
 	err := ociError(s, image.Extract(ctx, x.paths(), x.put))
 	err = errors.Join(err, x.files.wait())
 	if err == nil {

@@ -2,8 +2,6 @@ package artifact
 
 import (
 	"archive/tar"
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 	"github.com/klauspost/readahead"
 
+	"github.com/berth-dev/berth/internal/artifact/inflate"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -56,42 +53,22 @@ func members(a *desired.Artifact) map[string][]desired.ArtifactFile {
 // member is the form in which names in archives compare.
 func member(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
-// inflate finds out by the first bytes how the archive is compressed. What it
-// gives is decompressed ahead of its reader, until done is called.
+// inflate decompresses what is compressed, ahead of its reader, until done is
+// called.
 func (f *Fetcher) inflate(ctx context.Context, in io.Reader) (plain io.Reader, done func(), err error) {
-	b := bufio.NewReaderSize(in, aheadSize)
-	magic, err := b.Peek(4)
-	if err != nil && err != io.EOF {
-		return nil, nil, err
-	}
-	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(b)
-		if err != nil {
-			return nil, nil, err
-		}
-		return runAhead(z, func() {})
-	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return f.inflateZstd(ctx, b)
-	}
-	return b, func() {}, nil
-}
-
-// maxWindow bounds what a zstd stream may make the decoder remember; only one
-// such decoder runs at a time. 32 MiB is twice what zstd -19 takes.
-const maxWindow = 32 << 20
-
-func (f *Fetcher) inflateZstd(ctx context.Context, in io.Reader) (plain io.Reader, done func(), err error) {
-	free, err := f.takeWindow(ctx)
+	z, err := inflate.New(ctx, in, aheadSize, f.takeWindow)
 	if err != nil {
 		return nil, nil, err
 	}
-	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if !z.Packed {
+		return z, z.Close, nil
+	}
+	ahead, err := readahead.NewReaderSize(z, aheadBuffers, aheadSize)
 	if err != nil {
-		free()
+		z.Close()
 		return nil, nil, err
 	}
-	return runAhead(z, func() { z.Close(); free() })
+	return ahead, func() { _ = ahead.Close(); z.Close() }, nil
 }
 
 // takeWindow waits for the leave to run a zstd decoder.
@@ -102,16 +79,6 @@ func (f *Fetcher) takeWindow(ctx context.Context) (release func(), err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-}
-
-// runAhead reads in a goroutine of its own; done ends it, then calls then.
-func runAhead(r io.Reader, then func()) (plain io.Reader, done func(), err error) {
-	ahead, err := readahead.NewReaderSize(r, aheadBuffers, aheadSize)
-	if err != nil {
-		then()
-		return nil, nil, err
-	}
-	return ahead, func() { _ = ahead.Close(); then() }, nil
 }
 
 // maxNames is how many names of an archive an error shows.

@@ -64,3 +64,10 @@ func FuzzParseDigests(f *testing.F) {
 		}
 	})
 }
+
+// A zstd stream may begin with a frame to skip, as pzstd writes it.
+func TestSkippableFrame(t *testing.T) {
+	content := append([]byte{0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4}, zstdOf(t, tarOf(t, tarMember{name: "bin/kubelet", content: "K"}))...)
+	s := newSite(t, always(content))
+	install(t, s.fetcher(Options{}), memory.New(), kubelet("bin/kubelet", s.tls.URL))
+}

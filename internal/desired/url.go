@@ -11,7 +11,7 @@ var (
 	loginForm  = regexp.MustCompile(`:.*@`)
 	schemeForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 	pinForm    = regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)
-	portForm   = regexp.MustCompile(`^[^:]*:[0-9]*$|^\[[0-9a-fA-F:.]*\](:[0-9]*)?$`)
+	portForm   = regexp.MustCompile(`^[^:]*:[0-9]*$|^\[[^\]]*\](:[0-9]*)?$`)
 )
 
 // BareURL is a URL as it may be shown: without user, query and fragment, which
@@ -20,7 +20,7 @@ var (
 // The digest that pins an image stays.
 func BareURL(text string) string {
 	u, err := url.Parse(text)
-	if err != nil || u.Opaque != "" {
+	if err != nil || u.Opaque != "" || !isAuthority(u.Host) {
 		return bareOdd(text)
 	}
 	if loginForm.MatchString(pinForm.ReplaceAllString(u.EscapedPath(), "")) {
@@ -41,6 +41,9 @@ func beforeQuery(text string) string {
 	}
 	return text
 }
+
+// isAuthority says whether all behind a colon is a port; url.Parse allows more.
+func isAuthority(text string) bool { return !strings.Contains(text, ":") || portForm.MatchString(text) }
 
 func cutAuthority(text string) (authority, path string) {
 	if i := strings.IndexByte(text, '/'); i >= 0 {
@@ -63,7 +66,7 @@ func bareOdd(text string) string {
 		scheme, rest = scheme+"…@", rest[at+1:]
 	}
 	host, path := cutAuthority(beforeQuery(rest))
-	if scheme != "" && strings.Contains(host, ":") && !portForm.MatchString(host) {
+	if scheme != "" && !isAuthority(host) {
 		host = host[:strings.IndexByte(host, ':')] + ":…" // no port: a password whose @ was forgotten
 	}
 	return scheme + host + path + pin

@@ -72,22 +72,18 @@ var pullCodes = map[int]int{
 
 // registryCode is the published code for a pull that failed; 0 for all others.
 func registryCode(a *converge.ActionError, r *desired.Artifact) int {
-	switch cause := oci.Cause(a).(type) {
-	case *oci.RequestError:
-		if cause.Registry == oci.MetadataService {
-			return CodeRegistryIdentity
-		}
+	refused, mute := oci.Cause(a)
+	switch {
+	case mute != nil && mute.Registry == oci.MetadataService, refused != nil && refused.Registry == oci.MetadataService && refused.Temporary():
+		return CodeRegistryIdentity
+	case mute != nil:
 		return CodeRegistryConnect
-	case *oci.StatusError:
-		switch {
-		case cause.Registry == oci.MetadataService && cause.Temporary():
-			return CodeRegistryIdentity
-		case cause.Registry == oci.MetadataService, cause.Status == http.StatusUnauthorized, cause.Status == http.StatusForbidden:
-			return CodeRegistryUnauthorized
-		}
-		return pullCodes[r.ExitCode]
+	case refused == nil:
+		return 0
+	case refused.Registry == oci.MetadataService, refused.Status == http.StatusUnauthorized, refused.Status == http.StatusForbidden:
+		return CodeRegistryUnauthorized
 	}
-	return 0
+	return pullCodes[r.ExitCode]
 }
 
 func is[E error](err error) bool {

@@ -87,20 +87,19 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("%s: its digest is %s, want %s (from %s)", e.Subject, e.Got, e.Want, e.Source)
 }
 
-// Cause is the *StatusError or *RequestError that began an error: where a registry
-// lets nobody in without a credential and none could be had, what the metadata
-// service or the exchange did. nil: it has neither.
-func Cause(err error) error {
+// Cause is what began an error: where a registry lets nobody in without a
+// credential and none could be had, what the metadata service or the exchange
+// did. It is an answer that came (refused) or did not (mute); both are nil where
+// the error has neither.
+func Cause(err error) (refused *StatusError, mute *RequestError) {
 	if e, ok := errors.AsType[*RequestError](err); ok {
-		if inner := Cause(e.Err); inner != nil {
-			return inner
+		if refused, mute = Cause(e.Err); refused == nil && mute == nil {
+			mute = e
 		}
-		return e
+		return refused, mute
 	}
-	if e, ok := errors.AsType[*StatusError](err); ok {
-		return e
-	}
-	return nil
+	refused, _ = errors.AsType[*StatusError](err)
+	return refused, nil
 }
 
 // SizeError is a blob that is longer or shorter than promised by an answer that
