@@ -215,6 +215,10 @@ type group struct {
 func newTries(ctx context.Context, f *Fetcher, h host.Host, a *desired.Artifact, sources []*source) *tries {
 	t := &tries{ctx: ctx, opt: f.opt, fetcher: f, h: h, a: a, now: time.Now, start: time.Now()}
 	t.pauses = newPauses()
+	if end, ok := ctx.Deadline(); ok {
+		// A run whose time is over says only that: what was wrong is to be said before.
+		t.opt.Budget = min(t.opt.Budget, time.Until(end)*3/4)
+	}
 	t.last, t.lastAt = errNotAsked, sources[0]
 	byDigest := map[string]*group{}
 	for _, s := range sources {
@@ -341,6 +345,9 @@ func (t *tries) rest(ctx context.Context, sources []*source) bool {
 
 // note keeps an error, and what it says of the source.
 func (t *tries) note(s *source, err error) {
+	if (t.ctx.Err() != nil || errors.Is(err, errTimeOver)) && !errors.Is(t.last, errNotAsked) {
+		return // that the time is over says less than what was wrong before
+	}
 	t.last, t.lastAt = err, s
 	s.dead = s.dead || hopeless(err)
 	if e, ok := errors.AsType[*statusError](err); ok && e.wait > 0 {

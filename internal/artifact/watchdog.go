@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -11,6 +12,9 @@ import (
 // floorRate is the least that a source must send, in bytes per second, over the
 // time that Options.Stall gives: less counts as nothing.
 const floorRate = 512
+
+// errTimeOver ends the last look at a source: the budget is used up.
+var errTimeOver = errors.New("the time for this download is over")
 
 // watchdog gives up a source that sends nothing, or next to nothing, while it is
 // waited for. The time in which berth is busy itself, with decompression or the
@@ -81,6 +85,8 @@ func (w *watchdog) bark() {
 // look judges a span and begins the next one.
 func (w *watchdog) look() {
 	switch enough := int(w.span.Seconds() * floorRate); {
+	case w.bytes == 0 && w.span < w.tries.opt.Stall:
+		w.cancel(fmt.Errorf("no data for %s, and %w", w.span.Round(time.Millisecond), errTimeOver))
 	case w.bytes == 0:
 		w.cancel(fmt.Errorf("no data for %s", w.span))
 	case w.bytes < enough:

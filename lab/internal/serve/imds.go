@@ -67,6 +67,13 @@ func (m *Metadata) Fail(n, status int) {
 	}
 }
 
+// Heal takes back what of Fail has not hit yet.
+func (m *Metadata) Heal() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failures = nil
+}
+
 func (m *Metadata) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
 
 var apiVersion = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)

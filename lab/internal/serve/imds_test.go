@@ -64,6 +64,11 @@ func TestMetadataFailures(t *testing.T) {
 			t.Errorf("status %d, want %d", status, want)
 		}
 	}
+	m.Fail(9, 503)
+	m.Heal()
+	if status, _, _ := get(t, url, "Metadata", "true"); status != 200 {
+		t.Errorf("healed: status %d", status)
+	}
 }
 
 func TestToken(t *testing.T) {

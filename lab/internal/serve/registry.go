@@ -21,13 +21,15 @@ import (
 // Registry is an OCI registry in memory. Use NewRegistry.
 type Registry struct {
 	RequestLog
+	blobs   registry.BlobHandler
 	backend http.Handler
 	handler http.Handler
 }
 
 // NewRegistry returns an empty registry that lets everybody in.
 func NewRegistry() *Registry {
-	r := &Registry{backend: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
+	r := &Registry{blobs: registry.NewInMemoryBlobHandler()}
+	r.backend = registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithBlobHandler(r.blobs))
 	r.handler = r.watch(r.backend)
 	return r
 }
@@ -52,7 +54,7 @@ func StaticImage(name, program string) Image {
 // It needs no network: the registry need not be listening yet. Pushes are not
 // in the log.
 func (r *Registry) Push(ctx context.Context, tag string, image Image) (string, error) {
-	ref, err := name.NewTag("registry.lab/"+tag, name.Insecure)
+	ref, err := nameOf(tag)
 	if err != nil {
 		return "", fmt.Errorf("push image: %w", err)
 	}
@@ -60,11 +62,17 @@ func (r *Registry) Push(ctx context.Context, tag string, image Image) (string, e
 	if err != nil {
 		return "", fmt.Errorf("build image %s: %w", tag, err)
 	}
-	if err := remote.Write(ref, img, remote.WithContext(ctx), remote.WithTransport(inProcess{r.backend})); err != nil {
+	if err := remote.Write(ref, img, r.pushing(ctx)...); err != nil {
 		return "", fmt.Errorf("push image %s: %w", tag, err)
 	}
 	digest, err := img.Digest()
 	return digest.String(), err
+}
+
+func nameOf(tag string) (name.Tag, error) { return name.NewTag("registry.lab/"+tag, name.Insecure) }
+
+func (r *Registry) pushing(ctx context.Context) []remote.Option {
+	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(inProcess{r.backend})}
 }
 
 func (i Image) build() (v1.Image, error) {

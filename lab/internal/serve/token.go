@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -122,7 +123,7 @@ func newTokenIssuer() *tokenIssuer {
 	})}
 }
 
-func (t *tokenIssuer) sign(claims map[string]any) (string, error) {
+func (t *tokenIssuer) sign(claims any) (string, error) {
 	body, err := json.Marshal(claims)
 	if err != nil {
 		return "", fmt.Errorf("encode claims: %w", err)
@@ -135,4 +136,46 @@ func (t *tokenIssuer) sign(claims map[string]any) (string, error) {
 		return "", fmt.Errorf("sign token: %w", err)
 	}
 	return text + "." + encode(signature), nil
+}
+
+// lifetime is between when a token is good, in seconds since 1970.
+type lifetime struct {
+	NotBefore int64 `json:"nbf"`
+	Expires   int64 `json:"exp"`
+}
+
+func lasting(d time.Duration) lifetime {
+	now := time.Now()
+	return lifetime{now.Unix(), now.Add(d).Unix()}
+}
+
+func (l lifetime) inForce(now time.Time) bool {
+	return now.Unix() >= l.NotBefore && now.Unix() < l.Expires
+}
+
+// verify reads the claims of a token that the owner of a key has signed.
+func verify(key *rsa.PublicKey, token string, claims any) error {
+	text, last, found := cutLast(token, ".")
+	signature, err := base64.RawURLEncoding.DecodeString(last)
+	if err != nil || !found {
+		return fmt.Errorf("read token: no signature")
+	}
+	digest := sha256.Sum256([]byte(text))
+	if err := rsa.VerifyPKCS1v15(key, crypto.SHA256, digest[:], signature); err != nil {
+		return fmt.Errorf("verify token: %w", err)
+	}
+	_, payload, _ := strings.Cut(text, ".")
+	body, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return fmt.Errorf("read token: %w", err)
+	}
+	return json.Unmarshal(body, claims)
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
 }
