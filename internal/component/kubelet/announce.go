@@ -19,7 +19,7 @@ const (
 )
 
 // shaping are the flags that shape a Node in ways that announce does not know.
-var shaping = []string{"--node-labels", "--provider-id", "--register-node", "--register-schedulable", "--enable-controller-attach-detach"}
+var shaping = []string{configFileFlag, "--node-labels", "--provider-id", "--register-node", "--register-schedulable", "--enable-controller-attach-detach"}
 
 // announce is the Node that kubelet would register; nil where that can't be said
 // for certain. A Node that differs would stay so: kubelet does not correct labels

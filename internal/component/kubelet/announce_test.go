@@ -32,6 +32,7 @@ func TestAnnounce(t *testing.T) {
 		"old cloud provider":    {map[string]string{"--cloud-provider": "azure"}, "", nil},
 		"taints in the file":    {nil, `{"registerWithTaints":[{"key":"a"}]}`, nil},
 		"taint without effect":  {map[string]string{"--register-with-taints": "a"}, "", nil},
+		"a file of the image":   {map[string]string{"--config": "/etc/kubernetes/kubelet.yaml"}, "", nil},
 		"registration is off":   {map[string]string{"--register-node": "false"}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
@@ -80,13 +81,19 @@ func object(v any) (map[string]any, error) {
 // the configuration file, else "".
 func (s Settings) setting(flag, key string) string {
 	if v, ok := s.Flags[flag]; ok {
-		return strings.TrimSpace(v)
+		return v
 	}
 	var given map[string]any
 	if s.Config == nil || json.Unmarshal(s.Config, &given) != nil || given[key] == nil {
 		return ""
 	}
 	return fmt.Sprint(given[key])
+}
+
+// isOn reads a boolean as kubelet does.
+func (s Settings) isOn(flag, key string) bool {
+	on, err := strconv.ParseBool(s.setting(flag, key))
+	return err == nil && on
 }
 
 // ReservedSlice is the slice that resources of kubelet and containerd are
@@ -102,5 +109,5 @@ func (s Settings) ReservedSlice() string {
 // ProtectsKernelDefaults says whether kubelet demands kernel parameters instead
 // of setting them.
 func (s Settings) ProtectsKernelDefaults() bool {
-	return s.setting("--protect-kernel-defaults", "protectKernelDefaults") == "true"
+	return s.isOn("--protect-kernel-defaults", "protectKernelDefaults")
 }

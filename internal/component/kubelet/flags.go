@@ -29,7 +29,18 @@ func (s Settings) Withheld(flag string) string {
 // ServesClusterCertificate says whether kubelet asks the cluster for its serving
 // certificate: then it is given none.
 func (s Settings) ServesClusterCertificate() bool {
-	return s.setting("--rotate-server-certificates", "serverTLSBootstrap") == "true"
+	return s.isOn("--rotate-server-certificates", "serverTLSBootstrap")
+}
+
+// configFileFlag names the configuration file; the contract's word stands last and
+// counts.
+const configFileFlag = "--config"
+
+// AnotherFile says whether the contract's flags point kubelet at a configuration
+// file that is not berth's: then the one of the contract would not be read.
+func (s Settings) AnotherFile() bool {
+	file, ok := s.Flags[configFileFlag]
+	return ok && file != ConfigFile
 }
 
 // closed are defaults for a kubelet without configuration file: on its own it
@@ -50,7 +61,7 @@ func (s Settings) effectiveFlags() map[string]string {
 		out = map[string]string{}
 	}
 	maps.DeleteFunc(out, func(flag, _ string) bool { return s.Withheld(flag) != "" })
-	if s.Config == nil {
+	if s.Config == nil && s.Flags[configFileFlag] == "" {
 		defaults := maps.Clone(closed)
 		maps.Copy(defaults, out)
 		out = defaults

@@ -37,7 +37,8 @@ type Settings struct {
 	Flags map[string]string
 	// Labels are what the node registers with.
 	Labels map[string]string
-	// Config is a KubeletConfiguration in JSON; nil: flags carry the settings.
+	// Config is a KubeletConfiguration in JSON; nil: flags carry the settings, or
+	// name a file of the image.
 	Config json.RawMessage
 	// SystemdCgroup: systemd makes the cgroups of pods; containerd must agree.
 	SystemdCgroup bool

@@ -139,6 +139,29 @@ func TestFlagsByVersion(t *testing.T) {
 	}
 }
 
+// A configuration file of the image says itself who may come in.
+func TestAnotherFileIsNotOverridden(t *testing.T) {
+	for config, closes := range map[string]bool{"/etc/kubernetes/kubelet.yaml": false, "": true} {
+		s := settings(func(s *Settings) { s.Flags = map[string]string{"--config": config} })
+		if _, got := s.effectiveFlags()["--anonymous-auth"]; got != closes {
+			t.Errorf("--config=%s: closed %v", config, got)
+		}
+	}
+}
+
+// Booleans are what kubelet reads as such.
+func TestBooleanFlags(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "True": true, "1": true, "false": false, "0": false, "": false} {
+		s := settings(func(s *Settings) {
+			s.Flags = map[string]string{"--rotate-server-certificates": value, "--protect-kernel-defaults": value}
+			s.Config = []byte(`{"serverTLSBootstrap":true,"protectKernelDefaults":true}`)
+		})
+		if s.ServesClusterCertificate() != want || s.ProtectsKernelDefaults() != want {
+			t.Errorf("%q: %v, %v", value, s.ServesClusterCertificate(), s.ProtectsKernelDefaults())
+		}
+	}
+}
+
 func TestSecretsStayClosed(t *testing.T) {
 	st := state(t, settings(func(s *Settings) { s.Cluster.Credential = Credential{Cert: []byte("CERT"), Key: "KEY"} }))
 	printed, err := json.Marshal(st)

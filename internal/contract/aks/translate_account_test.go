@@ -69,6 +69,9 @@ func variants(t testing.TB) map[string]*aksnodeconfigv1.Configuration {
 			c.KubeletConfig.KubeletFlags["--image-credential-provider-bin-dir"] = "/var/lib/kubelet/credential-provider"
 			c.KubeletConfig.KubeletFlags["--streaming-connection-idle-timeout"] = "4h"
 		}),
+		"another file": full(func(c *aksnodeconfigv1.Configuration) {
+			c.KubeletConfig.KubeletFlags["--config"] = "/etc/kubernetes/kubelet.yaml"
+		}),
 		"cgroup flag": full(func(c *aksnodeconfigv1.Configuration) {
 			c.KubeletConfig.KubeletFlags["--cgroup-driver"] = "cgroupfs"
 			c.KubeletConfig.KubeletFlags["--rotate-server-certificates"] = "true"

@@ -14,7 +14,7 @@ import (
 func (t *translation) kubeletFlagsAndConfig() (kubelet.Settings, error) {
 	k := t.cfg.GetKubeletConfig()
 	s := kubelet.Settings{Version: t.cfg.GetKubernetesVersion(), Flags: k.GetKubeletFlags()}
-	if !k.GetEnableKubeletConfigFile() {
+	if !k.GetEnableKubeletConfigFile() || s.AnotherFile() {
 		return s, nil
 	}
 	var err error

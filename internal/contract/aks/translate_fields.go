@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 )
 
 // judges has an entry for every field of the contract, or for a message that
@@ -45,16 +46,16 @@ var judges = map[string]judge{
 	"kubelet_config.kubelet_flags":                        toState,
 	"kubelet_config.kubelet_node_labels":                  ofMember(toState),
 	"kubelet_config.kubelet_disk_type":                    when(tempDisk, later, useless("kubelet's state is on the OS disk anyway")),
-	"kubelet_config.enable_kubelet_config_file":           ofMember(toState),
+	"kubelet_config.enable_kubelet_config_file":           ofMember(when(anotherFile, useless(otherFile), toState)),
 	"kubelet_config.kubelet_client_key":                   ofMember(when(hasToken, useless(tokenFirst), toState)),
 	"kubelet_config.kubelet_client_cert_content":          ofMember(when(hasToken, useless(tokenFirst), toState)),
 	"kubelet_config.container_data_dir":                   toState,
-	"kubelet_config.kubelet_config_file_config":           ofMember(when(configFile, toState, useless("enable_kubelet_config_file is off"))),
-	kubeletFile + "kind":                                  ofMember(always(verdict{kind: elsewhere})),
-	kubeletFile + "api_version":                           ofMember(always(verdict{kind: elsewhere})),
-	kubeletFile + "tls_cert_file":                         ofMember(when(servesOwn, toState, useless(clusterServes))),
-	kubeletFile + "tls_private_key_file":                  ofMember(when(servesOwn, toState, useless(clusterServes))),
-	kubeletFile + "streaming_connection_idle_timeout":     ofMember(when(streams, toState, useless("kubelet 1.34 dropped it, or there is no configuration file"))),
+	"kubelet_config.kubelet_config_file_config":           ofMember(fileField(toState)),
+	kubeletFile + "kind":                                  ofMember(fileField(always(verdict{kind: elsewhere}))),
+	kubeletFile + "api_version":                           ofMember(fileField(always(verdict{kind: elsewhere}))),
+	kubeletFile + "tls_cert_file":                         ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
+	kubeletFile + "tls_private_key_file":                  ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
+	kubeletFile + "streaming_connection_idle_timeout":     ofMember(fileField(when(streams, toState, useless("kubelet 1.34 dropped it")))),
 	"custom_search_domain_config":                         when(joinsDomain, later, useless("it takes a domain, a user and a password")),
 	"custom_linux_os_config.sysctl_config":                toState,
 	"custom_linux_os_config.ulimit_config":                toState,
@@ -99,13 +100,19 @@ var judges = map[string]judge{
 }
 
 const (
-	kubeletFile   = "kubelet_config.kubelet_config_file_config."
-	paced         = "backoff mode v2 has no such setting"
-	tokenFirst    = "there is a bootstrap token, which goes first"
-	halfSwap      = "swap takes both the switch and a size"
-	noProvider    = "kubelet_flags names no credential provider"
-	clusterServes = "the cluster issues the serving certificate, or there is no configuration file"
+	kubeletFile = "kubelet_config.kubelet_config_file_config."
+	paced       = "backoff mode v2 has no such setting"
+	tokenFirst  = "there is a bootstrap token, which goes first"
+	halfSwap    = "swap takes both the switch and a size"
+	noProvider  = "kubelet_flags names no credential provider"
+	noOwn       = "the cluster issues the serving certificate"
+	otherFile   = "kubelet_flags names another configuration file with --config"
 )
+
+// fileField is a field of kubelet's configuration file.
+func fileField(j judge) judge {
+	return when(anotherFile, useless(otherFile), when(configFile, j, useless("enable_kubelet_config_file is off")))
+}
 
 func localDNS(t *translation) bool { return t.cfg.GetLocalDnsProfile().GetEnableLocalDns() }
 
@@ -171,12 +178,16 @@ func azurePlugin(t *translation) bool {
 	return t.cfg.GetNetworkConfig().GetNetworkPlugin() == aksnodeconfigv1.NetworkPlugin_NETWORK_PLUGIN_AZURE
 }
 
-func servesOwn(t *translation) bool {
+func anotherFile(t *translation) bool {
+	return kubelet.Settings{Flags: t.cfg.GetKubeletConfig().GetKubeletFlags()}.AnotherFile()
+}
+
+func clusterServes(t *translation) bool {
 	s, err := t.kubeletFlagsAndConfig()
-	return err == nil && s.Config != nil && !s.ServesClusterCertificate()
+	return err == nil && s.ServesClusterCertificate()
 }
 
 func streams(t *translation) bool {
 	s, err := t.kubeletFlagsAndConfig()
-	return err == nil && s.Config != nil && s.Withheld("--streaming-connection-idle-timeout") == ""
+	return err == nil && s.Withheld("--streaming-connection-idle-timeout") == ""
 }
