@@ -79,8 +79,9 @@ func (s *State) Add(rs ...Resource) {
 	}
 }
 
-// Seal sorts the state, validates every resource and checks that ids are unique
-// and that every reference names a resource of the state.
+// Seal sorts the state, validates every resource and checks that ids are unique,
+// that no two want one path, and that every reference names a resource of the
+// state. Its error joins a *ResourceError for each resource that is at fault.
 func (s *State) Seal() error {
 	slices.SortFunc(s.Resources, func(a, b Resource) int { return cmp.Compare(a.ID(), b.ID()) })
 	slices.SortFunc(s.Unused, func(a, b FieldNote) int { return cmp.Compare(a.Path, b.Path) })
@@ -88,13 +89,17 @@ func (s *State) Seal() error {
 	known := map[ID]bool{}
 	var errs []error
 	for _, r := range s.Resources {
+		err := r.Validate()
 		if known[r.ID()] {
-			errs = append(errs, fmt.Errorf("%s is in the state twice", r.ID()))
+			err = errors.New("it is in the state twice")
 		}
 		known[r.ID()] = true
-		if err := r.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", r.ID(), err))
+		if err != nil {
+			errs = append(errs, &ResourceError{ID: r.ID(), Field: r.Order().Field, Path: first(files(r)), Err: err})
 		}
+	}
+	if len(errs) == 0 {
+		errs = clashes(s.Resources)
 	}
 	for _, r := range s.Resources {
 		errs = append(errs, unknownRefs(r, known)...)

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -85,6 +86,39 @@ func TestSealRefusesTwins(t *testing.T) {
 	s.Add(&File{Path: "/etc/a", Mode: 0o600, Life: Managed})
 	if err := s.Seal(); err == nil || !strings.Contains(err.Error(), "twice") {
 		t.Fatalf("error %v", err)
+	}
+}
+
+func TestSealRefusesClashes(t *testing.T) {
+	file := func(p string) Resource { return &File{Path: p, Mode: 0o600, Life: Managed, Base: Base{Field: "f"}} }
+	credential := func(p, dir string) Resource {
+		return &ClientCertificate{Base: Base{Field: "c"}, NodeName: "n", Server: "s", CA: "c", CAFile: "/ca", Kubeconfig: p, CertDir: dir}
+	}
+	for name, c := range map[string]struct {
+		a, b Resource
+		want string // path; empty: no clash
+	}{
+		"credential over a file":  {file("/etc/default/kubelet"), credential("/etc/default/kubelet", "/pki"), "/etc/default/kubelet"},
+		"file below a file":       {file("/etc/x"), file("/etc/x/y"), "/etc/x"},
+		"directory over a file":   {file("/etc/x"), &Directory{Path: "/etc/x"}, "/etc/x"},
+		"certificates in a file":  {file("/pki"), credential("/k", "/pki"), "/pki"},
+		"certificate and key":     {file("/x"), &ServingCertificate{CertFile: "/c", KeyFile: "/c", Names: []string{"n"}}, "/c"},
+		"program over a file":     {file("/opt/a"), &Artifact{Name: "a", Files: []ArtifactFile{{Path: "/opt/a"}}}, "/opt/a"},
+		"certificates in theirs":  {&Directory{Path: "/pki"}, credential("/pki/k", "/pki"), ""},
+		"neighbours, like prefix": {file("/etc/x"), file("/etc/xy"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &State{}
+			s.Add(c.a, c.b)
+			var got *ResourceError
+			errors.As(s.Seal(), &got)
+			switch {
+			case c.want == "" && got != nil:
+				t.Error(got)
+			case c.want != "" && (got == nil || got.Path != c.want):
+				t.Errorf("got %+v", got)
+			}
+		})
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 // Translate says what the machine must be for a configuration that passed Decode
 // or Validate. The state is sealed; Unused and Unhandled tell of every set field
 // that has no part in it. Paths in them, and the fields of resources, are spelled
-// as the document spells them.
+// as the document spells them. A document whose paths are in each other's way is
+// refused with a *DocumentError.
 //
 // With pre_provision_only the state holds what an image can hold: no cluster, no
 // credentials, and a kubelet that is there but not started.
@@ -32,7 +33,7 @@ func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
 	t.account()
 	t.respell(doc)
 	if err := t.state.Seal(); err != nil {
-		return nil, fmt.Errorf("translate configuration: %w", err)
+		return nil, t.refusal(doc, err)
 	}
 	return t.state, nil
 }
