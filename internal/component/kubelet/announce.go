@@ -50,7 +50,7 @@ func (s Settings) announce() *desired.Node {
 	case "external":
 		n.Taints = append(n.Taints, desired.Taint{Key: uninitialized, Value: "true", Effect: "NoSchedule"})
 		if ip := flags["--node-ip"]; ip != "" {
-			n.Annotations[providedNodeIP] = ip
+			n.Annotations[providedNodeIP] = strings.ReplaceAll(ip, " ", "")
 		}
 	default:
 		return nil

@@ -43,7 +43,7 @@ func (s Settings) serving() desired.Resource {
 	}
 	names := []string{s.nodeName()}
 	for ip := range strings.SplitSeq(s.effectiveFlags()["--node-ip"], ",") {
-		if ip != "" && ip != "0.0.0.0" && ip != "::" {
+		if ip = strings.TrimSpace(ip); ip != "" && ip != "0.0.0.0" && ip != "::" {
 			names = append(names, ip)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
@@ -54,11 +55,18 @@ func finite(v protoreflect.Value) string {
 }
 
 func oneLine(s string) string {
-	return unless(!strings.ContainsAny(s, "\r\n\x00"), "expected one line")
+	control := func(r rune) bool { return unicode.IsControl(r) && r != '\t' }
+	return unless(!strings.ContainsFunc(s, control), "expected one line, without control characters")
 }
 
 func absolute(s string) string {
 	return unless(path.IsAbs(s) && oneLine(s) == "", "expected an absolute path")
+}
+
+// cleanPath is a place where berth keeps something.
+func cleanPath(s string) string {
+	return unless(absolute(s) == "" && path.Clean(s) == s && s != "/",
+		"expected an absolute path, not /, without . and .. in it and a slash at its end")
 }
 
 // duration: Go's, and never negative.

@@ -10,7 +10,7 @@ import (
 
 // crossRules compare fields with each other.
 var crossRules = []func(*validator, *aksnodeconfigv1.Configuration){
-	clientPair, imageThresholds, softEvictions,
+	clientPair, imageThresholds, softEvictions, providerFlags, servingFiles,
 }
 
 func clientPair(v *validator, cfg *aksnodeconfigv1.Configuration) {

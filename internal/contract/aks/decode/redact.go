@@ -53,6 +53,10 @@ func shown(fd protoreflect.FieldDescriptor, value string) string {
 	if strings.Contains(value, "://") {
 		value = withoutCredentials(value)
 	}
+	return cut(value)
+}
+
+func cut(value string) string {
 	if len(value) > longest {
 		return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(value[:longest], ""), len(value))
 	}
