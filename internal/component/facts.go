@@ -19,6 +19,9 @@ type Facts struct {
 	KernelRelease string
 	// IPv6 says that the kernel has IPv6: /proc/sys/net/ipv6 exists.
 	IPv6 bool
+	// CNIConfigured says that a network configuration is in /etc/cni/net.d. It
+	// decides what is reported, and nothing that is done.
+	CNIConfigured bool
 	// ContainerdVersion is the version of the program at ContainerdPath, "2.2.9";
 	// empty where there is none or it does not tell.
 	ContainerdVersion string

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -46,6 +47,7 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 		// An unknown version is a fact, too: translation decides what it means.
 		f.ContainerdVersion, _ = s.Version(ctx, h, f.ContainerdPath)
 	}
+	f.CNIConfigured = cniConfigured(h)
 	if s.Images != nil {
 		var err error
 		if f.Images, err = s.Images(h); err != nil {
@@ -64,6 +66,13 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 		f.NodeIP = s.Address(ctx)
 	}
 	return f, nil
+}
+
+func cniConfigured(h host.FS) bool {
+	names, err := h.ReadDir(cni.ConfDir)
+	return err == nil && slices.ContainsFunc(names, func(n string) bool {
+		return slices.Contains([]string{".conf", ".conflist", ".json"}, path.Ext(n))
+	})
 }
 
 func line(h host.FS, p string) string {

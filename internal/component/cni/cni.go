@@ -4,7 +4,10 @@
 //
 // Nothing here is written to the configuration directory itself. What lies there
 // is either containerd's own or a network add-on's, and containerd overlooks a
-// file that is moved in from another directory.
+// file that is moved in from another directory. Not even one for the loopback
+// interface, which containerd sets up by itself: with it containerd would take
+// the network for ready, the node for one that can run pods, and never read the
+// template.
 package cni
 
 import (

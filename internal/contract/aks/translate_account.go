@@ -24,7 +24,7 @@ const (
 	elsewhere                    // something before or after translation acts on it
 	unused                       // nothing acts on it, for a reason
 	unhandled                    // this version does not act on it yet
-	partly                       // it is in force for downloads alone; counts as unhandled
+	partly                       // a part of it is in force; counts as unhandled
 )
 
 // judge says what becomes of a field in one configuration.
@@ -36,7 +36,7 @@ func toState(*translation) verdict { return verdict{kind: inState} }
 
 func later(*translation) verdict { return verdict{kind: unhandled} }
 
-func downloads(*translation) verdict { return verdict{kind: partly} }
+func inPart(*translation) verdict { return verdict{kind: partly} }
 
 func useless(reason string) judge { return always(verdict{unused, reason}) }
 
@@ -103,11 +103,15 @@ func judgeOf(path string) judge {
 // has them.
 func (t *translation) accountFlags() {
 	settings, err := t.kubeletFlagsAndConfig()
-	if err != nil || !t.joins() {
+	if err != nil {
 		return
 	}
 	for _, flag := range slices.Sorted(maps.Keys(settings.Flags)) {
-		if reason := settings.Withheld(flag); reason != "" {
+		reason := settings.Withheld(flag)
+		if !t.joins() && flag != cgroupFlag { // the runtime of an image has a driver too
+			reason = noMember
+		}
+		if reason != "" {
 			path := field.NewPath("kubelet_config", "kubelet_flags").Key(flag)
 			t.state.Unused = append(t.state.Unused, desired.FieldNote{Path: path.String(), Reason: reason})
 		}

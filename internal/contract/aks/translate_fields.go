@@ -63,12 +63,12 @@ var judges = map[string]judge{
 	"custom_linux_os_config.swap_file_size":               when(swaps, later, useless(halfSwap)),
 	"custom_linux_os_config.transparent_hugepage_support": later,
 	"custom_linux_os_config.transparent_defrag":           later,
-	"http_proxy_config":                                   downloads,
+	"http_proxy_config":                                   inPart, // of downloads alone
 	"gpu_config":                                          when(gpus, later, useless("enable_nvidia is off")),
 	"gpu_config.gpu_device_plugin":                        useless(unread),
 	"gpu_config.enable_amd_gpu":                           useless(unread),
 	"gpu_config.managed_gpu_experience_afec_enabled":      useless(unread),
-	"network_config.network_plugin":                       when((*translation).kubenet, toState, always(verdict{kind: elsewhere})),
+	"network_config.network_plugin":                       when((*translation).kubenet, toState, when(awaitsAzurePlugin, inPart, always(verdict{kind: elsewhere}))),
 	"network_config.network_policy":                       ofMember(toState),
 	"network_config.vnet_cni_plugins_url":                 when(azurePlugin, later, useless("the network plugin is not Azure's")),
 	"network_config.cni_plugins_url":                      toState,
@@ -177,6 +177,10 @@ func tempDisk(t *translation) bool {
 func azurePlugin(t *translation) bool {
 	return t.cfg.GetNetworkConfig().GetNetworkPlugin() == aksnodeconfigv1.NetworkPlugin_NETWORK_PLUGIN_AZURE
 }
+
+// awaitsAzurePlugin: the published scripts move its configuration out of the image
+// to where the runtime looks.
+func awaitsAzurePlugin(t *translation) bool { return azurePlugin(t) && !t.facts.CNIConfigured }
 
 func anotherFile(t *translation) bool {
 	return kubelet.Settings{Flags: t.cfg.GetKubeletConfig().GetKubeletFlags()}.AnotherFile()

@@ -146,6 +146,34 @@ func TestPrintedStateTellsNoSecret(t *testing.T) {
 	}
 }
 
+// Of kubelet's flags an image can hold the cgroup driver alone: containerd has it
+// too.
+func TestFlagsOfAPreparedImage(t *testing.T) {
+	cfg := variants(t)["prepared image"]
+	cfg.KubeletConfig.KubeletFlags = map[string]string{"--v": "4", cgroupFlag: "systemd"}
+	st := translate(t, cfg, machine)
+	said := func(flag string) bool {
+		return slices.Contains(st.Unused, desired.FieldNote{Path: "kubelet_config.kubelet_flags[" + flag + "]", Reason: noMember})
+	}
+	if !said("--v") || said(cgroupFlag) {
+		t.Error(st.Unused)
+	}
+}
+
+// The published scripts put the configuration of Azure's plugin in place; berth
+// does not, and says so unless it is there.
+func TestAzurePluginWithoutConfiguration(t *testing.T) {
+	cfg := sample(t, "minimal.json")
+	cfg.NetworkConfig = &aksnodeconfigv1.NetworkConfig{NetworkPlugin: aksnodeconfigv1.NetworkPlugin_NETWORK_PLUGIN_AZURE}
+	for _, configured := range []bool{false, true} {
+		facts := machine
+		facts.CNIConfigured = configured
+		if got := slices.Contains(translate(t, cfg, facts).Unhandled, "network_config.network_plugin"); got == configured {
+			t.Errorf("configured %v: unhandled %v", configured, got)
+		}
+	}
+}
+
 // The order is acyclic, and kubelet comes after all that it reads.
 func TestOrder(t *testing.T) {
 	st := translate(t, variants(t)["full"], machine)
