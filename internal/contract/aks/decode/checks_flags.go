@@ -65,7 +65,7 @@ func listOf(c func(string) string) func(string) string {
 	return func(s string) string {
 		for item := range strings.SplitSeq(s, ",") {
 			if want := c(item); want != "" {
-				return fmt.Sprintf("%s: %s", cut(item), want)
+				return fmt.Sprintf("%s: %s", plain(item), want)
 			}
 		}
 		return ""
@@ -82,7 +82,7 @@ func entries(sep string, c func(name, value string, whole bool) string) func(str
 				continue
 			}
 			if want := c(strings.TrimSpace(name), strings.TrimSpace(value), whole); want != "" {
-				return fmt.Sprintf("%s: %s", cut(item), want)
+				return fmt.Sprintf("%s: %s", plain(item), want)
 			}
 		}
 		return ""

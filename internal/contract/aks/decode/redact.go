@@ -50,10 +50,32 @@ func shown(fd protoreflect.FieldDescriptor, value string) string {
 	if secret(fd) {
 		return desired.Redact([]byte(value))
 	}
+	return plain(value)
+}
+
+// plain is a value that is no secret, without those that may be in it.
+func plain(value string) string {
 	if strings.Contains(value, "://") {
 		value = withoutCredentials(value)
 	}
-	return cut(value)
+	return cut(withoutUser(value))
+}
+
+// withoutUser drops what may be a password from a URL whose scheme is missing or
+// wrong, and a query, where keys of storage accounts are. The @ of a digest
+// comes after no user.
+func withoutUser(value string) string {
+	if i := strings.IndexByte(value, '?'); i >= 0 && strings.Contains(value[i:], "=") {
+		value = value[:i]
+	}
+	at := strings.LastIndexByte(value, '@')
+	if at >= 0 && strings.HasPrefix(value[at:], "@sha256:") {
+		at = strings.LastIndexByte(value[:at], '@')
+	}
+	if at < 0 {
+		return value
+	}
+	return "…" + value[at:]
 }
 
 func cut(value string) string {

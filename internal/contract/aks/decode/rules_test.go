@@ -114,9 +114,29 @@ func TestErrorsKeepSecrets(t *testing.T) {
 }
 
 func TestURLsAreShownWithoutKeys(t *testing.T) {
-	_, err := Decode(edited(t, []string{"network_config", "vnet_cni_plugins_url"}, "ftp://u:p@x/y?sig=abc"))
-	if err == nil || !strings.Contains(err.Error(), `"ftp://x/y"`) {
-		t.Error(err)
+	for value, want := range map[string]string{
+		"ftp://u:p@x/y?sig=abc":              `"ftp://x/y"`,
+		"u:hunter2@registry.example/X":       `"…@registry.example/X"`,
+		"u:hun/ter2@registry.example/x":      `"…@registry.example/x"`,
+		"registry.example/X y?sig=abc":       `"registry.example/X y"`,
+		"registry.example/X@sha256:1":        `"registry.example/X@sha256:1"`,
+		"u:p@registry.example/x@sha256:1":    `"…@registry.example/x@sha256:1"`,
+		"u:hunter2@registry.example/x@ sha2": `"…@ sha2"`,
+	} {
+		for _, path := range []string{"kube_binary_config.kube_binary_url", "bootstrap_profile_container_registry_server", "kubelet_config.kubelet_flags.--cluster-dns"} {
+			_, err := Decode(edited(t, strings.Split(path, "."), value))
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hun") || strings.Contains(err.Error(), "abc") {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	}
+}
+
+// A value of a newer contract counts as not set, by name and by number.
+func TestUnknownValueIsNotSet(t *testing.T) {
+	doc, err := Decode(edited(t, []string{"cluster_config", "vm_type"}, 9))
+	if err != nil || doc.Config.GetClusterConfig().GetVmType() != 0 {
+		t.Errorf("%v, %v", doc, err)
 	}
 }
 

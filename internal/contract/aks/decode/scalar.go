@@ -11,7 +11,7 @@ import (
 )
 
 // scalar reads a single value. It answers false where there is none: after a fault,
-// or for an enum name of a newer contract.
+// or for an enum value of a newer contract.
 func (d *decoder) scalar(at place, fd protoreflect.FieldDescriptor, n *node) (protoreflect.Value, bool) {
 	switch fd.Kind() {
 	case protoreflect.StringKind:
@@ -95,6 +95,7 @@ func (d *decoder) enum(at place, fd protoreflect.FieldDescriptor, n *node) (prot
 		number := protoreflect.EnumNumber(v.Int())
 		if values.ByNumber(number) == nil {
 			d.unknownValue(at, fd, n)
+			return protoreflect.Value{}, false
 		}
 		return protoreflect.ValueOfEnum(number), true
 	}
