@@ -221,6 +221,8 @@ func otherText(name, old, pem string) string {
 		return "chinaeast"
 	case "backoff_mode":
 		return map[string]string{"v1": "v2", "v2": "v1"}[old]
+	case "net_ipv4_ip_local_port_range":
+		return "1024 65000"
 	case "custom_cloud_env_name":
 		return "another"
 	}

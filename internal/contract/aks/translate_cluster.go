@@ -106,7 +106,7 @@ func (t *translation) credentialProvider() error {
 	s := credentialprovider.Settings{
 		ConfigFile: config, BinDir: dir,
 		URL:            artifactURL(t.cfg.GetKubeBinaryConfig().GetLinuxCredentialProviderUrl()),
-		RegistrySuffix: strings.TrimPrefix(t.cfg.GetCustomCloudConfig().GetContainerRegistryDnsSuffix(), "."),
+		RegistrySuffix: t.registrySuffix(),
 	}
 	if server := t.cfg.GetBootstrapProfileContainerRegistryServer(); server != "" {
 		s.Mirror, s.MirrorOf = server, microsoftRegistry

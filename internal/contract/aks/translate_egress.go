@@ -38,12 +38,17 @@ func (t *translation) egress() error {
 
 func inRegistry(url string) bool { return strings.HasPrefix(url, "oci://") }
 
+// registrySuffix is what the registries of another cloud end with.
+func (t *translation) registrySuffix() string {
+	return strings.ToLower(strings.Trim(t.cfg.GetCustomCloudConfig().GetContainerRegistryDnsSuffix(), "."))
+}
+
 // identity is kubelet's, as which the published scripts log in to the registry of
 // a cluster without a way out.
 func (t *translation) identity() *desired.ManagedIdentity {
 	auth := t.cfg.GetAuthConfig()
 	id := desired.ManagedIdentity{ClientID: auth.GetAssignedIdentityId()}
-	if suffix := strings.ToLower(strings.Trim(t.cfg.GetCustomCloudConfig().GetContainerRegistryDnsSuffix(), ".")); suffix != "" {
+	if suffix := t.registrySuffix(); suffix != "" {
 		id.Suffixes = []string{"." + suffix}
 	}
 	if id.ClientID == "" && id.Suffixes == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/component/golden"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -46,6 +47,12 @@ func TestEgressOfDownloads(t *testing.T) {
 	want := &desired.Egress{Identity: &desired.ManagedIdentity{ClientID: "kubelet-identity", TenantID: "tenant", Suffixes: []string{".azurecr.example"}}}
 	if err := sovereign.egress(); err != nil || fetched.Via != nil || !cmp.Equal(pulled.Via, want) {
 		t.Errorf("%v: %+v, %+v", err, fetched.Via, pulled.Via)
+	}
+	suffix := sample(t, "full.json")
+	suffix.CustomCloudConfig.ContainerRegistryDnsSuffix = ".AzureCR.example."
+	suffix.KubeletConfig.KubeletFlags = map[string]string{"--image-credential-provider-config": "/etc/p.yaml", "--image-credential-provider-bin-dir": "/opt/p"}
+	if file := golden.File(t, translate(t, suffix, machine), "/etc/p.yaml"); !strings.Contains(string(file.Content.Data()), "- '*.azurecr.example'\n") {
+		t.Errorf("%s", file.Content.Data())
 	}
 	plain := &translation{cfg: &aksnodeconfigv1.Configuration{}, state: &desired.State{Resources: []desired.Resource{fetched}}}
 	fetched.Via = nil

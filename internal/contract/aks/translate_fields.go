@@ -1,8 +1,6 @@
 package aks
 
 import (
-	"strings"
-
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 )
@@ -167,7 +165,7 @@ func joinsDomain(t *translation) bool {
 }
 
 func driverFlag(t *translation) bool {
-	return strings.TrimSpace(t.cfg.GetKubeletConfig().GetKubeletFlags()[cgroupFlag]) != ""
+	return t.cfg.GetKubeletConfig().GetKubeletFlags()[cgroupFlag] != ""
 }
 
 func tempDisk(t *translation) bool {

@@ -1,6 +1,7 @@
 package aks
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -39,6 +40,9 @@ func (t *translation) sysctls() map[string]string {
 		out[sysctlKey(string(fd.Name()))] = value
 		return true
 	})
+	if ports, ok := out[portRange]; ok {
+		out[portRange] = plainPorts(ports)
+	}
 	if reserved := reservedPort(out[portRange]); reserved != "" {
 		out["net.ipv4.ip_local_reserved_ports"] = reserved
 	}
@@ -46,6 +50,16 @@ func (t *translation) sysctls() map[string]string {
 }
 
 const portRange = "net.ipv4.ip_local_port_range"
+
+// plainPorts writes two ports as the kernel prints them: it would read a zero
+// before a number as octal.
+func plainPorts(text string) string {
+	var first, last uint16
+	if _, err := fmt.Sscanf(text, "%d %d", &first, &last); err != nil {
+		return text
+	}
+	return fmt.Sprintf("%d %d", first, last)
+}
 
 // ports from 65330 on: this one is the platform's, whatever the range says.
 func reservedPort(ports string) string {

@@ -2,8 +2,10 @@ package aks
 
 import (
 	"cmp"
+	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
@@ -58,17 +60,19 @@ func (t *translation) network() error {
 
 // artifactURL gives a reference to a registry the scheme that it may lack.
 func artifactURL(text string) string {
-	url, _ := decode.ArtifactURL(text)
-	return url
+	from, _ := decode.ArtifactURL(text)
+	return from
 }
 
 // archive is the address of something that can be unpacked; a system package is
 // not, in this version.
-func archive(url string) string {
-	if name, _, _ := strings.Cut(url, "#"); strings.HasSuffix(name, ".deb") || strings.HasSuffix(name, ".rpm") {
+func archive(text string) string {
+	from := artifactURL(text)
+	u, err := url.Parse(from)
+	if err != nil || u.Scheme != "oci" && slices.Contains([]string{".deb", ".rpm"}, strings.ToLower(path.Ext(u.Path))) {
 		return ""
 	}
-	return artifactURL(url)
+	return from
 }
 
 func packageURL(cfg *aksnodeconfigv1.Configuration) string {
@@ -84,15 +88,17 @@ var versionInName = regexp.MustCompile(`containerd-(?:static-)?(\d+\.\d+\.\d+)`)
 // containerdVersion is the version that will run. Where the contract names an
 // archive it is the archive's, before and after it was unpacked.
 func (t *translation) containerdVersion() string {
-	url := packageURL(t.cfg)
-	if url == "" {
+	from := packageURL(t.cfg)
+	if from == "" {
 		return t.facts.ContainerdVersion
 	}
 	if v := t.cfg.GetContainerdConfig().GetContainerdVersion(); v != "" {
 		return strings.TrimPrefix(v, "v")
 	}
-	if m := versionInName.FindStringSubmatch(path.Base(url)); m != nil {
-		return m[1]
+	if u, err := url.Parse(from); err == nil {
+		if m := versionInName.FindStringSubmatch(path.Base(u.Path)); m != nil {
+			return m[1]
+		}
 	}
 	return ""
 }

@@ -29,7 +29,7 @@ func TestSysctlKeys(t *testing.T) {
 
 func TestSysctlValues(t *testing.T) {
 	cfg := &aksnodeconfigv1.Configuration{CustomLinuxOsConfig: &aksnodeconfigv1.CustomLinuxOsConfig{SysctlConfig: &aksnodeconfigv1.SysctlConfig{
-		NetIpv4TcpTwReuse: proto.Bool(true), VmSwappiness: proto.Int32(0), NetIpv4IpLocalPortRange: proto.String("32768 65400"),
+		NetIpv4TcpTwReuse: proto.Bool(true), VmSwappiness: proto.Int32(0), NetIpv4IpLocalPortRange: proto.String("32768\t\t065400"),
 	}}}
 	got := (&translation{cfg: cfg}).sysctls()
 	want := map[string]string{
@@ -58,6 +58,10 @@ func TestContainerdVersion(t *testing.T) {
 		"in its name":     {"https://a.example/containerd-static-2.0.7-linux-amd64.tar.gz#sha256=00", "", "1.7.29", "2.0.7"},
 		"not known":       {"https://a.example/c.tar.gz", "", "1.7.29", ""},
 		"a package stays": {"https://a.example/containerd.deb#sha256=00", "2.2.1", "1.7.29", "1.7.29"},
+		"with a key":      {"https://a.example/containerd.deb?sig=x", "2.2.1", "1.7.29", "1.7.29"},
+		"loud":            {"https://a.example/containerd.RPM", "2.2.1", "1.7.29", "1.7.29"},
+		"in its path":     {"https://a.example/containerd-2.0.7.tar.gz?sig=/x", "", "1.7.29", "2.0.7"},
+		"in a registry":   {"registry.example/containerd.deb:2", "2.2.1", "1.7.29", "2.2.1"},
 	} {
 		cfg := &aksnodeconfigv1.Configuration{ContainerdConfig: &aksnodeconfigv1.ContainerdConfig{
 			ContainerdPackageUrl: c.url, ContainerdVersion: c.version}}

@@ -81,6 +81,13 @@ func kubernetesVersion(s string) string {
 	return unless(semantic.MatchString(s), `expected a version x.y.z, e.g. "1.34.2", without a leading v`)
 }
 
+// packaged is a version of a program, with what a distribution adds to it.
+var packaged = regexp.MustCompile(`^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-+~.][0-9A-Za-z.+~-]+)?$`)
+
+func programVersion(s string) string {
+	return unless(packaged.MatchString(s), `expected a version, e.g. "2.2.1"`)
+}
+
 // decodeBase64 reads what the base64 command reads: line breaks do not count.
 func decodeBase64(s string) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", "\r", "").Replace(s))

@@ -3,16 +3,20 @@ package decode
 import (
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-func ip(s string) string {
-	_, err := netip.ParseAddr(s)
-	return unless(err == nil, "expected an IP address")
+// isAddress: an interface behind a % is the name of one on some other machine.
+func isAddress(s string) bool {
+	a, err := netip.ParseAddr(s)
+	return err == nil && a.Zone() == ""
 }
+
+func ip(s string) string { return unless(isAddress(s), "expected an IP address") }
 
 func isDNSName(s string) bool {
 	return len(content.IsDNS1123Subdomain(strings.ToLower(strings.TrimSuffix(s, ".")))) == 0
@@ -32,8 +36,7 @@ func zone(s string) string {
 
 // host is the API server: what a client puts between https:// and :443.
 func host(s string) string {
-	_, err := netip.ParseAddr(s)
-	return unless(err == nil || isDNSName(s), "expected a DNS name or an IP address, without scheme, port and path")
+	return unless(isAddress(s) || isDNSName(s), "expected a DNS name or an IP address, without scheme, port and path")
 }
 
 func isWeb(s string) bool {
@@ -64,21 +67,21 @@ func proxyURL(s string) string {
 	return unless(known && u.Hostname() != "" && validPort(u), "expected the URL of a proxy, e.g. http://proxy.example:3128")
 }
 
-// registry is host[:port][/path].
-func registry(s string) string {
-	u, err := url.Parse("https://" + s)
-	ok := err == nil && u.Hostname() != "" && validPort(u) && u.User == nil && u.RawQuery == "" && !strings.Contains(s, "://")
-	return unless(ok, "expected a registry, host[:port][/path], without scheme")
+// dnsSuffix is what names of hosts end with; a dot before it does not count.
+func dnsSuffix(s string) string {
+	return unless(isDNSName(strings.TrimPrefix(s, ".")), "expected a DNS suffix, e.g. azurecr.example")
 }
+
+var twoNumbers = regexp.MustCompile(`^([0-9]+)[ \t]+([0-9]+)$`)
 
 // portRange is net.ipv4.ip_local_port_range: two ports, the first not above the last.
 func portRange(s string) string {
 	const want = `expected two ports, e.g. "32768 60999", the first not above the second`
-	ports := strings.Fields(s)
-	if len(ports) != 2 {
+	ports := twoNumbers.FindStringSubmatch(s)
+	if ports == nil {
 		return want
 	}
-	first, err1 := strconv.ParseUint(ports[0], 10, 16)
-	last, err2 := strconv.ParseUint(ports[1], 10, 16)
+	first, err1 := strconv.ParseUint(ports[1], 10, 16)
+	last, err2 := strconv.ParseUint(ports[2], 10, 16)
 	return unless(err1 == nil && err2 == nil && first > 0 && first <= last, want)
 }

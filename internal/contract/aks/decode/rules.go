@@ -8,7 +8,7 @@ import (
 type check func(protoreflect.Value) string
 
 // rule is what a field's values must be. Of a list, value is for each item; of a map, key, value and entry
-// are for each entry. A field without rule takes anything: free text, or something that nothing reads.
+// are for each entry. Text without a rule of its own is on one line: it goes into files that have lines.
 type rule struct {
 	value check
 	key   check
@@ -26,6 +26,9 @@ func ruleOf(fd protoreflect.FieldDescriptor) rule {
 	}
 	if message == "SysctlConfig" && fd.Kind() == protoreflect.Int32Kind {
 		return value(atLeast(0))
+	}
+	if fd.Kind() == protoreflect.StringKind {
+		return value(str(oneLine))
 	}
 	return rule{}
 }
@@ -69,9 +72,12 @@ var nodeRules = map[string]rule{
 	"CloudProviderConfig.rate_limit_bucket":           value(atLeast(0)),
 	"CloudProviderConfig.rate_limit_bucket_write":     value(atLeast(0)),
 
-	"ContainerdConfig.containerd_package_url":   value(str(artifactURL)),
-	"CustomCloudConfig.repo_depot_endpoint":     value(str(webURL)),
-	"CustomCloudConfig.custom_env_json_content": value(str(jsonMaybeBase64)),
+	"ContainerdConfig.containerd_package_url":         value(str(artifactURL)),
+	"ContainerdConfig.containerd_version":             value(str(programVersion)),
+	"RuncConfig.runc_version":                         value(str(programVersion)),
+	"CustomCloudConfig.container_registry_dns_suffix": value(str(dnsSuffix)),
+	"CustomCloudConfig.repo_depot_endpoint":           value(str(webURL)),
+	"CustomCloudConfig.custom_env_json_content":       value(str(jsonMaybeBase64)),
 
 	"CustomLinuxOsConfig.swap_file_size":               value(atLeast(0)),
 	"CustomLinuxOsConfig.transparent_hugepage_support": value(oneOf("always", "madvise", "never")),
@@ -92,7 +98,7 @@ var nodeRules = map[string]rule{
 	"KubeBinaryConfig.kube_binary_url":               value(str(artifactURL)),
 	"KubeBinaryConfig.custom_kube_binary_url":        value(str(artifactURL)),
 	"KubeBinaryConfig.private_kube_binary_url":       value(str(artifactURL)),
-	"KubeBinaryConfig.pod_infra_container_image_url": value(pattern(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`, "an image reference, without scheme")),
+	"KubeBinaryConfig.pod_infra_container_image_url": value(str(image)),
 	"KubeBinaryConfig.linux_credential_provider_url": value(str(artifactURL)),
 	"NetworkConfig.vnet_cni_plugins_url":             value(str(webURL)),
 	"NetworkConfig.cni_plugins_url":                  value(str(artifactURL)),

@@ -7,7 +7,7 @@ var kubeletRules = map[string]rule{
 	"KubeletConfig.kubelet_node_labels":         {key: str(labelKey), value: str(labelValue)},
 	"KubeletConfig.kubelet_client_key":          value(str(privateKey)),
 	"KubeletConfig.kubelet_client_cert_content": value(str(certificates)),
-	"KubeletConfig.container_data_dir":          value(str(absolute)),
+	"KubeletConfig.container_data_dir":          value(str(cleanPath)),
 
 	"KubeletConfigFileConfig.kind":                              value(oneOf("KubeletConfiguration")),
 	"KubeletConfigFileConfig.api_version":                       value(oneOf("kubelet.config.k8s.io/v1beta1")),
