@@ -51,7 +51,8 @@ func (p *parts) engine(h host.Host, command string, o converge.Observer) *conver
 
 func (p *parts) facts(ctx context.Context, h host.Host) (component.Facts, error) {
 	return provision.Gather(ctx, h, provision.FactsSource{
-		Version: p.fetcher.Version, Address: provision.NodeAddress, Images: bundledImages, Offline: p.offline,
+		Version: p.fetcher.Version, Images: bundledImages, Offline: p.offline,
+		Address: func(ctx context.Context) string { return provision.NodeAddress(ctx, h) },
 	})
 }
 

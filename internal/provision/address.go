@@ -6,8 +6,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/host"
 )
 
 // The instance metadata service answers on its link within a few milliseconds
@@ -16,16 +21,67 @@ const (
 	metadataURL     = "http://169.254.169.254/metadata/instance/network?api-version=2021-02-01"
 	metadataConnect = 60 * time.Millisecond
 	metadataAnswer  = 400 * time.Millisecond
+	metadataPause   = 25 * time.Millisecond
 )
 
 // NodeAddress is the address that the cloud knows of the first interface, IPv4
-// and, with a comma between, IPv6; without a cloud the source address of the
-// default route; empty if there is none.
-func NodeAddress(ctx context.Context) string {
-	if a := cloudAddress(ctx, metadataURL); a != "" {
+// and, with a comma between, IPv6. Where the cloud does not tell, kubelet keeps
+// the one that it has been given, if the machine still has it: a service that is
+// busy must not restart kubelet with half of its addresses. Then the source
+// address of the default route; empty if there is none.
+func NodeAddress(ctx context.Context, h host.FS) string {
+	return addresses{url: metadataURL, here: interfaceAddresses, route: routeSource}.of(ctx, h)
+}
+
+// addresses are where an address is looked for.
+type addresses struct {
+	url   string
+	here  func() []netip.Addr
+	route func() string
+}
+
+func (s addresses) of(ctx context.Context, h host.FS) string {
+	if a := cloudAddress(ctx, s.url); a != "" {
 		return a
 	}
-	return routeSource()
+	here := s.here()
+	if a := inForce(h, func(a netip.Addr) bool { return slices.Contains(here, a) }); a != "" {
+		return a
+	}
+	return s.route()
+}
+
+var nodeIPFlag = regexp.MustCompile(`[ "]--node-ip=([0-9A-Fa-f:.,]+)[ "]`)
+
+// inForce is the address in kubelet's flags, if all of it is still there.
+func inForce(h host.FS, has func(netip.Addr) bool) string {
+	b, err := h.ReadFile(kubelet.FlagsFile)
+	m := nodeIPFlag.FindSubmatch(b)
+	if err != nil || m == nil {
+		return ""
+	}
+	for one := range strings.SplitSeq(string(m[1]), ",") {
+		if a, err := netip.ParseAddr(one); err != nil || !has(a) {
+			return ""
+		}
+	}
+	return string(m[1])
+}
+
+func interfaceAddresses() []netip.Addr {
+	found, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var out []netip.Addr
+	for _, a := range found {
+		if n, ok := a.(*net.IPNet); ok {
+			if addr, ok := netip.AddrFromSlice(n.IP); ok {
+				out = append(out, addr.Unmap())
+			}
+		}
+	}
+	return out
 }
 
 type metadataNetwork struct {
@@ -41,26 +97,45 @@ type metadataAddresses struct {
 	} `json:"ipAddress"`
 }
 
+// cloudAddress asks again while the service is busy and there is time.
 func cloudAddress(ctx context.Context, url string) string {
 	ctx, cancel := context.WithTimeout(ctx, metadataAnswer)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return ""
-	}
-	req.Header.Set("Metadata", "true")
 	t := &http.Transport{DialContext: (&net.Dialer{Timeout: metadataConnect}).DialContext} // never through a proxy
 	defer t.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: t}).Do(req)
+	for pause := metadataPause; ; pause *= 2 {
+		n, busy := askMetadata(ctx, &http.Client{Transport: t}, url)
+		if !busy {
+			return n.first()
+		}
+		again := time.NewTimer(pause)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return ""
+		}
+	}
+}
+
+func askMetadata(ctx context.Context, c *http.Client, url string) (n metadataNetwork, busy bool) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return ""
+		return n, false
+	}
+	req.Header.Set("Metadata", "true")
+	resp, err := c.Do(req)
+	if err != nil {
+		return n, false
 	}
 	defer resp.Body.Close()
-	var n metadataNetwork
-	if resp.StatusCode != http.StatusOK || json.NewDecoder(http.MaxBytesReader(nil, resp.Body, 1<<20)).Decode(&n) != nil {
-		return ""
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 {
+		return n, true
 	}
-	return n.first()
+	if resp.StatusCode != http.StatusOK || json.NewDecoder(http.MaxBytesReader(nil, resp.Body, 1<<20)).Decode(&n) != nil {
+		return metadataNetwork{}, false
+	}
+	return n, false
 }
 
 func (n metadataNetwork) first() string {

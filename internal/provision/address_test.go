@@ -1,0 +1,80 @@
+package provision
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+const dualStack = `{"interface":[{"ipv4":{"ipAddress":[{"privateIpAddress":"10.0.0.4"}]},"ipv6":{"ipAddress":[{"privateIpAddress":"fd00::4"}]}}]}`
+
+func TestNodeAddress(t *testing.T) {
+	there := []netip.Addr{netip.MustParseAddr("10.0.0.4"), netip.MustParseAddr("fd00::4")}
+	const inForce = "# Written by berth.\nKUBELET_FLAGS=\"--cloud-provider=external --node-ip=10.0.0.4,fd00::4 --v=2\"\n"
+	for name, c := range map[string]struct {
+		answers []int // of the metadata service, one after the other; the last stays
+		flags   string
+		there   []netip.Addr
+		want    string
+	}{
+		"the cloud knows":               {[]int{200}, "", there, "10.0.0.4,fd00::4"},
+		"the cloud is busy, then not":   {[]int{429, 503, 200}, "", there, "10.0.0.4,fd00::4"},
+		"busy: what is in force stays":  {[]int{429}, inForce, there, "10.0.0.4,fd00::4"},
+		"busy, for the first time":      {[]int{429}, "", there, "192.0.2.9"},
+		"busy, and the address is gone": {[]int{429}, inForce, there[:1], "192.0.2.9"},
+		"busy, and none was given":      {[]int{429}, "KUBELET_FLAGS=\"--v=2\"\n", there, "192.0.2.9"},
+		"no such service":               {[]int{404}, inForce, there, "10.0.0.4,fd00::4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int32
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				code := c.answers[min(int(asked.Add(1)), len(c.answers))-1]
+				w.WriteHeader(code)
+				if code == http.StatusOK {
+					_, _ = w.Write([]byte(dualStack))
+				}
+			}))
+			defer server.Close()
+			h := memory.New()
+			if c.flags != "" {
+				h.Put(kubelet.FlagsFile, c.flags, 0o600)
+			}
+			s := addresses{url: server.URL, here: func() []netip.Addr { return c.there }, route: func() string { return "192.0.2.9" }}
+			start := time.Now()
+			if got := s.of(t.Context(), h); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if spent := time.Since(start); spent > metadataAnswer+2*time.Second {
+				t.Errorf("it took %v", spent)
+			}
+			if n := asked.Load(); c.answers[0] == 404 && n != 1 {
+				t.Errorf("asked %d times", n)
+			}
+		})
+	}
+}
+
+func TestInForce(t *testing.T) {
+	for text, want := range map[string]string{
+		`KUBELET_FLAGS="--node-ip=10.0.0.4"`:               "10.0.0.4",
+		`KUBELET_FLAGS="--v=2 --node-ip=fd00::4"`:          "fd00::4",
+		`KUBELET_FLAGS="--x-node-ip=10.0.0.4"`:             "",
+		`KUBELET_FLAGS="--node-ip=nonsense"`:               "",
+		`KUBELET_FLAGS="\"--node-ip=10.0.0.4, 10.0.0.5\""`: "",
+		``: "",
+	} {
+		h := memory.New()
+		h.Put(kubelet.FlagsFile, text+"\n", 0o600)
+		everything := func(a netip.Addr) bool { return a.IsValid() }
+		if got := inForce(h, everything); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
