@@ -17,12 +17,7 @@ func (e *env) bundle() *cobra.Command {
 		Long: "A bundle is one file with archives, programs and container images, a manifest and a signature. On a machine it\n" +
 			"goes into /var/lib/berth/bundles/, with the name *.bundle: what it has is not fetched. Its commands are create,\n" +
 			"inspect and verify; docs/bundle.md describes the format.",
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return e.usage(c, unknown(c, args[0]))
-			}
-			return e.usage(c, errors.New("a command is missing"))
-		},
+		RunE: e.noCommand,
 	}
 	c.AddCommand(e.bundleCreate(), e.bundleInspect(), e.bundleVerify())
 	return c

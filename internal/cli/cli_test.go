@@ -71,6 +71,12 @@ func TestCommandLine(t *testing.T) {
 		"render refused":            {"berth render -f " + bad, 3, "", "cse_timeout"},
 		"plan of a pod":             {"berth plan -f " + pod, 3, "", "Pod"},
 		"nearly a command":          {"berth plna", 1, "", `did you mean plan?`},
+		"nearly, with flags":        {"berth aplly -f x", 1, "", `error: unknown command "aplly": did you mean apply?`},
+		"no command, with flags":    {"berth bogus --flag", 1, "", `error: unknown command "bogus"`},
+		"flag of no command":        {"berth --flag bogus", 1, "", `error: unknown flag: --flag`},
+		"nearly below a command":    {"berth bundle crate --image x", 1, "", `error: unknown command "crate": did you mean create?`},
+		"verb that is none":         {"berth node foo", 1, "", `error: unknown command "foo"`},
+		"no verb":                   {"berth node", 1, "", "a command is missing"},
 		"help of a command":         {"aks-node-controller help provision", 0, "--wait-for", ""},
 		"help of nothing known":     {"berth help frob", 1, "", `unknown command "frob"`},
 		"help of an argument":       {"berth help plan x", 1, "", `unknown command "x"`},
@@ -91,6 +97,18 @@ func TestCommandLine(t *testing.T) {
 				t.Errorf("code %d\nstdout: %s\nstderr: %s", code, stdout, stderr)
 			}
 		})
+	}
+}
+
+// TestManyFaultsHaveAShortField: the faults name their fields, each on its line.
+func TestManyFaultsHaveAShortField(t *testing.T) {
+	bad := path.Join(t.TempDir(), "bad.json")
+	write(t, bad, `{"version":"v1"}`)
+	_, _, stderr := invoke(memory.New(), "berth", "render", "-f", bad)
+	_, line, _ := strings.Cut(stderr, "\n  field: ")
+	line, _, _ = strings.Cut(line, "\n")
+	if !strings.Contains(stderr, "route_table") || !strings.HasSuffix(line, " more") || strings.Count(line, ",") != 2 {
+		t.Errorf("field: %q\n%s", line, stderr)
 	}
 }
 

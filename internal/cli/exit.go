@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 
 	"github.com/berth-dev/berth/internal/contract"
@@ -39,7 +40,7 @@ func (e *env) exit(err error) int {
 	code, f := classify(err), report.Classify(err, e.state)
 	fmt.Fprintf(e.err, "error: %v\n", err)
 	if f.Field != "" {
-		fmt.Fprintf(e.err, "  field: %s\n", f.Field)
+		fmt.Fprintf(e.err, "  field: %s\n", few(f.Field))
 	}
 	switch {
 	case e.uid != 0 && errors.Is(err, fs.ErrPermission):
@@ -48,6 +49,16 @@ func (e *env) exit(err error) int {
 		fmt.Fprintf(e.err, "  hint: %s\n", f.Hint)
 	}
 	return code
+}
+
+// few are the first of many fields: the error names them all.
+func few(fields string) string {
+	const most = 3
+	paths := strings.Split(fields, ", ")
+	if len(paths) <= most {
+		return fields
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), len(paths)-most)
 }
 
 func classify(err error) int {

@@ -3,7 +3,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -93,18 +92,13 @@ func (e *env) nodeController() *cobra.Command {
 
 func (e *env) root(name, short string) *cobra.Command {
 	root := &cobra.Command{
-		Use: name, Short: short, Version: Version(), SilenceUsage: true, SilenceErrors: true, Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return e.usage(c, unknown(c, args[0]))
-			}
-			return e.usage(c, errors.New("a command is missing"))
-		},
+		Use: name, Short: short, Version: Version(), SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.ArbitraryArgs, RunE: e.noCommand,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(e.help())
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(e.usage)
+	root.SetFlagErrorFunc(e.flagError)
 	root.Flags().BoolP("version", "v", false, "print the version")
 	return root
 }

@@ -12,7 +12,7 @@ import (
 
 // node holds the verbs that berth's own units call.
 func (e *env) node() *cobra.Command {
-	c := &cobra.Command{Use: "node", Short: "Verbs for berth's own units", Hidden: true}
+	c := &cobra.Command{Use: "node", Short: "Verbs for berth's own units", Hidden: true, Args: cobra.ArbitraryArgs, RunE: e.noCommand}
 	c.AddCommand(e.nodeResult())
 	return c
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -17,6 +18,23 @@ the provisioning exit codes, each with a name and a hint in provision.json.`
 func (e *env) usage(c *cobra.Command, err error) error {
 	fmt.Fprintf(e.err, "error: %v\n\n%s", err, c.UsageString())
 	return exitCode(1)
+}
+
+// noCommand is what a command does that only holds others.
+func (e *env) noCommand(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return e.usage(c, unknown(c, args[0]))
+	}
+	return e.usage(c, errors.New("a command is missing"))
+}
+
+// flagError: where a command holds others, a flag after a word is that of the
+// command that was meant.
+func (e *env) flagError(c *cobra.Command, err error) error {
+	if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
+		err = unknown(c, args[0])
+	}
+	return e.usage(c, err)
 }
 
 // noArgs refuses arguments of a command that has only flags.
