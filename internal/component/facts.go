@@ -14,9 +14,6 @@ type Facts struct {
 	// NodeIP is the address, or the IPv4 and IPv6 address with a comma between,
 	// that the node registers with. Empty: kubelet chooses.
 	NodeIP string
-	OS     OSRelease
-	// KernelRelease is what uname -r prints.
-	KernelRelease string
 	// IPv6 says that the kernel has IPv6: /proc/sys/net/ipv6 exists.
 	IPv6 bool
 	// CNIConfigured says that a network configuration is in /etc/cni/net.d. It
@@ -46,12 +43,6 @@ type Facts struct {
 type BundledImage struct {
 	// Reference is complete; Digest is "sha256:…" of its manifest or index.
 	Reference, Digest string
-}
-
-// OSRelease is the part of /etc/os-release that decides anything.
-type OSRelease struct {
-	ID        string // "debian", "ubuntu", "azurelinux"
-	VersionID string // "12"
 }
 
 // HasVendorUnit says whether a package of the image brings a unit.

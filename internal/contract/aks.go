@@ -1,17 +1,9 @@
 package contract
 
 import (
-	"time"
-
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/contract/aks"
 	"github.com/berth-dev/berth/internal/desired"
-)
-
-// The contract's default and limit of cse_timeout.
-const (
-	defaultDeadline = 15 * time.Minute
-	maxDeadline     = 6 * time.Hour
 )
 
 type aksContract struct{ doc *aks.Document }
@@ -31,9 +23,5 @@ func (c *aksContract) Translate(f component.Facts) (*desired.State, error) {
 }
 
 func (c *aksContract) Terms() Terms {
-	d := time.Duration(c.doc.Config.GetCseTimeout()) * time.Second
-	if d <= 0 || d > maxDeadline {
-		d = defaultDeadline
-	}
-	return Terms{Deadline: d, Bake: c.doc.Config.GetPreProvisionOnly()}
+	return Terms{Bake: c.doc.Config.GetPreProvisionOnly()}
 }

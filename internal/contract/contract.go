@@ -2,7 +2,6 @@ package contract
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/contract/aks"
@@ -23,8 +22,6 @@ type Contract interface {
 
 // Terms are the parts of a contract that concern the run and not the machine.
 type Terms struct {
-	// Deadline bounds the whole run; zero is no bound.
-	Deadline time.Duration
 	// Bake: prepare the machine for an image; it does not become a node.
 	Bake bool
 }

@@ -2,8 +2,6 @@ package desired
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -142,15 +140,4 @@ func (s *State) MarshalJSON() ([]byte, error) {
 		Owner     Owner  `json:"owner"`
 		Resources []item `json:"resources"`
 	}{s.Owner, items})
-}
-
-// Hash is the sha256 of the state's printed form, in hex. Secrets enter by the
-// four digits that their redaction shows.
-func (s *State) Hash() (string, error) {
-	b, err := s.MarshalJSON()
-	if err != nil {
-		return "", fmt.Errorf("print state: %w", err)
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
 }

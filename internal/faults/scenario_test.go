@@ -19,6 +19,7 @@ import (
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/contract/aks"
+	"github.com/berth-dev/berth/internal/contract/aks/decode"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -94,7 +95,7 @@ func (c *configuration) with(t testing.TB, edits ...func(*aksnodeconfigv1.Config
 	for _, edit := range edits {
 		edit(cfg)
 	}
-	if faults := aks.Validate(cfg); len(faults) > 0 {
+	if faults := decode.Validate(cfg); len(faults) > 0 {
 		t.Fatal(faults.ToAggregate())
 	}
 	return &configuration{doc: &aks.Document{Config: cfg}}

@@ -37,7 +37,6 @@ var (
 // machine does not tell stays empty. The error is about the bundles.
 func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, error) {
 	f := component.Facts{
-		OS:             osRelease(h),
 		ContainerdPath: firstFile(h, containerdPaths),
 		RuncPath:       firstFile(h, runcPaths),
 		KubectlPath:    firstFile(h, kubectlPaths),
@@ -59,7 +58,6 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 		return f, nil
 	}
 	f.Hostname = line(h, "/proc/sys/kernel/hostname")
-	f.KernelRelease = line(h, "/proc/sys/kernel/osrelease")
 	_, err := h.Lstat("/proc/sys/net/ipv6")
 	f.IPv6 = err == nil
 	if s.Address != nil {
@@ -134,30 +132,6 @@ func vendorUnits(h host.FS) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-func osRelease(h host.FS) component.OSRelease {
-	for _, p := range []string{"/etc/os-release", "/usr/lib/os-release"} {
-		if b, err := h.ReadFile(p); err == nil {
-			return parseOSRelease(string(b))
-		}
-	}
-	return component.OSRelease{}
-}
-
-func parseOSRelease(text string) component.OSRelease {
-	var r component.OSRelease
-	for l := range strings.Lines(text) {
-		key, value, _ := strings.Cut(strings.TrimSpace(l), "=")
-		value = strings.Trim(value, `"'`)
-		switch key {
-		case "ID":
-			r.ID = value
-		case "VERSION_ID":
-			r.VersionID = value
-		}
-	}
-	return r
 }
 
 // Hostname is the name that kubelet registers without --hostname-override: the

@@ -2,15 +2,11 @@ package provision
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
+	"github.com/berth-dev/berth/internal/contract/aks/decode"
 	"github.com/berth-dev/berth/internal/host"
-)
-
-// The contract's default and limit of cse_timeout, in seconds.
-const (
-	defaultTimeout = 900
-	maxTimeout     = 21600
 )
 
 // intent is what must be known of a configuration before, and even though, it
@@ -24,7 +20,7 @@ type intent struct {
 func peek(h host.FS, config string) intent {
 	b, err := h.ReadFile(config)
 	if err != nil {
-		return intent{Timeout: defaultTimeout * time.Second}
+		return intent{Timeout: decode.Timeout(0)}
 	}
 	return parseIntent(b)
 }
@@ -32,18 +28,24 @@ func peek(h host.FS, config string) intent {
 func parseIntent(b []byte) intent {
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(b, &keys) != nil {
-		return intent{Timeout: defaultTimeout * time.Second}
-	}
-	seconds := int64(defaultTimeout)
-	var n json.Number
-	if json.Unmarshal(either(keys, "cse_timeout", "cseTimeout"), &n) == nil {
-		if v, err := n.Int64(); err == nil && v > 0 && v <= maxTimeout {
-			seconds = v
-		}
+		return intent{Timeout: decode.Timeout(0)}
 	}
 	var bake bool
 	_ = json.Unmarshal(either(keys, "pre_provision_only", "preProvisionOnly"), &bake) // false where it is no boolean
-	return intent{Timeout: time.Duration(seconds) * time.Second, Bake: bake}
+	return intent{Timeout: timeout(either(keys, "cse_timeout", "cseTimeout")), Bake: bake}
+}
+
+// timeout reads a number as the decoder does: in quotes, or as 1.2e3.
+func timeout(value json.RawMessage) time.Duration {
+	var n json.Number
+	if json.Unmarshal(value, &n) != nil {
+		return decode.Timeout(0)
+	}
+	f, err := n.Float64()
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
+		return decode.Timeout(0)
+	}
+	return decode.Timeout(int64(f))
 }
 
 func either(keys map[string]json.RawMessage, names ...string) json.RawMessage {

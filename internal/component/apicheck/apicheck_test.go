@@ -1,44 +1,22 @@
 package apicheck
 
 import (
-	"net/url"
 	"testing"
 	"time"
 )
 
-func TestEndpoint(t *testing.T) {
-	for name, want := range map[string]struct {
-		host string
-		port int
-		url  string
-	}{
-		"api.example":      {"api.example", 443, "https://api.example:443"},
-		"api.example:6443": {"api.example", 6443, "https://api.example:6443"},
-		"10.0.0.1":         {"10.0.0.1", 443, "https://10.0.0.1:443"},
-		"fd00::1":          {"fd00::1", 443, "https://[fd00::1]:443"},
-		"[fd00::1]":        {"fd00::1", 443, "https://[fd00::1]:443"},
-		"[fd00::1]:6443":   {"fd00::1", 6443, "https://[fd00::1]:6443"},
+func TestURL(t *testing.T) {
+	for name, want := range map[string]string{
+		"api.example": "https://api.example:443",
+		"10.0.0.1":    "https://10.0.0.1:443",
+		"fd00::1":     "https://[fd00::1]:443",
 	} {
-		host, port := Endpoint(name)
-		if host != want.host || port != want.port || URL(name) != want.url {
-			t.Errorf("%s: %s, %d, %s", name, host, port, URL(name))
+		check := Resource(name, "", time.Minute)
+		if got := URL(name); got != want || check.Host != name || check.Port != 443 {
+			t.Errorf("%s: %s, %+v", name, got, check)
 		}
-		if _, err := url.Parse(URL(name)); err != nil {
-			t.Error(err)
-		}
-		if err := Resource(name, "", time.Minute).Validate(); err != nil {
+		if err := check.Validate(); err != nil {
 			t.Error(err)
 		}
 	}
-}
-
-func FuzzEndpoint(f *testing.F) {
-	for _, s := range []string{"a", "a:1", "[::1]:443", "a:b", ":", "[]"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, name string) {
-		if host, _ := Endpoint(name); len(host) > len(name) {
-			t.Errorf("%q became %q", name, host)
-		}
-	})
 }

@@ -51,8 +51,6 @@ type Settings struct {
 	Cluster *Cluster
 	// After is what must be in place before the service starts.
 	After []desired.ID
-	// Triggers are files besides its own whose change restarts it.
-	Triggers []string
 }
 
 // Resources are everything that kubelet needs, and its service after all of it.
@@ -100,7 +98,6 @@ func service(s Settings, own []desired.Resource) desired.Resource {
 		}
 	}
 	u.Triggers = append(u.Triggers, binaries.Kubelet)
-	u.Triggers = append(u.Triggers, s.Triggers...)
 	return u
 }
 

@@ -8,6 +8,7 @@ import (
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/contract/aks/decode"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -74,18 +75,10 @@ func unbase64(name, text string) ([]byte, error) {
 	return b, nil
 }
 
-const (
-	defaultTimeout = 900 * time.Second
-	longestTimeout = 21600 * time.Second
-)
-
 // budget is a share of the time that the contract gives to the whole of
 // provisioning, at most limit. The published chain gives up retrying after
 // 13 of 15 minutes.
 func (t *translation) budget(fifteenths int, limit time.Duration) time.Duration {
-	total := time.Duration(t.cfg.GetCseTimeout()) * time.Second
-	if total <= 0 || total > longestTimeout {
-		total = defaultTimeout
-	}
+	total := decode.Timeout(int64(t.cfg.GetCseTimeout()))
 	return min(total*time.Duration(fifteenths)/15, limit)
 }

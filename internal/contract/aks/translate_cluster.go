@@ -61,12 +61,11 @@ func (t *translation) cluster() (*kubelet.Cluster, error) {
 // apiBudget: a name may take 5 minutes to resolve, a private link's 10; after
 // that the server may take 4 minutes to answer. An address is given 5.
 func (t *translation) apiBudget(name string) time.Duration {
-	host, _ := apicheck.Endpoint(name)
 	limit := 9 * time.Minute
 	switch {
-	case isAddress(host):
+	case isAddress(name):
 		limit = 5 * time.Minute
-	case strings.Contains(host, ".privatelink."):
+	case strings.Contains(name, ".privatelink."):
 		limit = 14 * time.Minute
 	}
 	return t.budget(13, limit)

@@ -11,6 +11,7 @@ import (
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/golden"
+	"github.com/berth-dev/berth/internal/contract/aks/decode"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -74,7 +75,7 @@ func TestProgramsFromARegistry(t *testing.T) {
 		cfg.NetworkConfig = &aksnodeconfigv1.NetworkConfig{CniPluginsUrl: from("cni")}
 		cfg.KubeletConfig = &aksnodeconfigv1.KubeletConfig{KubeletFlags: map[string]string{
 			"--image-credential-provider-config": "/etc/p.yaml", "--image-credential-provider-bin-dir": "/opt/p"}}
-		if faults := Validate(cfg); len(faults) > 0 {
+		if faults := decode.Validate(cfg); len(faults) > 0 {
 			t.Fatal(faults)
 		}
 		var got []string

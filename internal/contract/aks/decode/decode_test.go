@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -183,8 +184,8 @@ func TestRefused(t *testing.T) {
 				keys = append(keys, last)
 			}
 			_, err := Decode(edited(t, keys, test.value))
-			refused := AsDocumentError(err)
-			if refused == nil {
+			refused, ok := errors.AsType[*DocumentError](err)
+			if !ok {
 				t.Fatalf("accepted: %v", err)
 			}
 			if got := refused.List()[0].Error(); !strings.HasPrefix(got, test.want) {
@@ -211,8 +212,8 @@ func TestSyntax(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := Decode([]byte(test.text))
-			refused := AsDocumentError(err)
-			if refused == nil {
+			refused, ok := errors.AsType[*DocumentError](err)
+			if !ok {
 				t.Fatalf("accepted: %v", err)
 			}
 			if got := refused.Faults[0].String(); got != test.want {

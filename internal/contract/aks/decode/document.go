@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -93,12 +92,3 @@ func (e *DocumentError) List() field.ErrorList {
 
 // ExitCode is Code: what a process that refuses the document exits with.
 func (e *DocumentError) ExitCode() int { return e.Code }
-
-// AsDocumentError finds a *DocumentError in err, or returns nil.
-func AsDocumentError(err error) *DocumentError {
-	var e *DocumentError
-	if errors.As(err, &e) {
-		return e
-	}
-	return nil
-}

@@ -5,37 +5,12 @@ import (
 	"net/url"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/berth-dev/berth/internal/desired"
 )
-
-// Redact returns a copy in which every field with debug_redact prints as REDACTED# and four hex digits of its hash.
-func Redact[M proto.Message](m M) M {
-	out := proto.CloneOf(m)
-	redact(out.ProtoReflect())
-	return out
-}
-
-func redact(m protoreflect.Message) {
-	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case secret(fd):
-			m.Set(fd, protoreflect.ValueOfString(desired.Redact([]byte(v.String()))))
-		case fd.IsMap() && fd.MapValue().Message() != nil:
-			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
-				redact(v.Message())
-				return true
-			})
-		case fd.Message() != nil && !fd.IsMap():
-			redact(v.Message())
-		}
-		return true
-	})
-}
 
 func secret(fd protoreflect.FieldDescriptor) bool {
 	return fd.Options().(*descriptorpb.FieldOptions).GetDebugRedact()

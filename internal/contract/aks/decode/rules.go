@@ -44,7 +44,7 @@ var nodeRules = map[string]rule{
 	"Configuration.custom_ca_certs":                             value(str(certificates)),
 	"Configuration.outbound_command":                            value(str(oneLine)),
 	"Configuration.bootstrap_profile_container_registry_server": value(str(registry)),
-	"Configuration.cse_timeout":                                 value(upTo(21600)),
+	"Configuration.cse_timeout":                                 value(upTo(longestTimeout)),
 	"Configuration.enabled_features":                            {key: pattern(`^[A-Za-z_][A-Za-z0-9_]*$`, "the name of an environment variable"), value: str(oneLine)},
 
 	"ApiServerConfig.api_server_name":       value(str(host)),
