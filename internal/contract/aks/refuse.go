@@ -17,7 +17,7 @@ import (
 // that its resources come from. Where something else is wrong with the state the
 // document is not to blame.
 func (t *translation) refusal(doc *Document, err error) error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // it is Seal's own
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return fmt.Errorf("translate configuration: %w", err)
 	}
