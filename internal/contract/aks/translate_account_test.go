@@ -94,7 +94,7 @@ func TestEverySetFieldIsAccountedFor(t *testing.T) {
 				other := proto.CloneOf(cfg)
 				mutate(other.ProtoReflect(), path, pem)
 				changed := hash(t, translate(t, other, facts)) != before
-				checkVerdict(t, st, path, judgeOf(path)(&translation{cfg: cfg, facts: facts}).kind, changed)
+				checkVerdict(t, st, path, judgeOf(path)(&translation{cfg: cfg, facts: facts, state: st}).kind, changed)
 			}
 		})
 	}

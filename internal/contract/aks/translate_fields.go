@@ -1,8 +1,11 @@
 package aks
 
 import (
+	"slices"
+
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // judges has an entry for every field of the contract, or for a message that
@@ -34,7 +37,7 @@ var judges = map[string]judge{
 	"kube_binary_config.linux_credential_provider_url":    ofMember(when(provided, toState, useless(noProvider))),
 	"custom_cloud_config.custom_cloud_env_name":           ofMember(when(inCustomCloud, toState, useless("only the name akscustom means something"))),
 	"custom_cloud_config.custom_env_json_content":         ofMember(when(inCustomCloud, toState, useless("custom_cloud_env_name is not akscustom"))),
-	"custom_cloud_config.container_registry_dns_suffix":   ofMember(when(provided, toState, useless(noProvider))),
+	"custom_cloud_config.container_registry_dns_suffix":   ofMember(when(namesRegistries, toState, useless(noProvider))),
 	"custom_cloud_config.repo_depot_endpoint":             when(inCustomCloud, later, useless("custom_cloud_env_name is not akscustom")),
 	"containerd_config.containerd_package_url":            when(unpacks, toState, later),
 	"containerd_config.containerd_version":                when(unpacks, toState, useless("the containerd of the image decides")),
@@ -140,6 +143,15 @@ func urlIs(get func(*aksnodeconfigv1.KubeBinaryConfig) string) func(*translation
 func provided(t *translation) bool {
 	_, _, ok := t.providerFlags()
 	return ok
+}
+
+// namesRegistries: the credential provider wants to know how they end, or a
+// download does.
+func namesRegistries(t *translation) bool {
+	return provided(t) || slices.ContainsFunc(t.state.Resources, func(r desired.Resource) bool {
+		a, ok := r.(*desired.Artifact)
+		return ok && a.Via != nil && a.Via.Identity != nil
+	})
 }
 
 func inCustomCloud(t *translation) bool { return customCloud(t.cfg) }
