@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
 )
@@ -37,24 +35,12 @@ func (r *run) end(ctx context.Context, outcome error) int {
 		r.log.Warn("no timeline", "error", err)
 	}
 	d := r.document(ctx, f)
-	if yields(outcome) {
-		r.say("no result is written: the other run writes the machine's")
-	} else if err := report.WriteResult(ctx, r.Host, d, r.intent.Bake); err != nil {
+	if err := report.WriteResult(ctx, r.Host, d, r.intent.Bake); err != nil {
 		r.log.Error("the disk takes no result", "error", err)
 		r.say("the disk takes no result: " + err.Error())
 	}
 	r.aftermath(d)
 	return f.Code.Number
-}
-
-// Command is what a run calls itself where it locks the machine.
-const Command = "berth provision"
-
-// yields says that another run holds the machine. Whoever waits for a result
-// waits for that one's, not for this refusal.
-func yields(outcome error) bool {
-	l, ok := errors.AsType[*host.LockedError](outcome)
-	return ok && strings.HasPrefix(l.Holder, Command)
 }
 
 func (r *run) tell(f report.Failure, outcome error) {

@@ -51,9 +51,16 @@ type Options struct {
 
 // Provision runs to an end and returns the exit code. A result and its sentinel
 // are written whatever happens; only where a result of this machine is to be
-// kept is nothing written at all.
+// kept, or another run goes on, is nothing written at all.
 func Provision(ctx context.Context, o Options) int {
 	r := newRun(o)
+	unlock, err := r.alone(ctx)
+	if _, locked := errors.AsType[*host.LockedError](err); locked {
+		return r.yield(ended(ctx, err))
+	}
+	if err == nil {
+		defer func() { _ = unlock() }() // the kernel does it, too, when the program ends
+	}
 	if o.Boot {
 		if code, kept := r.keep(ctx); kept {
 			return code
@@ -61,16 +68,24 @@ func Provision(ctx context.Context, o Options) int {
 	}
 	r.open()
 	defer func() { _ = r.log.Close() }()
+	if err != nil {
+		return r.end(ctx, err)
+	}
+	return r.end(ctx, r.begin(ctx))
+}
+
+// begin makes room for the run's own result, then runs.
+func (r *run) begin(ctx context.Context) error {
 	r.settle()
 	if err := r.shed(); err != nil { // while the sentinel still tells whose disk this was
-		return r.end(ctx, err)
+		return err
 	}
-	if err := forget(o.Host, r.intent.Bake); err != nil {
-		return r.end(ctx, err)
+	if err := forget(r.Host, r.intent.Bake); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, o.Start.Add(r.intent.Timeout), report.ErrTimeout)
+	ctx, cancel := context.WithDeadlineCause(ctx, r.Start.Add(r.intent.Timeout), report.ErrTimeout)
 	defer cancel()
-	return r.end(ctx, r.bounded(ctx))
+	return r.bounded(ctx)
 }
 
 // restarted says that systemd started the unit again by itself: nobody asks for

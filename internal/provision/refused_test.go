@@ -2,14 +2,10 @@ package provision
 
 import (
 	"bytes"
-	"context"
 	"io/fs"
 	"syscall"
 	"testing"
 
-	"github.com/berth-dev/berth/internal/converge"
-	"github.com/berth-dev/berth/internal/desired"
-	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 )
 
@@ -33,25 +29,5 @@ func TestOldResultOnAReadOnlyDisk(t *testing.T) {
 	out := &bytes.Buffer{}
 	if code, err := Wait(t.Context(), waitOptions(h, out, nil)); code != report.CodeWrite || err != nil {
 		t.Errorf("wait: code %d, %v, printed %s", code, err, out)
-	}
-}
-
-// TestLockedByAnotherRun: the result belongs to the run that holds the machine;
-// where another command does, the refusal is the result.
-func TestLockedByAnotherRun(t *testing.T) {
-	for holder, written := range map[string]bool{Command + " (pid 7)": false, "berth apply (pid 7)": true} {
-		h := machineOf(`{}`)
-		o := options(h)
-		o.Apply = func(context.Context, *desired.State, converge.Observer) (*converge.Result, error) {
-			return nil, &host.LockedError{Path: "/run/berth/lock", Holder: holder}
-		}
-		if code := Provision(t.Context(), o); code != report.CodeLocked {
-			t.Errorf("%s: code %d", holder, code)
-		}
-		for _, p := range []string{report.ResultPath, report.SentinelPath} {
-			if _, err := h.Lstat(p); (err == nil) != written {
-				t.Errorf("%s: %s: %v", holder, p, err)
-			}
-		}
 	}
 }

@@ -1,0 +1,48 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// lockPath is held by a run from before it takes the last result away until its
+// own is written: whoever waits gets the result of a whole run.
+const lockPath = report.RunDir + "/provision.lock"
+
+// patience is how long a run waits for another's end: as long as an apply does,
+// and no longer than it may take itself.
+const patience = time.Minute
+
+// Command is what a run calls itself where it locks the machine.
+const Command = "berth provision"
+
+// alone waits until no other run goes on. The error is a *host.LockedError where
+// one still does.
+func (r *run) alone(ctx context.Context) (unlock func() error, err error) {
+	if _, err := host.MkdirAll(r.Host, report.RunDir); err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(patience, r.intent.Timeout))
+	defer cancel()
+	unlock, err = r.Host.Lock(ctx, lockPath, fmt.Sprintf("%s (pid %d)", Command, os.Getpid()))
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	return unlock, nil
+}
+
+// yield ends a run that the other one left no room. Result, sentinel, log and
+// telemetry are the other's.
+func (r *run) yield(outcome error) int {
+	f := report.Classify(outcome, nil)
+	for _, line := range report.Explain(f) {
+		r.say(line)
+	}
+	r.say("nothing was touched: the result will be that of the run that goes on")
+	return f.Code.Number
+}
