@@ -35,31 +35,65 @@ func LinkLogs(h host.FS) error {
 	return errors.Join(errs...)
 }
 
-// keptLog is how much of earlier runs' log stays, in bytes.
+// keptLog is how much of earlier runs' log stays for certain, in bytes; twice as
+// much may.
 const keptLog = 1 << 20
 
-// openAppend continues a log file: what is kept of the old one is copied into a
-// new one, which takes the name and is then written to.
+// openAppend continues a log file. One that has grown far beyond what is kept is
+// cut first, once in a long while: a file that others follow shall stay the same.
 func openAppend(h host.FS, p string) (io.WriteCloser, error) {
-	if err := mkdirs(h, path.Dir(p)); err != nil {
+	a, ok := h.(host.Appender)
+	if !ok {
+		return nil, fmt.Errorf("open log: %w", errors.ErrUnsupported)
+	}
+	if err := errors.Join(mkdirs(h, path.Dir(p)), shorten(h, p)); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	old, err := h.ReadFile(p)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("open log: %w", err)
-	}
-	tmp := host.TempName(p)
-	if err := h.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("open log: %w", err)
-	}
-	f, err := h.Create(tmp)
+	f, err := a.Append(p)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	if err := begin(h, f, p, lastLines(old, keptLog)); err != nil {
+	if err := readable(h, p); err != nil {
 		return nil, fmt.Errorf("open log: %w", errors.Join(err, f.Close()))
 	}
 	return f, nil
+}
+
+// readable lets everybody read the log: it holds no secrets.
+func readable(h host.FS, p string) error {
+	info, err := h.Lstat(p)
+	if err != nil || info.Mode.Perm() == 0o644 {
+		return err
+	}
+	return h.Chmod(p, 0o644)
+}
+
+// shorten replaces a log of twice the length that is kept by its end.
+func shorten(h host.FS, p string) error {
+	info, err := h.Lstat(p)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size <= 2*keptLog {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	old, err := h.ReadFile(p)
+	if err != nil {
+		return err
+	}
+	tmp := host.TempName(p)
+	if err := h.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := h.Create(tmp)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(lastLines(old, keptLog))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, h.Remove(tmp))
+	}
+	return host.Commit(h, p)
 }
 
 // mkdirs makes directories that need not outlive a power cut: a run does not
@@ -71,17 +105,10 @@ func mkdirs(h host.FS, dir string) error {
 	if err := mkdirs(h, path.Dir(dir)); err != nil {
 		return err
 	}
-	return h.Mkdir(dir, 0o755)
-}
-
-func begin(h host.FS, f host.File, p string, old []byte) error {
-	if _, err := f.Write(old); err != nil {
+	if err := h.Mkdir(dir, 0o755); !errors.Is(err, fs.ErrExist) { // the guest agent makes them, too
 		return err
 	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	return host.Commit(h, p)
+	return nil
 }
 
 // lastLines is the end of a text, whole lines, at most n bytes.

@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
@@ -124,7 +126,7 @@ func TestTimes(t *testing.T) {
 
 func TestLogContinuesTheFile(t *testing.T) {
 	h := memory.New()
-	h.Put(LogPath, strings.Repeat("old line\n", 200_000), 0o644)
+	h.Put(LogPath, strings.Repeat("old line\n", 300_000), 0o644)
 	l, err := OpenLog(h, LogPath)
 	if err != nil {
 		t.Fatal(err)
@@ -142,6 +144,47 @@ func TestLogContinuesTheFile(t *testing.T) {
 	}
 	if tail := l.Tail(); !strings.HasSuffix(tail, " hello file:/x detail=two lines\n") {
 		t.Errorf("tail: %q", tail)
+	}
+}
+
+// TestLogStaysTheSameFile: what still writes to it, and whoever follows it, is
+// not cut off.
+func TestLogStaysTheSameFile(t *testing.T) {
+	h := memory.New()
+	first, err := OpenLog(h, LogPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := OpenLog(h, LogPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Info("one")
+	first.Info("two")
+	b, err := h.ReadFile(LogPath)
+	if err != nil || !strings.Contains(string(b), `"one"`) || !strings.Contains(string(b), `"two"`) {
+		t.Errorf("%v: %s", err, b)
+	}
+	if info, err := h.Lstat(LogPath); err != nil || info.Mode != 0o644 {
+		t.Errorf("mode %v, %v", info.Mode, err)
+	}
+}
+
+// racing makes each directory that is looked for a moment before it is made.
+type racing struct{ *memory.Host }
+
+func (r racing) Lstat(p string) (host.Info, error) {
+	i, err := r.Host.Lstat(p)
+	if errors.Is(err, fs.ErrNotExist) {
+		r.PutDir(p)
+	}
+	return i, err
+}
+
+func TestLogDirectoryThatTheAgentMakesToo(t *testing.T) {
+	h := memory.New()
+	if err := mkdirs(racing{h}, "/var/log/azure/aks"); err != nil {
+		t.Error(err)
 	}
 }
 
