@@ -4,71 +4,53 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"strconv"
+	"time"
 
 	"github.com/berth-dev/berth/internal/host"
 )
-
-// journalEntry is an entry of the journal, as journalctl -o json prints it.
-type journalEntry struct {
-	Message journalText `json:"MESSAGE"`
-	// ID is the kind of a message of systemd's own.
-	ID string `json:"MESSAGE_ID"`
-	// Of is the run of the unit whose process wrote the entry; About is the one
-	// that systemd's own message is about.
-	Of    string `json:"_SYSTEMD_INVOCATION_ID"`
-	About string `json:"INVOCATION_ID"`
-}
 
 // processExit is the MESSAGE_ID of "Main process exited", SD_MESSAGE_UNIT_PROCESS_EXIT
 // in sd-messages.h.
 const processExit = "98e322203f7a4ed290d09fe03c09fe15"
 
-// journalText is a field of an entry: a string, or bytes as an array of numbers
-// where it is not all printable.
-type journalText string
+// syncBudget bounds the wait for entries that are on their way: a journal that is
+// busy for longer has told enough already.
+const syncBudget = time.Second
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (t *journalText) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) == nil {
-		*t = journalText(text)
-		return nil
-	}
-	var numbers []int
-	if json.Unmarshal(data, &numbers) != nil {
-		return nil // null, or a field given twice: not to be shown
-	}
-	raw := make([]byte, len(numbers))
-	for i, n := range numbers {
-		raw[i] = byte(n)
-	}
-	*t = journalText(bytes.ToValidUTF8(raw, []byte("?")))
-	return nil
+// syncJournal waits for what processes have said before now. The journal may lag
+// behind one that has just ended.
+func syncJournal(ctx context.Context, h host.Runner) {
+	ctx, cancel := context.WithTimeout(ctx, syncBudget)
+	defer cancel()
+	_, _ = h.Run(ctx, host.Command{Path: "journalctl", Args: []string{"--sync"}}) // without it, what is there
 }
 
-// readJournal reads the end of what a unit and systemd said of it: enough that
-// kubelet, which begins each run with two hundred lines of flags, has said before
-// them why the last one ended.
-func readJournal(ctx context.Context, h host.Runner, unit string) []journalEntry {
-	// The journal may lag behind a process that has just ended.
-	_, _ = h.Run(ctx, host.Command{Path: "journalctl", Args: []string{"--sync"}}) // without it, what is there
-	out, err := h.Run(ctx, host.Command{Path: "journalctl", Args: []string{
-		"-u", unit, "-n", "600", "--no-pager", "-o", "json", "--output-fields=MESSAGE,MESSAGE_ID,INVOCATION_ID,_SYSTEMD_INVOCATION_ID",
-	}})
+// endedRun is the run of a unit whose process ended last in this boot, as
+// systemd's invocation id; "" if none has.
+func endedRun(ctx context.Context, h host.Runner, unit string) string {
+	out := readJournal(ctx, h, 1, "json", "--output-fields=INVOCATION_ID", "-u", unit, "MESSAGE_ID="+processExit)
+	return parseInvocation(out)
+}
+
+// parseInvocation reads an entry as journalctl -o json prints it.
+func parseInvocation(entry []byte) string {
+	var e struct {
+		Run string `json:"INVOCATION_ID"`
+	}
+	if json.Unmarshal(entry, &e) != nil {
+		return ""
+	}
+	return e.Run
+}
+
+// readJournal reads the last n entries of this boot that match; nothing where
+// there is no journal.
+func readJournal(ctx context.Context, h host.Runner, n int, format string, match ...string) []byte {
+	args := append([]string{"-b", "-q", "--no-pager", "-n", strconv.Itoa(n), "-o", format}, match...)
+	out, err := h.Run(ctx, host.Command{Path: "journalctl", Args: args})
 	if err != nil {
 		return nil
 	}
-	return parseJournal(out.Stdout)
-}
-
-// parseJournal leaves out what is no entry.
-func parseJournal(data []byte) []journalEntry {
-	var entries []journalEntry
-	for line := range bytes.Lines(data) {
-		var e journalEntry
-		if json.Unmarshal(line, &e) == nil {
-			entries = append(entries, e)
-		}
-	}
-	return entries
+	return bytes.ToValidUTF8(out.Stdout, []byte("?"))
 }

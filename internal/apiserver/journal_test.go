@@ -1,7 +1,9 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,44 +11,50 @@ import (
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
-func said(run, text string) string {
-	return fmt.Sprintf(`{"MESSAGE":%q,"_SYSTEMD_INVOCATION_ID":%q}`, text, run)
+// exited is systemd's entry about a run that ended, as journalctl prints it with
+// the fields that it always adds.
+func exited(run string) string {
+	return fmt.Sprintf(`{"_BOOT_ID":"1","__CURSOR":"s=2;i=1","INVOCATION_ID":%q,"__MONOTONIC_TIMESTAMP":"3","__REALTIME_TIMESTAMP":"4"}`+"\n", run)
 }
 
-func ended(run string) string {
-	return fmt.Sprintf(`{"MESSAGE":"kubelet.service: Main process exited","MESSAGE_ID":%q,"INVOCATION_ID":%q,"_SYSTEMD_INVOCATION_ID":"of systemd itself"}`, processExit, run)
+// journal is a machine's: the answers of journalctl by the query's own words.
+func journal(h *memory.Host, answers map[string]string) (asked *[]string) {
+	asked = new([]string)
+	h.Program("/usr/bin/journalctl", func(c host.Command) host.Output {
+		*asked = append(*asked, strings.Join(c.Args, " "))
+		return host.Output{Stdout: []byte(answers[strings.Join(c.Args, " ")])}
+	})
+	return asked
 }
+
+const (
+	askEnded = "-b -q --no-pager -n 1 -o json --output-fields=INVOCATION_ID -u kubelet.service MESSAGE_ID=" + processExit
+	askWords = "-b -q --no-pager -n 20 -o cat -u kubelet.service"
+	askOfA   = "-b -q --no-pager -n 20 -o cat _SYSTEMD_INVOCATION_ID=a + _PID=1 INVOCATION_ID=a"
+)
 
 func TestLastWords(t *testing.T) {
-	flags := func(run string) string {
-		return strings.TrimSpace(strings.Repeat(said(run, "FLAG: --x")+"\n", 200))
-	}
-	for _, tc := range []struct{ name, journal, want string }{
-		{"nothing", "", ""},
-		{"no journal", "-- No entries --\n", ""},
-		{"never ended", said("a", "one") + "\n" + said("a", "two"), "; its last lines:\n  one\n  two"},
-		{"the next run has begun", said("a", "bad flag") + "\n" + ended("a") + "\n" + flags("b"),
-			"; its last lines:\n  bad flag\n  kubelet.service: Main process exited"},
-		{"systemd was faster", ended("a") + "\n" + flags("b") + "\n" + said("a", "bad flag"),
-			"; its last lines:\n  kubelet.service: Main process exited\n  bad flag"},
-		{"the last of two", said("a", "no") + "\n" + ended("a") + "\n" + said("b", "yes") + "\n" + ended("b") + "\n" + said("c", "no"),
-			"; its last lines:\n  yes\n  kubelet.service: Main process exited"},
-		{"bytes", `{"MESSAGE":[104,105,255]}` + "\n" + `{"MESSAGE":null}`, "; its last lines:\n  hi?"},
-		{"secret", said("a", "token abcdef.0123456789abcdef"), "; its last lines:\n  token REDACTED#"},
+	for name, c := range map[string]struct {
+		answers map[string]string
+		want    string
+	}{
+		"nothing":                {nil, ""},
+		"never ended":            {map[string]string{askWords: "one\ntwo\n"}, "; its last lines:\n  one\n  two"},
+		"the next run has begun": {map[string]string{askEnded: exited("a"), askOfA: "bad flag\nexited\n", askWords: "FLAG: --x\n"}, "; its last lines:\n  bad flag\n  exited"},
+		"an odd answer":          {map[string]string{askEnded: "-- Boot 1 --\n", askWords: "one\n"}, "; its last lines:\n  one"},
+		"a field given twice":    {map[string]string{askEnded: `{"INVOCATION_ID":["a","b"]}`, askWords: "one\n"}, "; its last lines:\n  one"},
+		"bytes":                  {map[string]string{askWords: "hi\xff\n"}, "; its last lines:\n  hi?"},
+		"secret":                 {map[string]string{askWords: "token abcdef.0123456789abcdef\n"}, "; its last lines:\n  token REDACTED#"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			h := memory.New()
-			var synced bool
-			h.Program("/usr/bin/journalctl", func(c host.Command) host.Output {
-				if c.Args[0] == "--sync" {
-					synced = true
-					return host.Output{}
-				}
-				return host.Output{Stdout: []byte(tc.journal)}
-			})
+			asked := journal(h, c.answers)
 			got := LastWords(t.Context(), h, "kubelet.service")
-			if !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" || len(got) > len(tc.want)+4 || !synced {
-				t.Errorf("got %q, want %q", got, tc.want)
+			if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" || len(got) > len(c.want)+4 {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if slices.Index(*asked, "--sync") != 0 {
+				t.Errorf("asked %q", *asked)
 			}
 		})
 	}
@@ -55,14 +63,33 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-func FuzzJournal(f *testing.F) {
-	f.Add([]byte(ended("a") + "\n" + said("a", "x")))
-	f.Add([]byte(`{"MESSAGE":[1,-2,300]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, e := range parseJournal(data) {
-			if len(e.Message) > 4*len(data) {
-				t.Errorf("%q", e.Message)
-			}
+// runner is a function that runs programs.
+type runner func(context.Context, host.Command) (host.Output, error)
+
+// Run implements host.Runner.
+func (f runner) Run(ctx context.Context, c host.Command) (host.Output, error) { return f(ctx, c) }
+
+// TestABusyJournalIsReadAllTheSame: --sync has a budget of its own and leaves the
+// rest to the questions.
+func TestABusyJournalIsReadAllTheSame(t *testing.T) {
+	got := LastWords(t.Context(), runner(func(ctx context.Context, c host.Command) (host.Output, error) {
+		if c.Args[0] == "--sync" {
+			<-ctx.Done()
+			return host.Output{}, ctx.Err()
+		}
+		return host.Output{Stdout: []byte("bad flag\n")}, ctx.Err()
+	}), "kubelet.service")
+	if got != "; its last lines:\n  bad flag" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func FuzzInvocation(f *testing.F) {
+	f.Add([]byte(exited("a")))
+	f.Add([]byte(`{"INVOCATION_ID":[1,-2]}`))
+	f.Fuzz(func(t *testing.T, entry []byte) {
+		if run := parseInvocation(entry); len(run) > 3*len(entry) {
+			t.Errorf("%q", run)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"cmp"
 	"context"
 	"regexp"
 	"strings"
@@ -10,57 +9,40 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// maxLines is how many lines of a journal go into a message.
+// maxLines is how many entries of a journal go into a message.
 const maxLines = 20
 
 // tail is what kubelet said last.
 func (v *vigil) tail(ctx context.Context) string {
-	return shown(readJournal(ctx, v.Host, v.Unit))
+	syncJournal(ctx, v.Host)
+	return words(ctx, v.Host, "-u", v.Unit)
 }
 
 // lastWords is what kubelet said before it ended.
 func (v *vigil) lastWords(ctx context.Context) string { return LastWords(ctx, v.Host, v.Unit) }
 
-// LastWords is what a unit said before its process ended last, secrets redacted,
-// for the end of an error message: each line behind a line break and two spaces.
-// What a start since then says is left out; where no process has ended, it is
+// LastWords is what a unit and systemd said of the run whose process ended last,
+// secrets redacted, for the end of an error message: each line behind a line
+// break and two spaces. What a start since then says is left out: kubelet begins
+// each run with two hundred lines of flags. Where no process has ended, it is
 // what was said last. It is empty if the journal can't be read.
 func LastWords(ctx context.Context, h host.Runner, unit string) string {
-	entries := readJournal(ctx, h, unit)
-	var ended string
-	for _, e := range entries {
-		if e.ID == processExit {
-			ended = e.invocation()
-		}
+	syncJournal(ctx, h)
+	if run := endedRun(ctx, h, unit); run != "" {
+		return words(ctx, h, "_SYSTEMD_INVOCATION_ID="+run, "+", "_PID=1", "INVOCATION_ID="+run)
 	}
-	if ended == "" {
-		return shown(entries)
-	}
-	// Not by order: systemd's own words overtake those of the process.
-	var its []journalEntry
-	for _, e := range entries {
-		if e.invocation() == ended {
-			its = append(its, e)
-		}
-	}
-	return shown(its)
+	return words(ctx, h, "-u", unit)
 }
 
-// shown is the end of what entries say.
-func shown(entries []journalEntry) string {
-	var lines []string
-	for _, e := range entries[max(0, len(entries)-maxLines):] {
-		lines = append(lines, string(e.Message))
-	}
-	text := ending(strings.TrimSpace(strings.Join(lines, "\n")))
+// words is the end of what the entries say that match.
+func words(ctx context.Context, h host.Runner, match ...string) string {
+	said := readJournal(ctx, h, maxLines, "cat", match...)
+	text := ending(strings.TrimSpace(string(said)))
 	if text == "" {
 		return ""
 	}
 	return "; its last lines:\n  " + strings.ReplaceAll(redact(text), "\n", "\n  ")
 }
-
-// invocation is the run of the unit that an entry is of, or about.
-func (e journalEntry) invocation() string { return cmp.Or(e.About, e.Of) }
 
 // secrets are bootstrap tokens, bearer tokens, tokens in JWT form and keys.
 var secrets = regexp.MustCompile(`(?s)\b[a-z0-9]{6}\.[a-z0-9]{16}\b` +

@@ -47,7 +47,7 @@ func newWorld(t *testing.T) *world {
 	w.m.Put("/etc/systemd/system/kubelet.service", "[Service]\nType=simple\nExecStart=/usr/bin/kubelet\nRestart=always\n", 0o644)
 	w.m.Program("/usr/bin/kubelet", func(host.Command) host.Output { return host.Output{} })
 	w.m.Program("/usr/bin/journalctl", func(host.Command) host.Output {
-		return host.Output{Stdout: []byte(said("a", "E1121 run.go: failed to load token abcdef.0123456789abcdef") + "\n" + said("a", "E1121 giving up") + "\n")}
+		return host.Output{Stdout: []byte("E1121 run.go: failed to load token abcdef.0123456789abcdef\nE1121 giving up\n")}
 	})
 	w.m.Put("/etc/kubernetes/certs/ca.crt", w.ca, 0o644)
 	return w
