@@ -33,7 +33,7 @@ func (e *Engine) apply(ctx context.Context, st *desired.State) (*Result, error) 
 	if err != nil {
 		return res, err
 	}
-	err = e.locked(ctx, st, res)
+	err = Safely(func() error { return e.locked(ctx, st, res) })
 	return res, errors.Join(err, unlock())
 }
 

@@ -48,7 +48,7 @@ func (a *applying) record() error {
 			if q.forget {
 				continue
 			}
-			g.Go(func() error { return a.recordPut(&mu, t, q) })
+			g.Go(func() error { return Safely(func() error { return a.recordPut(&mu, t, q) }) })
 		}
 	}
 	if err := g.Wait(); err != nil {
@@ -159,7 +159,7 @@ func (a *applying) syncEach(names []string, sync func(string) error) error {
 	g := errgroup.Group{}
 	g.SetLimit(a.opt.Workers)
 	for _, name := range names {
-		g.Go(func() error { return sync(name) })
+		g.Go(func() error { return Safely(func() error { return sync(name) }) })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("make names durable: %w", err)

@@ -34,9 +34,8 @@ type graph struct {
 const GivenUp = "given up"
 
 type done struct {
-	n    *node
-	span Span
-	err  error
+	n   *node
+	err error
 }
 
 // run returns the errors of the nodes that failed, joined. After a failure
@@ -124,11 +123,16 @@ func (g *graph) take(ready []*node) (*node, []*node) {
 	return n, append(ready[:i:i], ready[i+1:]...)
 }
 
+// one runs a node in a goroutine of its own. The observer may panic, too.
 func (g *graph) one(ctx context.Context, n *node, waited desired.ID) done {
+	return done{n, Safely(func() error { return g.do(ctx, n, waited) })}
+}
+
+func (g *graph) do(ctx context.Context, n *node, waited desired.ID) error {
 	span := Span{ID: n.id, Verb: n.verb, Phase: g.phase, Start: g.now(), Waited: waited}
 	g.tell(span)
 	own := &telling{span: span, tell: g.tell}
-	err := n.do(context.WithValue(ctx, tellKey{}, own))
+	err := Safely(func() error { return n.do(context.WithValue(ctx, tellKey{}, own)) })
 	span.Detail, span.Bytes, span.End = own.span.Detail, own.span.Bytes, g.now()
 	if err != nil {
 		span.Error = err.Error()
@@ -141,5 +145,5 @@ func (g *graph) one(ctx context.Context, n *node, waited desired.ID) done {
 		}
 	}
 	g.tell(span)
-	return done{n, span, err}
+	return err
 }

@@ -77,7 +77,7 @@ func (p *planning) observe(ctx context.Context, want func(desired.Resource) bool
 			continue
 		}
 		g.Go(func() error {
-			if err := p.one(ctx, p.tasks[i], r); err != nil {
+			if err := Safely(func() error { return p.one(ctx, p.tasks[i], r) }); err != nil {
 				return &ActionError{ID: r.ID(), Verb: VerbCheck, Field: r.Order().Field, Err: err}
 			}
 			return nil

@@ -2,7 +2,6 @@ package report
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -68,21 +67,10 @@ func (e *Error) Hint() string { return e.Remedy }
 func (e *Error) Doing() string { return e.During }
 
 // PanicError is a panic that was recovered.
-type PanicError struct {
-	Value any
-	Stack string
-}
+type PanicError = converge.PanicError
 
-// Error is what the program panicked with.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// ExitCode is the generic one, as published.
-func (e *PanicError) ExitCode() int { return CodeInternal }
-
-// Hint asks for a report.
-func (e *PanicError) Hint() string {
-	return "This is a defect of berth: report it with the log at " + LogPath + "."
-}
+// defect asks for a report.
+const defect = "This is a defect of berth: report it with the log at " + LogPath + "."
 
 // Classify says what an error means for operators. The state, which may be nil,
 // is the one that was being applied. No error is code 0.
@@ -115,6 +103,9 @@ func hint(err error, c Code) string {
 	var h hinted
 	if errors.As(err, &h) && h.Hint() != "" {
 		return h.Hint()
+	}
+	if is[*PanicError](err) {
+		return defect
 	}
 	return c.Hint
 }
