@@ -7,6 +7,7 @@ import (
 
 	core "k8s.io/api/core/v1"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -41,17 +42,25 @@ func (w NodeWatcher) WaitFor(ctx context.Context, until NodeStage) (Reached, err
 		w.Healthz = "http://127.0.0.1:10248/healthz"
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	v := &vigil{NodeWatcher: w, changed: make(chan struct{}, 1), boot: bootID(w.Host)}
 	var watchers sync.WaitGroup
-	watchers.Go(func() { v.watchHealth(ctx) })
-	watchers.Go(func() { v.watchUnit(ctx) })
+	watchers.Go(func() { v.guard(ctx, v.watchHealth) })
+	watchers.Go(func() { v.guard(ctx, v.watchUnit) })
 	if until != StageKubelet {
-		watchers.Go(func() { v.watchNode(ctx) })
+		watchers.Go(func() { v.guard(ctx, v.watchNode) })
 	}
 	err := v.wait(ctx, until)
 	cancel()
 	watchers.Wait()
 	return v.reached, err
+}
+
+// guard makes a panic of a watcher the end of the wait.
+func (v *vigil) guard(ctx context.Context, watch func(context.Context)) {
+	if err := converge.Safely(func() error { watch(ctx); return nil }); err != nil {
+		v.see(func() { v.broken = err })
+	}
 }
 
 // vigil is one WaitFor on its way. Its watchers write what they see under the
@@ -78,13 +87,17 @@ type vigil struct {
 	node     *core.Node
 	nodeErr  error
 	watching bool
+	// broken is the panic of a watcher.
+	broken error
 }
 
 // see changes what is known and wakes the waiter.
 func (v *vigil) see(change func()) {
-	v.mu.Lock()
-	change()
-	v.mu.Unlock()
+	func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		change()
+	}()
 	select {
 	case v.changed <- struct{}{}:
 	default:
@@ -93,9 +106,12 @@ func (v *vigil) see(change func()) {
 
 func (v *vigil) wait(ctx context.Context, until NodeStage) error {
 	for {
-		lost := v.update(until)
+		lost, broken := v.update(until)
 		if !v.reached.at(until).IsZero() {
 			return nil
+		}
+		if broken != nil {
+			return broken
 		}
 		if lost != "" {
 			return v.diagnose(ctx, lost)
@@ -109,7 +125,7 @@ func (v *vigil) wait(ctx context.Context, until NodeStage) error {
 }
 
 // update draws the stages from what is known.
-func (v *vigil) update(until NodeStage) (lost Code) {
+func (v *vigil) update(until NodeStage) (lost Code, broken error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	registered := v.node != nil && v.ours(v.node)
@@ -123,7 +139,7 @@ func (v *vigil) update(until NodeStage) (lost Code) {
 			v.reach(StageReady)
 		}
 	}
-	return v.lost
+	return v.lost, v.broken
 }
 
 func (v *vigil) reach(s NodeStage) {

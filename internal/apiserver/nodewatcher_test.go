@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/identity/kubeconfig"
@@ -205,6 +206,21 @@ func TestWaitForSaysWhyNot(t *testing.T) {
 				t.Errorf("hint %q, error %q", e.Hint, e.Error())
 			}
 		})
+	}
+}
+
+// broken is a machine with a defect.
+type broken struct{ *memory.Host }
+
+func (broken) Unit(context.Context, string) (host.UnitStatus, error) { panic("a defect") }
+
+func TestAPanicEndsTheWait(t *testing.T) {
+	w := newWorld(t)
+	watcher := w.watcher(nil)
+	watcher.Host = broken{w.m}
+	_, err := watcher.WaitFor(t.Context(), StageKubelet)
+	if p, ok := errors.AsType[*converge.PanicError](err); !ok || !strings.Contains(p.Stack, "nodewatcher_test.go") {
+		t.Errorf("error %v, want the panic", err)
 	}
 }
 

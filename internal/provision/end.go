@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/report"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
 )
@@ -39,7 +40,24 @@ func (r *run) end(ctx context.Context, outcome error) int {
 		r.log.Error("the disk takes no result", "error", err)
 		r.say("the disk takes no result: " + err.Error())
 	}
-	r.aftermath(d)
+	if err := converge.Safely(func() error { return r.aftermath(d) }); err != nil {
+		r.log.Warn("the result is written, but not all that belongs to it is done", "error", err)
+	}
+	return f.Code.Number
+}
+
+// rescue writes a result where the one that end makes can't be made: of what is
+// known for certain, and no more.
+func (r *run) rescue(ctx context.Context, p error) int {
+	f := report.Classify(p, nil)
+	_ = converge.Safely(func() error { r.tell(f, p); return nil })
+	d := report.Document{
+		CSEStatus: nodeconfigutils.CSEStatus{ExitCode: strconv.Itoa(f.Code.Number), Error: report.Sentence(f)},
+		Berth:     &report.Details{Version: r.Version, InstanceID: r.instance, Code: f.Code.Name, Hint: f.Hint},
+	}
+	if err := converge.Safely(func() error { return report.WriteResult(ctx, r.Host, d, r.intent.Bake) }); err != nil {
+		r.say("no result: " + err.Error())
+	}
 	return f.Code.Number
 }
 
@@ -95,11 +113,7 @@ func (r *run) document(ctx context.Context, f report.Failure) report.Document {
 
 // aftermath is what comes after the result, when nobody waits any more:
 // telemetry, known names, and old results that go.
-func (r *run) aftermath(d report.Document) {
+func (r *run) aftermath(d report.Document) error {
 	e := report.Ended(report.TaskProvision, d, r.Start, r.Host.Now())
-	for _, err := range []error{report.WriteEvent(r.Host, e), report.LinkLogs(r.Host), prune(r.Host)} {
-		if err != nil {
-			r.log.Warn("the result is written, but not all that belongs to it is done", "error", err)
-		}
-	}
+	return errors.Join(report.WriteEvent(r.Host, e), report.LinkLogs(r.Host), prune(r.Host))
 }

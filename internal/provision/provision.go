@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/berth-dev/berth/internal/apiserver"
@@ -52,7 +51,7 @@ type Options struct {
 // Provision runs to an end and returns the exit code. A result and its sentinel
 // are written whatever happens; only where a result of this machine is to be
 // kept, or another run goes on, is nothing written at all.
-func Provision(ctx context.Context, o Options) int {
+func Provision(ctx context.Context, o Options) (code int) {
 	r := newRun(o)
 	unlock, err := r.alone(ctx)
 	if _, locked := errors.AsType[*host.LockedError](err); locked {
@@ -61,17 +60,25 @@ func Provision(ctx context.Context, o Options) int {
 	if err == nil {
 		defer func() { _ = unlock() }() // the kernel does it, too, when the program ends
 	}
-	if o.Boot {
+	if p := converge.Safely(func() error { code = r.perform(ctx, err); return nil }); p != nil {
+		return r.rescue(ctx, p)
+	}
+	return code
+}
+
+// perform is the run once it is alone, or can't be known to be.
+func (r *run) perform(ctx context.Context, err error) int {
+	if r.Boot {
 		if code, kept := r.keep(ctx); kept {
 			return code
 		}
 	}
 	r.open()
 	defer func() { _ = r.log.Close() }()
-	if err != nil {
-		return r.end(ctx, err)
+	if err == nil {
+		err = converge.Safely(func() error { return r.begin(ctx) })
 	}
-	return r.end(ctx, r.begin(ctx))
+	return r.end(ctx, err)
 }
 
 // begin makes room for the run's own result, then runs.
@@ -115,7 +122,7 @@ const grace = 10 * time.Second
 // context has: a result is worth more than an orderly end.
 func (r *run) bounded(ctx context.Context) error {
 	done := make(chan error, 1)
-	go func() { done <- r.recovered(ctx) }()
+	go func() { done <- converge.Safely(func() error { return r.steps(ctx) }) }()
 	select {
 	case err := <-done:
 		return ended(ctx, err)
@@ -136,7 +143,8 @@ func ended(ctx context.Context, err error) error {
 	// These say themselves what was waited for, and how it stands.
 	var stage *apiserver.StageError
 	var locked *host.LockedError
-	told := errors.As(err, &stage) || errors.As(err, &locked)
+	var panicked *report.PanicError
+	told := errors.As(err, &stage) || errors.As(err, &locked) || errors.As(err, &panicked)
 	if err == nil || ctx.Err() == nil || told && !errors.Is(context.Cause(ctx), report.ErrInterrupted) {
 		return err
 	}
@@ -144,15 +152,6 @@ func ended(ctx context.Context, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-}
-
-func (r *run) recovered(ctx context.Context) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &report.PanicError{Value: v, Stack: string(debug.Stack())}
-		}
-	}()
-	return r.steps(ctx)
 }
 
 // steps is the flow: document, state, machine, node.

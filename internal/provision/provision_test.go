@@ -37,9 +37,11 @@ func (fakeContract) Translate(component.Facts) (*desired.State, error) {
 	return st, st.Seal()
 }
 
-// machineOf is a machine that cloud-init has set up.
+// machineOf is a machine that cloud-init has set up. Its clock is right: a run's
+// deadline is one of the real time.
 func machineOf(config string) *memory.Host {
 	h := memory.New()
+	h.Advance(time.Since(h.Now()))
 	h.Put("/var/lib/cloud/data/instance-id", "vm-1\n", 0o644)
 	h.Put(report.ConfigPath, config, 0o600)
 	h.PutDir("/var/log/azure/aks")
@@ -54,13 +56,16 @@ func options(h host.Host) Options {
 		Host: h, Config: report.ConfigPath, WaitFor: StageRegistered, Command: "berth provision", Version: "test", Start: h.Now(),
 		Decode: func([]byte) (contract.Contract, error) { return fakeContract{}, nil },
 		Facts:  func(context.Context, host.Host) (component.Facts, error) { return component.Facts{}, nil },
-		Apply: func(_ context.Context, _ *desired.State, o converge.Observer) (*converge.Result, error) {
+		Apply: func(ctx context.Context, _ *desired.State, o converge.Observer) (*converge.Result, error) {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
 			o(converge.Span{ID: "file:/x", Verb: converge.VerbCreate, Phase: "commit", Start: h.Now(), End: h.Now()})
 			return &converge.Result{Plan: &converge.Plan{}, Unverified: []string{"kubernetes"}}, nil
 		},
-		Await: func(_ context.Context, _ *desired.State, to Stage, reached func(Stage)) error {
+		Await: func(ctx context.Context, _ *desired.State, to Stage, reached func(Stage)) error {
 			reached(to)
-			return nil
+			return ctx.Err()
 		},
 	}
 }
@@ -148,7 +153,6 @@ func TestProvisionReportsEveryFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := machineOf(`{"version":"v9"}`)
 			o := options(h)
-			o.Start = time.Now()
 			c.change(&o)
 			if code := Provision(t.Context(), o); code != c.code {
 				t.Errorf("code %d, want %d", code, c.code)
@@ -175,7 +179,6 @@ func TestProvisionReportsASignal(t *testing.T) {
 	h := machineOf(`{}`)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	o := options(h)
-	o.Start = time.Now()
 	o.Apply = func(ctx context.Context, _ *desired.State, _ converge.Observer) (*converge.Result, error) {
 		cancel(fmt.Errorf("%w by signal 15", report.ErrInterrupted))
 		<-ctx.Done()

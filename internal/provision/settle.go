@@ -20,7 +20,7 @@ func (r *run) settle() {
 	span := converge.Span{ID: "root file system", Verb: "sync", Phase: "wait", Start: r.Host.Now()}
 	go func() {
 		defer close(r.settled)
-		if err := s.SyncFS("/"); err != nil {
+		if err := converge.Safely(func() error { return s.SyncFS("/") }); err != nil {
 			span.Error = err.Error()
 			r.log.Warn("what was written before this run may not be durable", "error", err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
@@ -66,7 +65,6 @@ func TestEarlierWritesAreMadeDurable(t *testing.T) {
 func TestFailureDoesNotWaitForTheDisk(t *testing.T) {
 	disk := slowDisk{machineOf(`{}`), make(chan string, 2), make(chan struct{}), errors.New("no such device")}
 	o := options(disk)
-	o.Start = time.Now()
 	o.Refused = &report.Error{Number: 250, During: "read --nbc-cmd", Err: errors.New("not supported")}
 	if code := Provision(t.Context(), o); code != 250 { // hangs if it waits
 		t.Errorf("code %d", code)
