@@ -62,25 +62,31 @@ func (o WaitOptions) wait(ctx context.Context) (report.Document, error) {
 	defer func() { _ = w.Close() }()
 	ctx, cancel := context.WithTimeoutCause(ctx, peek(o.Host, o.Config).Timeout+waitMargin, errNoResult)
 	defer cancel()
+	start := o.Host.Now()
 	for {
-		var again <-chan time.Time
-		if !identified(ctx, o.Host) {
-			again = time.After(identifyEvery)
+		again := lookEvery
+		if !identified(ctx, o.Host, o.Host.Now().Sub(start)) {
+			again = identifyEvery
 		} else if a, err := lastAttempt(o.Host, InstanceID(o.Host), peek(o.Host, o.Config).Bake); err == nil && a.ended {
 			return o.finish(ctx, a)
 		}
 		select {
 		case <-w.Changed():
-		case <-again:
+		case <-time.After(again):
 		case <-ctx.Done():
 			return o.giveUp(ctx, ending(ctx))
 		}
 	}
 }
 
-// identifyEvery is how often Wait asks whether cloud-init has looked: the end of
-// a unit is no event in a directory.
-const identifyEvery = 100 * time.Millisecond
+const (
+	// identifyEvery is how often Wait asks whether cloud-init has looked: the end
+	// of a unit is no event in a directory.
+	identifyEvery = 100 * time.Millisecond
+	// lookEvery is how often Wait looks without an event: none comes any more from
+	// a directory that was removed, or that something was mounted over.
+	lookEvery = 5 * time.Second
+)
 
 var (
 	errNoResult = errors.New("provisioning has not ended in time")

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/report"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
 )
@@ -106,7 +108,7 @@ func writeResult(t *testing.T, h host.Host, instance, code string) {
 // until cloud-init has looked.
 func TestWaitKnowsTheMachineFirst(t *testing.T) {
 	h := machineOf(`{}`)
-	h.Put("/usr/lib/systemd/system/"+cloudInitUnit, "[Service]\nType=oneshot\nExecStart=/usr/bin/true\n", 0o644)
+	hasCloudInit(h, "cloud-init.service")
 	writeResult(t, h, "vm-1", "0")
 	go func() {
 		time.Sleep(3 * identifyEvery / 2)
@@ -117,6 +119,75 @@ func TestWaitKnowsTheMachineFirst(t *testing.T) {
 	if code, err := Wait(t.Context(), waitOptions(h, out, nil)); code != 51 || err != nil {
 		t.Errorf("code %d, %v, printed %s", code, err, out)
 	}
+}
+
+func hasCloudInit(h *memory.Host, unit string) {
+	h.Put("/usr/lib/systemd/system/"+unit, "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/true\n", 0o644)
+	h.Program("/usr/bin/true", func(host.Command) host.Output { return host.Output{} })
+}
+
+// ticking is a machine whose clock goes with that of the test.
+type ticking struct{ *memory.Host }
+
+func (ticking) Now() time.Time { return time.Now() }
+
+// TestWaitForCloudInitEnds: what cloud-init will not do in this boot is not
+// waited for until the deadline, with a good result on the disk.
+func TestWaitForCloudInitEnds(t *testing.T) {
+	start := func(unit string) func(*testing.T, *memory.Host) {
+		return func(t *testing.T, h *memory.Host) {
+			if err := h.StartUnit(t.Context(), unit); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		unit  string // that cloud-init has
+		then  func(*testing.T, *memory.Host)
+		least time.Duration // that Wait takes
+		most  time.Duration
+		code  int
+	}{
+		"none":                       {"", nil, 0, 0, 0},
+		"before 24.3":                {"cloud-init.service", start("cloud-init.service"), time.Second, 2 * time.Second, 0},
+		"since 24.3":                 {"cloud-init-network.service", start("cloud-init-network.service"), time.Second, 2 * time.Second, 0},
+		"the unit after it started":  {"cloud-init.service", start(report.ServiceUnit), time.Second, 2 * time.Second, 0},
+		"nothing starts":             {"cloud-init-network.service", nil, identifyBudget, identifyBudget + time.Second, 0},
+		"it is on its way, for ever": {"cloud-init.service", func(_ *testing.T, h *memory.Host) { h.Put(cloudInitEnabled, "", 0o644) }, 16 * time.Minute, 16 * time.Minute, 124},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := machineOf(`{}`)
+				h.Put("/usr/lib/systemd/system/"+report.ServiceUnit, "[Service]\nType=exec\nExecStart=/usr/bin/true\nRemainAfterExit=yes\n", 0o644)
+				if c.unit != "" {
+					hasCloudInit(h, c.unit)
+				}
+				writeResult(t, h, "vm-1", "0")
+				if c.then != nil {
+					time.AfterFunc(time.Second, func() { c.then(t, h) })
+				}
+				begun, out := time.Now(), &bytes.Buffer{}
+				code, err := Wait(t.Context(), waitOptions(ticking{h}, out, nil))
+				if took := time.Since(begun); code != c.code || err != nil || took < c.least || took > c.most {
+					t.Errorf("code %d, %v after %s, printed %s", code, err, took, out)
+				}
+			})
+		})
+	}
+}
+
+// TestWaitLooksWithoutAnEvent: a directory that is removed and made again tells
+// nothing any more.
+func TestWaitLooksWithoutAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := machineOf(`{}`)
+		time.AfterFunc(time.Minute, func() { writeResult(t, h, "vm-1", "0") })
+		begun, out := time.Now(), &bytes.Buffer{}
+		code, err := Wait(t.Context(), waitOptions(ticking{h}, out, nil))
+		if took := time.Since(begun); code != 0 || err != nil || took > time.Minute+lookEvery {
+			t.Errorf("code %d, %v after %s, printed %s", code, err, took, out)
+		}
+	})
 }
 
 func TestWaitShortensAForeignResult(t *testing.T) {

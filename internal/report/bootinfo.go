@@ -15,6 +15,10 @@ const (
 	dateForm    = "Mon Jan _2 15:04:05 MST 2006"
 )
 
+// CloudInitUnits are the names of the stage of cloud-init that sets the hostname
+// and runs boothooks: before version 24.3, and since then.
+var CloudInitUnits = []string{"cloud-init.service", "cloud-init-network.service"}
+
 // Boot is when the parts of this boot started, in provision.json's own forms.
 // What the machine does not have is empty.
 type Boot struct {
@@ -27,7 +31,7 @@ type Boot struct {
 func ReadBoot(ctx context.Context, h host.Host) Boot {
 	b := Boot{
 		CloudInitLocal: started(ctx, h, "cloud-init-local.service"),
-		CloudInit:      started(ctx, h, "cloud-init.service"),
+		CloudInit:      started(ctx, h, CloudInitUnits...),
 		CloudFinal:     started(ctx, h, "cloud-final.service"),
 		Networkd:       started(ctx, h, "systemd-networkd.service"),
 		GuestAgent:     started(ctx, h, "walinuxagent.service", "waagent.service"),

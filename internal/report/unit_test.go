@@ -24,7 +24,7 @@ func TestServiceUnit(t *testing.T) {
 		t.Errorf("the unit should say %s", line)
 	}
 	for _, line := range []string{
-		"After=cloud-init.service network-online.target", "Wants=network-online.target", "ConditionPathExists=" + ConfigPath,
+		"After=" + strings.Join(CloudInitUnits, " ") + " network-online.target", "Wants=network-online.target", "ConditionPathExists=" + ConfigPath,
 		"Restart=on-failure", "WantedBy=cloud-init.target", "RemainAfterExit=yes",
 	} {
 		if !slices.Contains(strings.Split(string(b), "\n"), line) {
