@@ -24,12 +24,16 @@ const Command = "berth provision"
 // alone waits until no other run goes on. The error is a *host.LockedError where
 // one still does.
 func (r *run) alone(ctx context.Context) (unlock func() error, err error) {
-	if _, err := host.MkdirAll(r.Host, report.RunDir); err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, min(patience, r.intent.Timeout))
 	defer cancel()
-	unlock, err = r.Host.Lock(ctx, lockPath, fmt.Sprintf("%s (pid %d)", Command, os.Getpid()))
+	return lock(ctx, r.Host, Command)
+}
+
+func lock(ctx context.Context, h host.Host, command string) (unlock func() error, err error) {
+	if _, err := host.MkdirAll(h, report.RunDir); err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	unlock, err = h.Lock(ctx, lockPath, fmt.Sprintf("%s (pid %d)", command, os.Getpid()))
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -19,9 +20,18 @@ const restarts = 4
 type Ending struct{ ServiceResult, ExitCode, ExitStatus string }
 
 // ResultIfMissing runs when the unit has stopped. A run that was killed left no
-// result; unless systemd will start it again, this writes one in its place. It
-// says what it did.
-func ResultIfMissing(ctx context.Context, h host.Host, config, version string, e Ending) (string, error) {
+// result; unless systemd will start it again, or another run goes on, this writes
+// one in its place. It says what it did.
+func ResultIfMissing(ctx context.Context, h host.Host, config, version string, e Ending) (said string, err error) {
+	unlock, err := lock(over, h, "berth node result")
+	if _, locked := errors.AsType[*host.LockedError](err); locked {
+		return fmt.Sprintf("no result yet: another run goes on (%v)", err), nil
+	}
+	if err == nil {
+		defer func() { err = errors.Join(err, unlock()) }()
+	}
+	ctx, cancel := context.WithTimeout(ctx, reportBudget)
+	defer cancel()
 	instance := InstanceID(h)
 	bake := peek(h, config).Bake
 	a, err := lastAttempt(h, instance, bake)
@@ -31,19 +41,42 @@ func ResultIfMissing(ctx context.Context, h host.Host, config, version string, e
 	if a.ended {
 		return "the result is there", nil
 	}
-	s, err := h.Unit(ctx, report.ServiceUnit)
+	again, err := e.startsAgain(ctx, h)
 	if err != nil {
-		return "", fmt.Errorf("look at the unit: %w", err)
+		return "", err
 	}
-	if e.ServiceResult != "success" && s.NRestarts < restarts {
+	if again {
 		return fmt.Sprintf("no result yet: the run ended by %s %s and starts again", e.ExitCode, e.ExitStatus), nil
 	}
 	return "wrote the result", report.WriteResult(ctx, h, killed(ctx, h, e, instance, version), bake)
 }
 
+// over is a context for a lock that is not waited for.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// stopped says that the unit was told to stop: it did, or took so long that
+// systemd killed it. Neither is started again.
+func (e Ending) stopped() bool { return e.ServiceResult == "success" || e.ServiceResult == "timeout" }
+
+// startsAgain says whether systemd will start the unit again by itself.
+func (e Ending) startsAgain(ctx context.Context, h host.Systemd) (bool, error) {
+	if e.stopped() {
+		return false, nil
+	}
+	s, err := h.Unit(ctx, report.ServiceUnit)
+	if err != nil {
+		return false, fmt.Errorf("look at the unit: %w", err)
+	}
+	return s.NRestarts < restarts, nil
+}
+
 func killed(ctx context.Context, h host.Host, e Ending, instance, version string) report.Document {
 	c := report.ByNumber(report.CodeKilled)
-	if e.ServiceResult == "success" { // told to stop before it could say so
+	if e.stopped() { // before it could say so
 		c = report.ByNumber(report.CodeInterrupted)
 	}
 	d := report.Document{

@@ -221,32 +221,6 @@ func TestDirWatch(t *testing.T) {
 	}
 }
 
-func TestResultIfMissing(t *testing.T) {
-	h := machineOf(`{}`)
-	said, err := ResultIfMissing(t.Context(), h, report.ConfigPath, "test", Ending{"success", "exited", "0"})
-	if err != nil || said != "wrote the result" {
-		t.Fatal(said, err)
-	}
-	if d := result(t, h, report.ResultPath); d.ExitCode != "247" {
-		t.Errorf("exit code %s", d.ExitCode)
-	}
-	said, err = ResultIfMissing(t.Context(), h, report.ConfigPath, "test", Ending{"signal", "killed", "KILL"})
-	if err != nil || said != "the result is there" {
-		t.Error(said, err)
-	}
-}
-
-func TestAKilledRunStartsAgainFirst(t *testing.T) {
-	h := machineOf(`{}`)
-	said, err := ResultIfMissing(t.Context(), h, report.ConfigPath, "test", Ending{"oom-kill", "killed", "KILL"})
-	if err != nil || !strings.Contains(said, "starts again") {
-		t.Error(said, err)
-	}
-	if _, err := h.Lstat(report.SentinelPath); err == nil {
-		t.Error("a sentinel exists")
-	}
-}
-
 // TestWaitIsGivenUp: the one who waits goes, provisioning does not.
 func TestWaitIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())

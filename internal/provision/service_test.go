@@ -1,0 +1,84 @@
+package provision
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+func TestResultIfMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		ending Ending
+		said   string
+		code   string // of the result; empty: none
+	}{
+		"stopped":                     {Ending{"success", "exited", "0"}, "wrote the result", "247"},
+		"stopped and killed for that": {Ending{"timeout", "killed", "KILL"}, "wrote the result", "247"},
+		"killed":                      {Ending{"oom-kill", "killed", "KILL"}, "starts again", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := machineOf(`{}`)
+			said, err := ResultIfMissing(t.Context(), h, report.ConfigPath, "test", c.ending)
+			if err != nil || !strings.Contains(said, c.said) {
+				t.Errorf("said %q, %v", said, err)
+			}
+			if c.code == "" {
+				if _, err := h.Lstat(report.SentinelPath); err == nil {
+					t.Error("a sentinel exists")
+				}
+				return
+			}
+			if d := result(t, h, report.ResultPath); d.ExitCode != c.code {
+				t.Errorf("exit code %s", d.ExitCode)
+			}
+			said, err = ResultIfMissing(t.Context(), h, report.ConfigPath, "test", Ending{"signal", "killed", "KILL"})
+			if err != nil || said != "the result is there" {
+				t.Error(said, err)
+			}
+		})
+	}
+}
+
+// TestNoResultForARunThatGoesOn: the unit was stopped, an operator's run was not.
+func TestNoResultForARunThatGoesOn(t *testing.T) {
+	h := machineOf(`{}`)
+	end := underway(t, options(h))
+	said, err := ResultIfMissing(t.Context(), h, report.ConfigPath, "test", Ending{"success", "exited", "0"})
+	if err != nil || !strings.Contains(said, "another run goes on") || !strings.Contains(said, "(pid ") {
+		t.Errorf("said %q, %v", said, err)
+	}
+	if _, err := h.Lstat(report.SentinelPath); err == nil {
+		t.Error("a sentinel exists")
+	}
+	if code := end(); code != 0 {
+		t.Errorf("the run ends with %d", code)
+	}
+}
+
+// mute is a machine whose systemd does not answer.
+type mute struct{ host.Host }
+
+func (mute) Unit(ctx context.Context, _ string) (host.UnitStatus, error) {
+	<-ctx.Done()
+	return host.UnitStatus{}, ctx.Err()
+}
+
+// TestResultOfAMuteSystemd: what is asked only for the result's sake, or not at
+// all, keeps no result back, and nothing is waited for without an end.
+func TestResultOfAMuteSystemd(t *testing.T) {
+	for result, written := range map[string]bool{"timeout": true, "oom-kill": false} {
+		synctest.Test(t, func(t *testing.T) {
+			h, begun := machineOf(`{}`), time.Now()
+			_, err := ResultIfMissing(t.Context(), mute{h}, report.ConfigPath, "test", Ending{result, "killed", "KILL"})
+			_, missing := h.Lstat(report.ResultPath)
+			if took := time.Since(begun); took > reportBudget || (err == nil) != written || (missing == nil) != written {
+				t.Errorf("%s: %v, %v after %s", result, err, missing, took)
+			}
+		})
+	}
+}
