@@ -17,7 +17,8 @@ func (e *env) apply() *cobra.Command {
 	c := &cobra.Command{
 		Use: "apply -f FILE", Short: "Make the machine as a document says", Args: e.noArgs,
 		Long: "Make the machine as a document says; what is right already is not touched. With --root nothing of this machine\n" +
-			"is changed, and what needs a running machine is left for its first boot.",
+			"is changed, and what needs a running machine is left for its first boot. Exit code 4: done, but something that\n" +
+			"differs was left alone; it is named.",
 		RunE: func(c *cobra.Command, _ []string) error { return e.runApply(c, f, fetch) },
 	}
 	f.bind(c, "", "")
@@ -40,11 +41,16 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool) error {
 	if cause := context.Cause(c.Context()); err != nil && cause != nil {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
-	d.save(e.start, res, err)
 	if err != nil {
+		d.save(e.start, res, exitFailed)
 		return err
 	}
 	p.say(applied(res, time.Since(e.start)))
+	if len(res.Plan.Remarks) > 0 {
+		d.save(e.start, res, exitKept)
+		return exitCode(exitKept)
+	}
+	d.save(e.start, res, 0)
 	return nil
 }
 
@@ -63,13 +69,12 @@ func applied(res *converge.Result, took time.Duration) string {
 }
 
 // save keeps the timeline for `berth timeline`. It is not worth a failure.
-func (d *document) save(start time.Time, res *converge.Result, err error) {
+func (d *document) save(start time.Time, res *converge.Result, code int) {
 	if res == nil {
 		return
 	}
-	t := &report.Timeline{Command: "berth apply", Version: Version(), Start: start, End: d.host.Now(), Spans: res.Timeline}
-	if err != nil {
-		t.ExitCode = exitFailed
+	t := &report.Timeline{
+		Command: "berth apply", Version: Version(), Start: start, End: d.host.Now(), ExitCode: code, Spans: res.Timeline,
 	}
 	_ = t.Save(d.host, report.TimelinePath)
 }

@@ -164,6 +164,33 @@ func TestApplyThenPlanIsEmpty(t *testing.T) {
 	}
 }
 
+// TestApplySaysThatItKeptSomething: a file that somebody edited is kept when the
+// document no longer asks for it, and a script learns that from the exit code.
+func TestApplySaysThatItKeptSomething(t *testing.T) {
+	const limits = "/etc/systemd/system/containerd.service.d/set_ulimits.conf"
+	h := memory.New()
+	document, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := path.Join(t.TempDir(), "with.json")
+	write(t, with, strings.Replace(string(document), "{", `{"custom_linux_os_config":{"ulimit_config":{"no_file":"65536"}},`, 1))
+	if code, _, stderr := invoke(h, "berth", "apply", "-f", with, "--root", "/mnt"); code != 0 {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	if _, err := h.Lstat(limits); err != nil {
+		t.Fatal(err)
+	}
+	h.Put(limits, "[Service]\n", 0o644)
+	code, _, stderr := invoke(h, "berth", "apply", "-f", sample, "--root", "/mnt")
+	if code != exitKept || !strings.Contains(stderr, limits+" is no longer wanted and is kept") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	if code, stdout, _ := invoke(h, "berth", "timeline"); code != 0 || !strings.Contains(stdout, "exit code 4") {
+		t.Errorf("code %d: %s", code, stdout)
+	}
+}
+
 func TestProvisionRefusesCommands(t *testing.T) {
 	for name, more := range map[string][]string{"alone": nil, "beside a configuration": {"--provision-config=" + report.ConfigPath}} {
 		t.Run(name, func(t *testing.T) { refusesCommands(t, more) })

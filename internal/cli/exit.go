@@ -17,6 +17,7 @@ const (
 	exitFailed      = 1
 	exitPending     = 2
 	exitRefused     = 3
+	exitKept        = 4
 	exitInterrupted = 130
 )
 
