@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path"
@@ -188,6 +189,28 @@ func TestApplySaysThatItKeptSomething(t *testing.T) {
 	}
 	if code, stdout, _ := invoke(h, "berth", "timeline"); code != 0 || !strings.Contains(stdout, "exit code 4") {
 		t.Errorf("code %d: %s", code, stdout)
+	}
+}
+
+// TestDryRunNamesNoLog: it writes none.
+func TestDryRunNamesNoLog(t *testing.T) {
+	bad := path.Join(t.TempDir(), "bad.json")
+	write(t, bad, `{"version":"v1","cse_timeout":"x"}`)
+	for file, says := range map[string]string{"/nowhere/x": "no such file", bad: "hint: Correct the fields that are named.\n"} {
+		code, _, stderr := invoke(memory.New(), "berth", "provision", "--dry-run", "--provision-config", file)
+		if code != report.CodeInternal || !strings.Contains(stderr, says) || strings.Contains(stderr, report.LogPath) {
+			t.Errorf("code %d: %s", code, stderr)
+		}
+	}
+}
+
+// TestAnInterruptedCommandSpeaksOfItself, and not of provisioning.
+func TestAnInterruptedCommandSpeaksOfItself(t *testing.T) {
+	var errOut bytes.Buffer
+	e := &env{err: &errOut}
+	code := e.exit(fmt.Errorf("%w by signal 2 (interrupt)", report.ErrInterrupted))
+	if code != exitInterrupted || errOut.String() != "error: told to stop by signal 2 (interrupt)\n" {
+		t.Errorf("code %d: %s", code, errOut.String())
 	}
 }
 

@@ -82,9 +82,16 @@ func (e *env) notRoot() error {
 	})
 }
 
-// explain tells a failure where no result is written.
+// explain tells a failure where no result is written, and no log that a hint
+// could lead to.
 func (e *env) explain(err error) error {
 	f := report.Classify(err, e.state)
+	if f.Code.Number == report.CodeInternal && f.Hint == f.Code.Hint {
+		f.Hint = ""
+		if f.Field != "" {
+			f.Hint = "Correct the fields that are named."
+		}
+	}
 	for _, line := range report.Explain(f) {
 		fmt.Fprintln(e.err, line)
 	}

@@ -30,7 +30,7 @@ type Failure struct {
 var ErrTimeout = errors.New("the time in cse_timeout is over")
 
 // ErrInterrupted is the cause of a context that ends because of a signal.
-var ErrInterrupted = errors.New("provisioning was told to stop")
+var ErrInterrupted = errors.New("told to stop")
 
 // coded is an error that knows its exit code.
 type coded interface{ ExitCode() int }
