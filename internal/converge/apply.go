@@ -141,7 +141,7 @@ func (a *applying) finish(begun bool) error {
 }
 
 func (a *applying) settle(t *task) error {
-	if err := privateDir(a.h, stampDir); err != nil {
+	if err := host.PrivateDir(a.h, stampDir); err != nil {
 		return err
 	}
 	return t.settle()

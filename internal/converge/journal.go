@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 
 	"github.com/berth-dev/berth/internal/desired"
@@ -97,23 +96,9 @@ func removeIfThere(h host.FS, p string) error {
 // begin makes the journal durable before anything else is written.
 func (j *journal) begin(h host.FS) error {
 	for _, dir := range []string{stateDir, originalsDir, stampDir} {
-		if err := privateDir(h, dir); err != nil {
+		if err := host.PrivateDir(h, dir); err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
 	}
 	return j.save(h)
-}
-
-func privateDir(h host.FS, dir string) error {
-	info, err := lstat(h, dir)
-	if err != nil || info != nil {
-		return err
-	}
-	if _, err := host.MkdirAll(h, path.Dir(dir)); err != nil {
-		return err
-	}
-	if err := h.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return h.SyncDir(path.Dir(dir))
 }

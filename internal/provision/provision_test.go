@@ -161,6 +161,9 @@ func TestProvisionReportsEveryFailure(t *testing.T) {
 			if d.ExitCode != fmt.Sprint(c.code) || !strings.Contains(d.Error, c.says) {
 				t.Errorf("result %s: %s", d.ExitCode, d.Error)
 			}
+			if state, err := h.Lstat("/var/lib/berth"); err != nil || state.Mode.Perm() != 0o700 {
+				t.Errorf("state is open to all: %v, %v", state.Mode, err)
+			}
 			if d.Berth.Code == "" || d.Berth.Hint == "" || d.Berth.Doing == "" {
 				t.Errorf("the result explains nothing: %+v", d.Berth)
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -24,12 +25,16 @@ type Timeline struct {
 	Spans      []converge.Span `json:"spans"`
 }
 
-// Save writes the timeline, for `berth timeline`.
+// Save writes the timeline, for `berth timeline`. It may be the first to write
+// where berth keeps its state.
 func (t *Timeline) Save(h host.FS, p string) error {
 	t.sort()
 	b, err := json.MarshalIndent(t, "", " ")
 	if err != nil {
 		return fmt.Errorf("print timeline: %w", err)
+	}
+	if err := host.PrivateDir(h, path.Dir(p)); err != nil {
+		return fmt.Errorf("write timeline: %w", err)
 	}
 	if err := writeInto(h, p, append(b, '\n')); err != nil {
 		return fmt.Errorf("write timeline: %w", err)
