@@ -8,6 +8,7 @@ import (
 
 	certificates "k8s.io/api/certificates/v1"
 	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/berth-dev/berth/internal/apiserver"
@@ -18,17 +19,18 @@ import (
 const slow = 3 * time.Second
 
 // await follows the request until it is decided. A watch that ends is opened
-// again after a fresh look.
+// again after a fresh look; a request that somebody deleted is sent again.
 func (o *order) await(ctx context.Context, csr *certificates.CertificateSigningRequest) ([]byte, error) {
 	timer := time.NewTimer(slow)
 	defer timer.Stop()
 	pauses := apiserver.Intervals(50*time.Millisecond, 3*time.Second)
 	for {
-		o.request = csr
+		o.seen = csr
 		if certificate, err := o.verdict(csr); certificate != nil || err != nil {
 			return certificate, err
 		}
 		next, err := o.follow(ctx, csr, timer.C)
+		o.keepKey(timer.C) // where no watch stood to wait in
 		if ctx.Err() != nil {
 			return nil, o.late(errors.Join(err, ctx.Err()))
 		}
@@ -39,9 +41,38 @@ func (o *order) await(ctx context.Context, csr *certificates.CertificateSigningR
 		if !apiserver.Pause(ctx, pauses.NextBackOff()) {
 			continue
 		}
-		if next, err = o.client.GetRequest(ctx, csr.Name); err == nil {
+		if next, err = o.look(ctx); err != nil {
+			return nil, err
+		}
+		if next != nil {
 			csr = next
 		}
+	}
+}
+
+// look reads the request anew, or sends it again where it is gone. It returns nil
+// where neither can be done now, and an error where it never will be.
+func (o *order) look(ctx context.Context) (*certificates.CertificateSigningRequest, error) {
+	next, err := o.client.GetRequest(ctx, o.request.Name)
+	switch {
+	case err == nil:
+		return next, nil
+	case !apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilerr // the next look may succeed
+	}
+	next, err = o.submit(ctx)
+	if ctx.Err() != nil {
+		return nil, nil //nolint:nilerr // the wait says that it is over
+	}
+	return next, err
+}
+
+// keepKey keeps the key on the machine once it is due.
+func (o *order) keepKey(due <-chan time.Time) {
+	select {
+	case <-due:
+		o.pending.save(o.key)
+	default:
 	}
 }
 
@@ -89,11 +120,11 @@ func (o *order) verdict(csr *certificates.CertificateSigningRequest) ([]byte, er
 
 // late is the error at the deadline: it says who has not done what.
 func (o *order) late(err error) *Error {
-	if approved(o.request) {
+	if approved(o.seen) {
 		return o.fault(ReasonUnsigned, err, "the request is approved but not signed: see the log of the signer (kube-controller-manager)")
 	}
-	since := o.request.CreationTimestamp.UTC().Format(time.RFC3339)
-	e := o.fault(ReasonPending, err, "kubectl certificate approve "+o.request.Name)
+	since := o.seen.CreationTimestamp.UTC().Format(time.RFC3339)
+	e := o.fault(ReasonPending, err, "kubectl certificate approve "+o.seen.Name)
 	e.Err = fmt.Errorf("not approved since %s: %w", since, err)
 	return e
 }

@@ -10,8 +10,8 @@ import (
 
 func (o *order) fault(reason Reason, err error, hint string) *Error {
 	e := &Error{Reason: reason, Node: o.c.NodeName, Server: o.c.Server, Err: err, Hint: hint}
-	if o.request != nil && !o.request.CreationTimestamp.IsZero() {
-		e.Request, e.Since = o.request.Name, o.request.CreationTimestamp.Time
+	if o.seen != nil {
+		e.Request, e.Since = o.seen.Name, o.seen.CreationTimestamp.Time
 	}
 	return e
 }

@@ -45,6 +45,7 @@ type cluster struct {
 	token   string        // that it knows
 	refusal int           // status of each POST; 0 takes it
 	loseOne bool          // the first POST is taken and its answer lost
+	deaf    bool          // no watch is answered
 	delay   time.Duration // before it decides
 	decide  func(*certificates.CertificateSigningRequest)
 	change  chan struct{}
@@ -84,12 +85,12 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusUnauthorized, "Unauthorized")
 	case r.Method == http.MethodPost && r.URL.Path == requests:
 		c.post(w, r)
+	case r.URL.Query().Get("watch") != "" && c.deaf:
+		answer(w, http.StatusGatewayTimeout, "Timeout")
 	case r.URL.Query().Get("watch") != "":
 		c.follow(w, r)
 	case path.Dir(r.URL.Path) == requests:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		_ = json.NewEncoder(w).Encode(c.csr)
+		c.get(w)
 	default:
 		answer(w, http.StatusNotFound, "NotFound")
 	}
@@ -128,10 +129,32 @@ func (c *cluster) post(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(sent)
 }
 
+func (c *cluster) get(w http.ResponseWriter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.csr == nil {
+		answer(w, http.StatusNotFound, "NotFound")
+		return
+	}
+	_ = json.NewEncoder(w).Encode(c.csr)
+}
+
+// remove deletes the request.
+func (c *cluster) remove() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.csr = nil
+	close(c.change)
+	c.change = make(chan struct{})
+}
+
 // update changes the request as a controller would.
 func (c *cluster) update(f func(*certificates.CertificateSigningRequest)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.csr == nil {
+		return
+	}
 	next := c.csr.DeepCopy()
 	f(next)
 	next.ResourceVersion += "1"
@@ -143,15 +166,20 @@ func (c *cluster) update(f func(*certificates.CertificateSigningRequest)) {
 // follow sends each version after the one that was asked for.
 func (c *cluster) follow(w http.ResponseWriter, r *http.Request) {
 	have := r.URL.Query().Get("resourceVersion")
+	last := []byte(`{"kind":"CertificateSigningRequest","apiVersion":"certificates.k8s.io/v1"}`)
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
 	for {
 		c.mu.Lock()
 		now, change := c.csr, c.change
 		c.mu.Unlock()
+		if now == nil {
+			_ = json.NewEncoder(w).Encode(meta.WatchEvent{Type: "DELETED", Object: runtime.RawExtension{Raw: last}})
+			return
+		}
 		if now.ResourceVersion != have {
-			raw, _ := json.Marshal(now)
-			_ = json.NewEncoder(w).Encode(meta.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: raw}})
+			last, _ = json.Marshal(now)
+			_ = json.NewEncoder(w).Encode(meta.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: last}})
 			_ = http.NewResponseController(w).Flush()
 			have = now.ResourceVersion
 		}

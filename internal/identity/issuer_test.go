@@ -188,6 +188,36 @@ func TestIssueGoesOnWithTheRequestThatWaits(t *testing.T) {
 	}
 }
 
+// TestIssueSendsADeletedRequestAgain: somebody tidied up while it waited.
+func TestIssueSendsADeletedRequestAgain(t *testing.T) {
+	c := newCluster(t)
+	c.decide = func(*certificates.CertificateSigningRequest) {}
+	time.AfterFunc(200*time.Millisecond, func() {
+		c.mu.Lock()
+		c.decide = c.sign
+		c.mu.Unlock()
+		c.remove()
+	})
+	if _, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(10*time.Second)); err != nil {
+		t.Error(err)
+	}
+	if c.posts != 2 {
+		t.Errorf("%d requests were sent", c.posts)
+	}
+}
+
+// TestIssueKeepsTheKeyWithoutAWatch: a proxy that lets no watch through does not
+// cost the key of a request that waits for a person.
+func TestIssueKeepsTheKeyWithoutAWatch(t *testing.T) {
+	c := newCluster(t)
+	c.deaf, c.decide = true, func(*certificates.CertificateSigningRequest) {}
+	m := clock{memory.New(), 0}
+	_, err := New(m).Issue(t.Context(), c.wants(2*slow+500*time.Millisecond))
+	if _, lost := m.Lstat(pendingPath(c.wants(0))); ReasonOf(err) != ReasonPending || lost != nil {
+		t.Errorf("got %v, %v", err, lost)
+	}
+}
+
 func TestStageOfTheCauseIsKept(t *testing.T) {
 	c := newCluster(t)
 	c.server.Close()

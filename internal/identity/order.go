@@ -17,10 +17,13 @@ import (
 
 // order is one certificate on its way.
 type order struct {
-	c       *desired.ClientCertificate
-	client  *apiserver.Client
-	key     *ecdsa.PrivateKey
+	c      *desired.ClientCertificate
+	client *apiserver.Client
+	key    *ecdsa.PrivateKey
+	// request is what is sent, seen what the server has of it; nil before its first
+	// answer.
 	request *certificates.CertificateSigningRequest
+	seen    *certificates.CertificateSigningRequest
 	pending pending
 	now     func() time.Time
 }
