@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -83,7 +84,7 @@ func (r *run) saveTimeline(f report.Failure) error {
 	r.mu.Lock()
 	t := &report.Timeline{
 		Command: r.Command, Version: r.Version, InstanceID: r.instance, Start: r.Start, End: r.Host.Now(),
-		ExitCode: f.Code.Number, Stage: string(r.stage), Spans: slices.Clone(r.spans),
+		ExitCode: f.Code.Number, Stage: string(r.stage), Spans: slices.AppendSeq(slices.Clone(r.spans), maps.Values(r.doing)),
 	}
 	r.mu.Unlock()
 	return t.Save(r.Host, report.TimelinePath)

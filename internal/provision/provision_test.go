@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -193,6 +194,39 @@ func TestProvisionReportsASignal(t *testing.T) {
 	if d := result(t, h, report.ResultPath); !strings.Contains(d.Error, "signal 15") {
 		t.Errorf("error %q", d.Error)
 	}
+}
+
+// TestTimelineOfARunThatDoesNotStop: it shows what was done, and what hangs.
+func TestTimelineOfARunThatDoesNotStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := machineOf(`{}`)
+		o, release := options(h), make(chan struct{})
+		o.Apply = func(_ context.Context, _ *desired.State, observe converge.Observer) (*converge.Result, error) {
+			done := converge.Span{ID: "file:/x", Verb: converge.VerbCreate, Phase: "commit", Start: h.Now()}
+			observe(done)
+			done.End = h.Now()
+			observe(done)
+			observe(converge.Span{ID: "module:x", Verb: converge.VerbLoad, Phase: "commit", Start: h.Now()})
+			<-release
+			return &converge.Result{}, nil
+		}
+		if code := Provision(t.Context(), o); code != report.CodeTimeout {
+			t.Errorf("code %d", code)
+		}
+		close(release)
+		line, err := report.LoadTimeline(h, report.TimelinePath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[desired.ID]bool{} // whether it ended
+		for _, s := range line.Spans {
+			got[s.ID] = !s.End.IsZero()
+		}
+		want := map[desired.ID]bool{desired.ID(report.ConfigPath): true, "the configuration": true, "file:/x": true, "module:x": false}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
 
 func TestBootKeepsWhatHasEnded(t *testing.T) {

@@ -144,7 +144,6 @@ func (r *run) apply(ctx context.Context, st *desired.State) error {
 		return err
 	}
 	r.mu.Lock()
-	r.spans = append(r.spans, res.Timeline...)
 	r.unverified = res.Unverified
 	r.mu.Unlock()
 	if res.Resumed {
@@ -161,7 +160,8 @@ func (r *run) apply(ctx context.Context, st *desired.State) error {
 	return err
 }
 
-// observe notes what is being done and logs what has been.
+// observe notes what is being done and what has been, and logs the latter. The
+// notes are the timeline also of an apply that is given up and returns nothing.
 func (r *run) observe(s converge.Span) {
 	if r.Observer != nil {
 		r.Observer(s)
@@ -172,6 +172,7 @@ func (r *run) observe(s converge.Span) {
 		r.doing[key] = s
 	} else {
 		delete(r.doing, key)
+		r.spans = append(r.spans, s)
 	}
 	r.mu.Unlock()
 	if s.End.IsZero() || s.Error == converge.GivenUp {
