@@ -53,14 +53,6 @@ func (c *Client) WatchNode(ctx context.Context, name string) (watch.Interface, e
 	return c.watch(ctx, c.nodes, nodesResource, name, "")
 }
 
-// GetNode reads a Node.
-func (c *Client) GetNode(ctx context.Context, name string) (*core.Node, error) {
-	out := &core.Node{}
-	return out, c.short(ctx, func(ctx context.Context) error {
-		return c.nodes.Get().Resource(nodesResource).Name(name).MaxRetries(0).Do(ctx).Into(out)
-	})
-}
-
 // CreateNode posts a Node.
 func (c *Client) CreateNode(ctx context.Context, n *core.Node) error {
 	return c.short(ctx, func(ctx context.Context) error {

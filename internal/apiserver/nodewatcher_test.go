@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -221,6 +222,35 @@ func TestAPanicEndsTheWait(t *testing.T) {
 	_, err := watcher.WaitFor(t.Context(), StageKubelet)
 	if p, ok := errors.AsType[*converge.PanicError](err); !ok || !strings.Contains(p.Stack, "nodewatcher_test.go") {
 		t.Errorf("error %v, want the panic", err)
+	}
+}
+
+// away is a machine whose systemd does not answer the second question, and has
+// lost the unit by the third.
+type away struct {
+	*memory.Host
+	asked *atomic.Int32
+}
+
+func (a away) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
+	switch a.asked.Add(1) {
+	case 1:
+		return a.Host.Unit(ctx, name)
+	case 2:
+		return host.UnitStatus{}, fmt.Errorf("%w: connection refused", host.ErrNoSystemd)
+	}
+	return host.UnitStatus{LoadState: "not-found"}, nil
+}
+
+func TestTheWatchOutlivesASystemdThatIsAway(t *testing.T) {
+	w := newWorld(t).start()
+	watcher := w.watcher(nil)
+	watcher.Host = away{w.m, &atomic.Int32{}}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err := watcher.WaitFor(ctx, StageKubelet)
+	if e, ok := errors.AsType[*StageError](err); !ok || e.Reason != CodeKubeletMissing {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -20,15 +20,6 @@ const (
 	StageReady NodeStage = "ready"
 )
 
-// ParseNodeStage reads a stage's name.
-func ParseNodeStage(text string) (NodeStage, error) {
-	switch s := NodeStage(text); s {
-	case StageKubelet, StageRegistered, StageReady:
-		return s, nil
-	}
-	return "", fmt.Errorf("%q is not a stage: want kubelet, registered or ready", text)
-}
-
 // Reached is when each stage was seen; zero if it was not.
 type Reached struct {
 	// UID is the Node object's.

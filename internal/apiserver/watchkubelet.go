@@ -64,10 +64,12 @@ const (
 	crashes = 5
 )
 
-// watchUnit follows kubelet's unit for as long as the wait lasts.
+// watchUnit follows kubelet's unit for as long as the wait lasts. Where there is
+// no systemd from the beginning, there is nothing to follow; one that executes
+// itself anew is only away.
 func (v *vigil) watchUnit(ctx context.Context) {
 	judge := crashJudge{}
-	for {
+	for first := true; ; first = false {
 		u, err := v.Host.Unit(ctx, v.Unit)
 		if ctx.Err() != nil {
 			return
@@ -82,7 +84,7 @@ func (v *vigil) watchUnit(ctx context.Context) {
 		if u.ActiveState == "active" {
 			wait = activePause
 		}
-		if errors.Is(err, host.ErrNoSystemd) || !Pause(ctx, wait) {
+		if first && errors.Is(err, host.ErrNoSystemd) || !Pause(ctx, wait) {
 			return
 		}
 	}
