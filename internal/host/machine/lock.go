@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -29,7 +28,8 @@ func (t tree) Lock(ctx context.Context, p, holder string) (func() error, error) 
 	for pause := lockFirst; ; pause = min(2*pause, lockLast) {
 		f, err := t.tryLock(p)
 		if err == nil {
-			return f.Close, label(f, holder)
+			label(f, holder)
+			return f.Close, nil
 		}
 		if !errors.Is(err, errHeld) {
 			return nil, err
@@ -84,15 +84,12 @@ func lock(f *os.File) error {
 	return nil
 }
 
-// label writes who holds the lock; without it the lock is held all the same.
-func label(f *os.File, holder string) error {
-	if err := f.Truncate(0); err != nil {
-		return errors.Join(fmt.Errorf("name the holder: %w", err), f.Close())
+// label writes who holds the lock. Where /run is full it is held all the same, by
+// another process as far as others can tell.
+func label(f *os.File, holder string) {
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteAt([]byte(holder+"\n"), 0)
 	}
-	if _, err := f.WriteAt([]byte(holder+"\n"), 0); err != nil {
-		return errors.Join(fmt.Errorf("name the holder: %w", err), f.Close())
-	}
-	return nil
 }
 
 func (t tree) holder(p string) string {
