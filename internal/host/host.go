@@ -218,7 +218,8 @@ func (e *JobError) Error() string {
 
 // Runner runs programs of the machine.
 type Runner interface {
-	// Run runs a command to its end. An exit code other than 0 is a *ExitError.
+	// Run runs a command to its end. An exit code other than 0 is a *ExitError. A
+	// machine bounds what ctx does not, here as with jobs.
 	Run(ctx context.Context, c Command) (Output, error)
 }
 

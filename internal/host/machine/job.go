@@ -35,6 +35,8 @@ var jobs = map[string]submit{
 
 // DaemonReload implements host.Systemd.
 func (m *manager) DaemonReload(ctx context.Context) error {
+	ctx, cancel := bounded(ctx, answerBound)
+	defer cancel()
 	_, err := call(ctx, m, func(c *connection) (struct{}, error) { return struct{}{}, c.ReloadContext(ctx) })
 	if err != nil {
 		return fmt.Errorf("daemon-reload: %w", err)
@@ -62,6 +64,8 @@ func (m *manager) ReloadUnit(ctx context.Context, name string) error {
 
 // ResetFailed implements host.Systemd.
 func (m *manager) ResetFailed(ctx context.Context, name string) error {
+	ctx, cancel := bounded(ctx, answerBound)
+	defer cancel()
 	_, err := call(ctx, m, func(c *connection) (struct{}, error) {
 		return struct{}{}, c.ResetFailedUnitContext(ctx, name)
 	})
@@ -93,6 +97,8 @@ func (m *manager) job(ctx context.Context, verb, name string) error {
 }
 
 func (m *manager) result(ctx context.Context, verb, name string) (string, error) {
+	ctx, cancel := bounded(ctx, jobBound)
+	defer cancel()
 	done := make(chan string, 1)
 	var used *connection
 	_, err := call(ctx, m, func(c *connection) (int, error) {
@@ -106,7 +112,7 @@ func (m *manager) result(ctx context.Context, verb, name string) (string, error)
 	case r := <-done:
 		return r, nil
 	case <-ctx.Done():
-		return "", fmt.Errorf("%s %s: %w", verb, name, ctx.Err())
+		return "", fmt.Errorf("%s %s: %w", verb, name, endOf(ctx))
 	case <-used.raw.Context().Done():
 		return m.afterLoss(ctx, verb, name)
 	}
@@ -126,7 +132,7 @@ func (m *manager) afterLoss(ctx context.Context, verb, name string) (string, err
 		}
 		select {
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return "", fmt.Errorf("%s %s: %w", verb, name, endOf(ctx))
 		case <-time.After(pause):
 		}
 	}

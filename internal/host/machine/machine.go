@@ -43,7 +43,7 @@ func New(root string) (host.Host, error) {
 		return &Host{tree{fd, false}, absent{}, refusing{}, refusing{}}, nil
 	}
 	live := tree{fd, true}
-	return &Host{live, &manager{}, processes{}, mounts{live}}, nil
+	return &Host{live, &manager{}, processes{commandBound}, mounts{live}}, nil
 }
 
 // Now implements host.Clock.

@@ -21,16 +21,19 @@ import (
 // that it left behind may hold the pipe.
 const outputDelay = 2 * time.Second
 
-// processes runs programs of this machine.
-type processes struct{}
+// processes runs programs of this machine, for as long as the bound where nobody
+// says how long.
+type processes struct{ bound time.Duration }
 
 // Run implements host.Runner. When ctx ends, the program and all that it started
 // in its process group are killed, and the error is that of ctx.
-func (processes) Run(ctx context.Context, c host.Command) (host.Output, error) {
+func (ps processes) Run(ctx context.Context, c host.Command) (host.Output, error) {
 	program, err := lookPath(c.Path)
 	if err != nil {
 		return host.Output{}, pathError("fork/exec", c.Path, err)
 	}
+	ctx, cancel := bounded(ctx, ps.bound)
+	defer cancel()
 	var stdout, stderr tail
 	cmd := exec.CommandContext(ctx, program, c.Args...)
 	cmd.Env = append([]string{"PATH=" + host.SearchPath}, c.Env...)
@@ -53,7 +56,7 @@ func outcome(ctx context.Context, c host.Command, out host.Output, err error) er
 	case err == nil, errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w", c.Path, ctx.Err())
+		return fmt.Errorf("%s: %w", c.Path, endOf(ctx))
 	case errors.As(err, &exit):
 		return &host.ExitError{Command: c, Output: out}
 	}

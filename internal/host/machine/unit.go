@@ -45,6 +45,8 @@ var serviceProps = []string{"Result", "NRestarts", "MainPID", "ExecMainStartTime
 // Unit implements host.Systemd. A unit's properties come in one call, a
 // service's own in a few more that are on the way at the same time.
 func (m *manager) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
+	ctx, cancel := bounded(ctx, answerBound)
+	defer cancel()
 	p, err := call(ctx, m, func(c *connection) (props, error) { return c.unit(ctx, name) })
 	if err != nil {
 		return host.UnitStatus{}, refused(name, err)

@@ -1,0 +1,43 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What is asked for without a deadline has one of these: a program, a job or a
+// systemd that hangs must not hold whoever asks for ever. They are far beyond
+// what any of them takes on a machine that is well.
+const (
+	commandBound = 5 * time.Minute
+	// jobBound includes the jobs that a job waits for.
+	jobBound    = 15 * time.Minute
+	answerBound = 2 * time.Minute
+)
+
+// boundError is the cause of a context that ended by a bound of this package.
+type boundError struct{ after time.Duration }
+
+// Error says how long it was waited.
+func (e *boundError) Error() string { return fmt.Sprintf("has not ended within %s", e.after) }
+
+// Unwrap makes it what the end of a context's time always is.
+func (e *boundError) Unwrap() error { return context.DeadlineExceeded }
+
+// bounded gives a context that has no deadline one.
+func bounded(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, d, &boundError{d})
+}
+
+// endOf is why a context has ended: its error, or the bound.
+func endOf(ctx context.Context) error {
+	if b, ok := errors.AsType[*boundError](context.Cause(ctx)); ok {
+		return b
+	}
+	return ctx.Err()
+}
