@@ -22,7 +22,8 @@ func (e *env) provision() *cobra.Command {
 		Use: "provision", Short: "Make this machine the node that a configuration describes",
 		Long: "Make this machine the node that an aksnodeconfig.v1 configuration describes, and report the result in\n" +
 			report.ResultPath + " and by the exit code. The result of an earlier run is kept beside it as\n" +
-			"provision.TIME.json; the newest five of them stay.",
+			"provision.TIME.json; the newest five of them stay. While another run goes on it waits, for a minute at most, and then\n" +
+			"ends with 249; it has touched nothing, and the result is that of the other run.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return e.runProvision(c, f) },
 	}
