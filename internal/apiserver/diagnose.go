@@ -66,6 +66,9 @@ func (v *vigil) blameRegistration(ctx context.Context, e *StageError) {
 		e.Reason = CodeStaleNode
 		e.Detail = fmt.Sprintf("Node %s (uid %s) speaks of boot %q, this one is %q%s", v.Node, v.node.UID, v.node.Status.NodeInfo.BootID, v.boot, v.tail(ctx))
 		e.Hint = "another machine may use the same node name; else delete the Node"
+	case !v.watching && v.nodeErr == nil:
+		e.Reason, e.Detail = CodeNotRegistered, "kubelet runs; the API server has not said yet whether there is a Node "+v.Node+v.tail(ctx)
+		e.Hint = "see journalctl -u " + v.Unit
 	default:
 		e.Reason, e.Detail = CodeNotRegistered, "kubelet runs and the API server answers, but there is no Node "+v.Node+v.tail(ctx)
 		e.Hint = "see journalctl -u " + v.Unit

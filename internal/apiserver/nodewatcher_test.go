@@ -38,6 +38,7 @@ type world struct {
 	api    *httptest.Server
 	ca     string
 	status int // of the API server's answers; 0 is 200
+	mute   bool
 
 	nodes []*core.Node // what each look sees, in turn
 }
@@ -87,6 +88,10 @@ func (w *world) node(ready core.ConditionStatus, message string) *core.Node {
 
 // ServeHTTP answers a watch of Nodes.
 func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	if w.mute {
+		<-r.Context().Done()
+		return
+	}
 	if w.status != 0 {
 		out.Header().Set("Content-Type", "application/json")
 		out.WriteHeader(w.status)
@@ -98,6 +103,7 @@ func (w *world) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out.Header().Set("Content-Type", "application/json")
+	_ = http.NewResponseController(out).Flush() // as the API server does
 	for _, n := range w.nodes {
 		n.TypeMeta = meta.TypeMeta{APIVersion: "v1", Kind: "Node"}
 		raw, _ := json.Marshal(n)
@@ -176,6 +182,7 @@ func TestWaitForSaysWhyNot(t *testing.T) {
 		}, healthy, StageReady, StageRegistered, CodeTLS, "unknown authority"},
 		{"401", func(w *world) { w.credential().start().status = 401 }, healthy, StageReady, StageRegistered, CodeUnauthorized, ""},
 		{"403", func(w *world) { w.credential().start().status = 403 }, healthy, StageReady, StageRegistered, CodeForbidden, ""},
+		{"mute server", func(w *world) { w.credential().start().mute = true }, healthy, StageReady, StageRegistered, CodeNotRegistered, "has not said yet"},
 		{"no Node", func(w *world) { w.credential().start() }, healthy, StageReady, StageRegistered, CodeNotRegistered, "there is no Node n1"},
 		{"other machine's Node", func(w *world) {
 			n := w.credential().start().node(core.ConditionTrue, "")
@@ -196,7 +203,7 @@ func TestWaitForSaysWhyNot(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			tc.arrange(w)
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			_, err := w.watcher(tc.healthz).WaitFor(ctx, tc.until)
 			e, ok := errors.AsType[*StageError](err)

@@ -49,6 +49,9 @@ func (v *vigil) followNode(ctx context.Context) error {
 		return err
 	}
 	defer w.Stop()
+	if ctx.Err() != nil { // a watch that ran out of time before it stood is no error to the library
+		return ctx.Err()
+	}
 	v.see(func() { v.watching, v.nodeErr = true, nil })
 	for event := range w.ResultChan() {
 		if event.Type == watch.Error {
