@@ -24,7 +24,9 @@ type applying struct {
 	cut *journal
 	// made are directories that stage made, outermost first.
 	made []string
-	told sync.Mutex
+	// recorded is the ledger as it was before this run; nil if there was none.
+	recorded []byte
+	told     sync.Mutex
 }
 
 func (e *Engine) apply(ctx context.Context, st *desired.State) (*Result, error) {

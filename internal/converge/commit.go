@@ -3,31 +3,28 @@ package converge
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path"
 	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berth-dev/berth/internal/desired"
-	"github.com/berth-dev/berth/internal/host"
 )
-
-// ErrChanged is a resource that another changed between plan and act.
-var ErrChanged = errors.New("changed meanwhile by somebody else; run again to plan anew")
 
 // commit makes the staged state visible: originals and ledger first, then the
 // names, then what runs.
 func (a *applying) commit(ctx context.Context) error {
 	if err := a.unchanged(); err != nil {
-		return err
+		return errors.Join(err, a.abort())
 	}
 	if err := a.record(); err != nil {
 		return errors.Join(err, a.abort())
 	}
 	if err := a.before(ctx); err != nil {
 		return err
+	}
+	if err := a.unchanged(); err != nil { // a unit may take its time to stop
+		return errors.Join(err, a.unrecord(), a.abort())
 	}
 	g := a.newGraph("commit")
 	g.nodes = []*node{{id: placeID, verb: VerbUpdate, do: func(context.Context) error { return a.place(false) }}}
@@ -40,6 +37,10 @@ func (a *applying) commit(ctx context.Context) error {
 // record keeps originals and writes the ledger, before the first byte of a
 // target changes.
 func (a *applying) record() error {
+	var err error
+	if a.recorded, _, err = readFile(a.h, ledgerPath); err != nil {
+		return err
+	}
 	g := errgroup.Group{}
 	g.SetLimit(a.opt.Workers)
 	var mu sync.Mutex
@@ -55,6 +56,15 @@ func (a *applying) record() error {
 		return err
 	}
 	return a.led.save(a.h)
+}
+
+// unrecord takes back what the ledger claims for names that did not change: what
+// stands there is not berth's, and the next run has to keep it.
+func (a *applying) unrecord() error {
+	if a.recorded == nil {
+		return errors.Join(removeIfThere(a.h, ledgerPath), a.h.SyncDir(stateDir))
+	}
+	return writeLedger(a.h, a.recorded)
 }
 
 func (a *applying) recordPut(mu *sync.Mutex, t *task, q *put) error {
@@ -111,89 +121,6 @@ func (a *applying) favour(ctx context.Context, t *task) error {
 		a.result.Plan.Remarks = append(a.result.Plan.Remarks, "the Node was not created ahead of kubelet: "+err.Error())
 	}
 	return ctx.Err()
-}
-
-// place gives everything its name and makes the names durable, each directory
-// once, and what was changed in place.
-func (a *applying) place(late bool) error {
-	dirs := map[string]bool{}
-	var files []string
-	for _, t := range a.sorted() {
-		for _, q := range t.puts {
-			if q.late != late || (q.kind == putDir && q.seen == nil) {
-				continue
-			}
-			if err := placeOne(a.h, q); err != nil {
-				return &ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}
-			}
-			q.noteDirs(dirs)
-			if q.kind == putAttributes {
-				files = append(files, q.path)
-			}
-		}
-	}
-	return errors.Join(a.syncDirs(dirs), a.syncEach(files, a.h.SyncFile))
-}
-
-// noteDirs marks the directories whose names a put has changed.
-func (q *put) noteDirs(dirs map[string]bool) {
-	dirs[path.Dir(q.path)] = true
-	switch q.kind {
-	case putDelete:
-		delete(dirs, q.path)
-	case putDir:
-		dirs[q.path] = true
-	}
-}
-
-func (a *applying) syncDirs(dirs map[string]bool) error {
-	names := make([]string, 0, len(dirs))
-	for d := range dirs {
-		names = append(names, d)
-	}
-	slices.Sort(names)
-	return a.syncEach(names, a.h.SyncDir)
-}
-
-func (a *applying) syncEach(names []string, sync func(string) error) error {
-	g := errgroup.Group{}
-	g.SetLimit(a.opt.Workers)
-	for _, name := range names {
-		g.Go(func() error { return Safely(func() error { return sync(name) }) })
-	}
-	if err := g.Wait(); err != nil {
-		return fmt.Errorf("make names durable: %w", err)
-	}
-	return nil
-}
-
-func placeOne(h host.FS, q *put) error {
-	switch q.kind {
-	case putDelete:
-		return removeIfThere(h, q.path)
-	case putDir, putAttributes:
-		return errors.Join(h.Chown(q.path, q.attrs.UID, q.attrs.GID), h.Chmod(q.path, q.mode()))
-	}
-	return q.rename(h)
-}
-
-// unchanged looks at every target once more, just before the first is replaced.
-func (a *applying) unchanged() error {
-	for _, t := range a.tasks {
-		for _, q := range t.puts {
-			if q.kind == putDir && q.seen == nil {
-				continue
-			}
-			now, err := lstat(a.h, q.path)
-			if err == nil && !same(now, q.seen) {
-				err = ErrChanged
-			}
-			if err != nil {
-				return errors.Join(&ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}, a.abort())
-			}
-		}
-	}
-	return nil
 }
 
 // liveGraph holds what changes the running machine. Order passes through tasks

@@ -72,7 +72,11 @@ func (l *ledger) save(h host.FS) error {
 	if err != nil {
 		return fmt.Errorf("print ledger: %w", err)
 	}
-	if err := host.WriteFile(h, ledgerPath, append(data, '\n'), host.Attributes{Mode: 0o600}); err != nil {
+	return writeLedger(h, append(data, '\n'))
+}
+
+func writeLedger(h host.FS, data []byte) error {
+	if err := host.WriteFile(h, ledgerPath, data, host.Attributes{Mode: 0o600}); err != nil {
 		return fmt.Errorf("write ledger: %w", err)
 	}
 	return nil

@@ -86,9 +86,12 @@ func same(a, b *host.Info) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	same := a.Inode == b.Inode && a.Mode == b.Mode && a.Size == b.Size && a.UID == b.UID && a.GID == b.GID
+	same := a.Inode == b.Inode && a.Mode == b.Mode && a.UID == b.UID && a.GID == b.GID
+	if a.Mode.IsDir() { // its entries, berth's temporary files among them, are others' matter
+		return same
+	}
 	// A name that the file gained or lost moves its change time: the cache of
 	// artifacts holds other names of installed programs.
 	renamed := a.Links != b.Links && a.ModTime.Equal(b.ModTime)
-	return same && (renamed || a.ChangeTime.Equal(b.ChangeTime))
+	return same && a.Size == b.Size && (renamed || a.ChangeTime.Equal(b.ChangeTime))
 }
