@@ -27,6 +27,7 @@ type applying struct {
 	// recorded is the ledger as it was before this run; nil if there was none.
 	recorded []byte
 	told     sync.Mutex
+	keeping  keeping
 }
 
 func (e *Engine) apply(ctx context.Context, st *desired.State) (*Result, error) {

@@ -71,7 +71,7 @@ func (a *applying) recordPut(mu *sync.Mutex, t *task, q *put) error {
 	var original string
 	if q.foreign {
 		var err error
-		if original, err = keepOriginal(a.h, q.path, q.seen); err != nil {
+		if original, err = a.keeping.original(a.h, q.path, q.seen); err != nil {
 			return &ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"path"
 	"strings"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -66,13 +68,13 @@ func readSidecar(h host.FS, name string) (sidecar, error) {
 
 func contentName(sum string) string { return originalsDir + "/content-" + sum }
 
-// keepOriginal stores what stands at a path that is not in the ledger and
+// original stores what stands at a path that is not in the ledger and
 // returns the sidecar's name. Only the first foreign version is kept: once the
 // path is in the ledger, nobody calls this for it.
-func keepOriginal(h host.FS, p string, info *host.Info) (string, error) {
+func (k *keeping) original(h host.FS, p string, info *host.Info) (string, error) {
 	name := sidecarName(p)
 	s := sidecar{Path: p, Mode: permBits(info.Mode), UID: info.UID, GID: info.GID}
-	if err := s.describe(h, p, info); err != nil {
+	if err := k.describe(&s, h, p, info); err != nil {
 		return "", fmt.Errorf("keep original of %s: %w", p, err)
 	}
 	data, err := json.Marshal(s)
@@ -82,7 +84,7 @@ func keepOriginal(h host.FS, p string, info *host.Info) (string, error) {
 	return name, host.WriteFile(h, originalsDir+"/"+name, data, host.Attributes{Mode: 0o600})
 }
 
-func (s *sidecar) describe(h host.FS, p string, info *host.Info) (err error) {
+func (k *keeping) describe(s *sidecar, h host.FS, p string, info *host.Info) (err error) {
 	if info.Mode&fs.ModeSymlink != 0 {
 		s.Type = "link"
 		s.Target, err = h.Readlink(p)
@@ -101,7 +103,22 @@ func (s *sidecar) describe(h host.FS, p string, info *host.Info) (err error) {
 		return err
 	}
 	maps.DeleteFunc(s.Xattrs, func(name string, _ []byte) bool { return !isKept(name) })
-	return host.WriteFile(h, contentName(s.Sum), data, host.Attributes{Mode: 0o600})
+	return k.content(h, s.Sum, data)
+}
+
+// keeping stores originals, several at once.
+type keeping struct{ contents singleflight.Group }
+
+// content stores what a file held, once where several held the same.
+func (k *keeping) content(h host.FS, sum string, data []byte) error {
+	name := contentName(sum)
+	_, err, _ := k.contents.Do(sum, func() (any, error) {
+		if have, ok, err := readFile(h, name); err != nil || ok && bytes.Equal(have, data) {
+			return nil, err
+		}
+		return nil, host.WriteFile(h, name, data, host.Attributes{Mode: 0o600})
+	})
+	return err
 }
 
 // restore is the put that brings an original back.

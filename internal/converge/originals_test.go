@@ -1,13 +1,17 @@
 package converge_test
 
 import (
+	"fmt"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/effect"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -109,6 +113,46 @@ func TestXattrsComeBackAfterACut(t *testing.T) {
 			if diff := cmp.Diff(want, xattrs(h)); diff != "" {
 				t.Fatalf("cut at effect %d, seed %d: %s", n, seed, diff)
 			}
+		}
+	}
+}
+
+// slowSync lets other workers run wherever a temporary file is synced.
+type slowSync struct{ host.Host }
+
+func (s slowSync) Create(p string) (host.File, error) {
+	f, err := s.Host.Create(p)
+	return yielding{f}, err
+}
+
+type yielding struct{ host.File }
+
+func (y yielding) Sync() error {
+	for range 20 {
+		goruntime.Gosched()
+	}
+	return y.File.Sync()
+}
+
+// Files of equal content, as empty ones are, share what is stored of them.
+func TestOriginalsOfEqualContent(t *testing.T) {
+	for range 20 {
+		h := newMachine()
+		var files []desired.Resource
+		for i := range 8 {
+			p := fmt.Sprintf("/etc/f%d", i)
+			h.Put(p, "", 0o644)
+			files = append(files, managed(p, "new\n"))
+		}
+		many := func(o *converge.Options) { o.Workers = 16 }
+		if _, err := engine(slowSync{h}, &providers{}, many).Apply(t.Context(), sealed(t, files...)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := engine(slowSync{h}, &providers{}, many).Apply(t.Context(), sealed(t)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 8 {
+			has(t, h, fmt.Sprintf("/etc/f%d", i), "")
 		}
 	}
 }
