@@ -76,7 +76,7 @@ func (m *meddle) Probe(context.Context, *desired.Check) error { m.do(); return n
 // A lost or torn ledger costs no correctness: nothing is planned, and what was
 // replaced is still restored.
 func TestLostLedger(t *testing.T) {
-	for name, content := range map[string]string{"lost": "", "torn": `{"version":1,"entr`, "foreign": `{"version":99}`} {
+	for name, content := range map[string]string{"lost": "", "torn": `{"version":1,"entr`, "foreign": `[1]`, "without a version": `{}`} {
 		t.Run(name, func(t *testing.T) {
 			p, h := applied(t)
 			must(h.Remove("/var/lib/berth/ledger.json"))
@@ -98,6 +98,27 @@ func TestLostLedger(t *testing.T) {
 				t.Fatalf("the original came back as %q", got)
 			}
 		})
+	}
+}
+
+// The ledger of a newer berth says more than this one can read: nothing is done,
+// and the ledger stays as it is.
+func TestLedgerOfANewerBerth(t *testing.T) {
+	const newer = `{"version":2,"entries":[],"more":{}}`
+	p, h := applied(t)
+	h.Put("/var/lib/berth/ledger.json", newer, 0o600)
+	h.Put("/etc/default/kubelet", "drift\n", 0o600)
+	before := h.Tree()
+	_, err := engine(h, p).Apply(t.Context(), sampleState(t))
+	e, ok := errors.AsType[*converge.LedgerVersionError](err)
+	if !ok || e.Version != 2 || e.Hint() == "" {
+		t.Fatalf("error %v", err)
+	}
+	if diff := cmp.Diff(before, h.Tree()); diff != "" {
+		t.Fatal(diff)
+	}
+	if _, err := engine(h, p).Plan(t.Context(), sampleState(t)); !errors.As(err, &e) {
+		t.Fatalf("plan: error %v", err)
 	}
 }
 

@@ -35,15 +35,19 @@ type ledger struct {
 }
 
 // loadLedger reads the ledger. A lost or torn one is rebuilt from the sidecars
-// of the originals: what they name was berth's; nothing else is claimed.
+// of the originals: what they name was berth's; nothing else is claimed. One that
+// a newer berth wrote is not lost.
 func loadLedger(h host.FS) (*ledger, error) {
-	led := &ledger{Version: 1, Entries: map[string]entry{}}
+	led := &ledger{}
 	data, ok, err := readFile(h, ledgerPath)
 	if err != nil {
 		return nil, fmt.Errorf("read ledger: %w", err)
 	}
 	if ok && json.Unmarshal(data, led) == nil && led.Version == 1 && led.Entries != nil {
 		return led, nil
+	}
+	if led.Version > 1 {
+		return nil, &LedgerVersionError{Version: led.Version}
 	}
 	led = &ledger{Version: 1, Entries: map[string]entry{}}
 	return led, rebuild(h, led)
@@ -133,4 +137,18 @@ type OwnedElsewhereError struct {
 // Error names both owners.
 func (e *OwnedElsewhereError) Error() string {
 	return fmt.Sprintf("%s belongs to the %s contract, and the %s contract wants it otherwise", e.Path, e.Other, e.Owner)
+}
+
+// LedgerVersionError is a ledger that a newer berth wrote. It says what is
+// berth's on this machine, so nothing is done without it.
+type LedgerVersionError struct{ Version int }
+
+// Error names the file and its version.
+func (e *LedgerVersionError) Error() string {
+	return fmt.Sprintf("%s has version %d, and this berth knows version 1", ledgerPath, e.Version)
+}
+
+// Hint says which berth to use.
+func (e *LedgerVersionError) Hint() string {
+	return "A newer berth has changed this machine: use that version or a later one."
 }
