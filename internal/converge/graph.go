@@ -48,6 +48,7 @@ func (g *graph) run(ctx context.Context) error {
 	results := make(chan done)
 	last := map[*node]desired.ID{}
 	var errs []error
+	ended := 0
 	for running := 0; running > 0 || (len(ready) > 0 && len(errs) == 0); {
 		for len(ready) > 0 && running < g.workers && len(errs) == 0 {
 			var n *node
@@ -58,6 +59,7 @@ func (g *graph) run(ctx context.Context) error {
 		}
 		d := <-results
 		running--
+		ended++
 		if d.err != nil {
 			errs = append(errs, d.err)
 			cancel()
@@ -70,8 +72,14 @@ func (g *graph) run(ctx context.Context) error {
 			}
 		}
 	}
+	if len(errs) == 0 && ended < len(g.nodes) {
+		return errCircle
+	}
 	return causes(errs)
 }
+
+// errCircle should not happen: Seal refuses it.
+var errCircle = errors.New("some actions wait for each other and never ran")
 
 // causes drops cancellations that only follow from another error.
 func causes(errs []error) error {

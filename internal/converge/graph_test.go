@@ -64,6 +64,13 @@ func TestGraphStopsAfterFailure(t *testing.T) {
 	}
 }
 
+func TestGraphWithACircle(t *testing.T) {
+	order, err := runGraph(t, 2, nil, map[desired.ID][]desired.ID{"b": {"c"}, "c": {"d"}, "d": {"b"}}, "")
+	if !errors.Is(err, errCircle) || len(order) != 2 {
+		t.Fatalf("%v ran, error %v", order, err)
+	}
+}
+
 func TestGraphReportsCauseNotCancellation(t *testing.T) {
 	told := map[desired.ID]string{}
 	var mu sync.Mutex

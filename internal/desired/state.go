@@ -40,7 +40,7 @@ type Resource interface {
 // Base is what every resource carries.
 type Base struct {
 	// After lists resources that must be in place before this one acts.
-	// Unknown ids are refused by Seal.
+	// Unknown ids and circles are refused by Seal.
 	After []ID `json:"after,omitempty"`
 	// Field is the contract field this resource comes from, for messages.
 	Field string `json:"field,omitempty"`
@@ -79,7 +79,8 @@ func (s *State) Add(rs ...Resource) {
 
 // Seal sorts the state, validates every resource and checks that ids are unique,
 // that no two want one path, and that every reference names a resource of the
-// state. Its error joins a *ResourceError for each resource that is at fault.
+// state, without a circle. Its error joins a *ResourceError for each resource that
+// is at fault.
 func (s *State) Seal() error {
 	slices.SortFunc(s.Resources, func(a, b Resource) int { return cmp.Compare(a.ID(), b.ID()) })
 	slices.SortFunc(s.Unused, func(a, b FieldNote) int { return cmp.Compare(a.Path, b.Path) })
@@ -102,7 +103,7 @@ func (s *State) Seal() error {
 	for _, r := range s.Resources {
 		errs = append(errs, unknownRefs(r, known)...)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.cycle())...)
 }
 
 func unknownRefs(r Resource, known map[ID]bool) []error {
