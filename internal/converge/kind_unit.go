@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/unit"
 
@@ -315,11 +316,25 @@ func (up *unitPlan) owedByTime() (string, error) {
 	if which := up.changing(""); which != "" {
 		return which, nil
 	}
-	which, at, err := newest(up.h, slices.Concat(up.bundle, up.inputs))
-	if err != nil || !at.After(up.status.ActiveEnter) {
+	// A daemon reads its files when its process starts, and may be ready much later.
+	start := up.status.ExecMainStart
+	if start.IsZero() {
+		start = up.status.ActiveEnter
+	}
+	which, err := up.changedSince(start)
+	if err != nil || which == "" {
 		return "", err
 	}
 	return which + " changed after the start", nil
+}
+
+// changedSince names the input that changed last, if that was after a time.
+func (up *unitPlan) changedSince(start time.Time) (string, error) {
+	which, at, err := newest(up.h, slices.Concat(up.bundle, up.inputs))
+	if err != nil || !at.After(start) {
+		return "", err
+	}
+	return which, nil
 }
 
 // changing names the first input that this plan changes.

@@ -44,8 +44,12 @@ func (up *unitPlan) startUnit(ctx context.Context) error {
 			return err
 		}
 	}
+	old, err := up.startsWithOld()
+	if err != nil {
+		return err
+	}
 	job := up.h.StartUnit
-	if up.running() {
+	if up.running() || old {
 		job = up.h.RestartUnit
 	}
 	err = job(ctx, up.u.Name)
@@ -60,6 +64,17 @@ func (up *unitPlan) startUnit(ctx context.Context) error {
 		return err
 	}
 	return up.stamp(ctx, hash)
+}
+
+// startsWithOld says that a run which is not ready yet began before one of its
+// inputs changed: a start would join it. In auto-restart the next run has not
+// begun.
+func (up *unitPlan) startsWithOld() (bool, error) {
+	if up.status.ActiveState != "activating" || strings.HasPrefix(up.status.SubState, "auto-restart") {
+		return false, nil
+	}
+	which, err := up.changedSince(up.status.ExecMainStart)
+	return which != "", err
 }
 
 func startLimited(err error) bool {

@@ -72,12 +72,13 @@ var demanded = map[string]string{
 func daemons(h *memory.Host) {
 	h.Reads("containerd.service", containerdReads...)
 	h.Reads("kubelet.service", kubeletReads...)
-	h.Behave("containerd.service", func(memory.Start) memory.Outcome {
-		config, err := h.ReadFile("/etc/containerd/config.toml")
-		return verdict(err == nil && bytes.Contains(config, []byte("version = ")) && loaded(h, "/usr/bin/containerd", "/usr/local/bin/containerd"))
-	})
-	h.Behave("kubelet.service", func(memory.Start) memory.Outcome { return verdict(kubeletStarts(h)) })
+	for unit, starts := range starting {
+		h.Behave(unit, func(memory.Start) memory.Outcome { return verdict(starts(h)) })
+	}
 }
+
+// starting says whether a unit starts.
+var starting = map[string]func(*memory.Host) bool{"containerd.service": containerdStarts, "kubelet.service": kubeletStarts}
 
 func verdict(ok bool) memory.Outcome {
 	if ok {
@@ -94,6 +95,11 @@ func loaded(h *memory.Host, paths ...string) bool {
 		}
 	}
 	return false
+}
+
+func containerdStarts(h *memory.Host) bool {
+	config, err := h.ReadFile("/etc/containerd/config.toml")
+	return err == nil && bytes.Contains(config, []byte("version = ")) && loaded(h, "/usr/bin/containerd", "/usr/local/bin/containerd")
 }
 
 func kubeletStarts(h *memory.Host) bool {

@@ -158,7 +158,8 @@ type Systemd interface {
 	// StartUnit, StopUnit, RestartUnit and ReloadUnit enqueue a job and wait for
 	// its real result; a result other than "done" is a *JobError, a job that is
 	// not accepted a *UnitError. When ctx ends first, the job goes on. Stopping a
-	// unit that does not exist is done.
+	// unit that does not exist is done. Starting a unit that is being started joins
+	// that start: no new run begins.
 	StartUnit(ctx context.Context, name string) error
 	StopUnit(ctx context.Context, name string) error
 	RestartUnit(ctx context.Context, name string) error

@@ -24,8 +24,8 @@ type Options struct {
 	// Mounts: the test may mount; Live too.
 	Mounts bool
 	// Systemd: there is a service manager that runs the Debian programs sleep,
-	// true and false. HangingUnit has to be made to hang where programs are not
-	// real.
+	// true and false. HangingUnit has to be made to hang, and JoinedUnit to take its
+	// time, where programs are not real.
 	Systemd bool
 }
 

@@ -95,6 +95,30 @@ func unitHangs(t *testing.T, h host.Host, _ string) {
 	}
 }
 
+// unitJoins: what changed since a start began is not noticed by a second one.
+func unitJoins(t *testing.T, h host.Host, _ string) {
+	define(t, h, map[string]string{JoinedUnit: "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/sleep 1\n"})
+	begin := func() host.UnitStatus {
+		t.Helper()
+		if err := h.StartUnit(within(t, 4*short), JoinedUnit); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("start: %v", err)
+		}
+		return state(t, h, JoinedUnit, "loaded", "activating", "start")
+	}
+	first := begin()
+	must(t, h.StartUnit(within(t, soon), JoinedUnit))
+	st := state(t, h, JoinedUnit, "loaded", "active", "exited")
+	if st.InvocationID != first.InvocationID || !st.ExecMainStart.Equal(first.ExecMainStart) || !st.ActiveEnter.After(st.ExecMainStart) {
+		t.Errorf("began as %+v, joined %+v", first, st)
+	}
+	must(t, h.StopUnit(t.Context(), JoinedUnit))
+	second := begin()
+	must(t, h.RestartUnit(within(t, soon), JoinedUnit))
+	if st := state(t, h, JoinedUnit, "loaded", "active", "exited"); st.InvocationID == second.InvocationID {
+		t.Error("a restart joined the start")
+	}
+}
+
 func unitStartLimit(t *testing.T, h host.Host, _ string) {
 	name := defineOne(t, h, "[Unit]\nStartLimitIntervalSec=600\nStartLimitBurst=2\n"+sleeper)
 	must(t, h.StartUnit(t.Context(), name))

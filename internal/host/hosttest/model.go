@@ -9,11 +9,12 @@ import (
 )
 
 // Model gives a machine in memory what the suite expects of a Debian machine:
-// its few programs and the unit that hangs.
+// its few programs, the unit that hangs and the one that takes its time.
 func Model(h *memory.Host) {
 	h.Value(Value, "0\n")
 	h.Put("/usr/bin/sleep", "", 0o755)
 	h.Behave(HangingUnit, func(memory.Start) memory.Outcome { return memory.Outcome{Hang: true} })
+	h.Behave(JoinedUnit, func(s memory.Start) memory.Outcome { return memory.Outcome{Slow: s.Verb == "start"} })
 	h.Program("/bin/true", exits(0))
 	h.Program("/usr/bin/true", exits(0))
 	h.Program("/usr/bin/false", exits(1))

@@ -15,6 +15,9 @@ import (
 // HangingUnit is the unit whose start does not end.
 const HangingUnit = "berth-conformance-hanging.service"
 
+// JoinedUnit is the unit that takes a second to start, where it is not restarted.
+const JoinedUnit = "berth-conformance-joined.service"
+
 const unitDir = "/etc/systemd/system"
 
 const sleeper = "[Service]\nExecStart=/usr/bin/sleep infinity\nExecReload=/usr/bin/true\n"
@@ -35,6 +38,7 @@ var units = []testCase{
 	{"restart takes followers along", unitFollowers},
 	{"reload", unitReload},
 	{"start that hangs", unitHangs},
+	{"start joins the one under way", unitJoins},
 	{"start limit", unitStartLimit},
 	{"cancelled before", unitCancelled},
 	{"many at once", unitParallel},

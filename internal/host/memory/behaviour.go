@@ -27,6 +27,9 @@ type Outcome struct {
 	Result string
 	// Hang: the unit stays activating. Its job does not end.
 	Hang bool
+	// Slow: the unit stays activating, and whoever started it waits. It is active
+	// when somebody waits for its start again.
+	Slow bool
 }
 
 // Behave sets how a unit starts. Without it every start succeeds whose programs

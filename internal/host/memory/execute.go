@@ -26,8 +26,8 @@ func (h *Host) execute(u *unit, verb string) string {
 	u.started, u.status, u.result = h.tick(), 0, "success"
 	out := h.outcome(u, verb)
 	switch {
-	case out.Hang:
-		u.active, u.sub, u.pid = "activating", "start", h.pid()
+	case out.Hang, out.Slow:
+		u.active, u.sub, u.pid, u.slow = "activating", "start", h.pid(), out.Slow
 		return hanging
 	case out.Status != 0 || out.Result != "":
 		return h.failed(u, out, at)
@@ -81,6 +81,17 @@ func (h *Host) enter(u *unit, sub string) {
 
 func (u *unit) oneshot() bool {
 	return u.def != nil && u.def.settings.last("Service.Type") == "oneshot"
+}
+
+// join is a start job for a unit that is starting: systemd begins no other run,
+// whatever has changed since this one began.
+func (h *Host) join(u *unit) string {
+	if !u.slow {
+		return hanging
+	}
+	u.slow = false
+	h.succeed(u)
+	return "done"
 }
 
 func (h *Host) succeed(u *unit) {

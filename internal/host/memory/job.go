@@ -96,6 +96,8 @@ func (h *Host) startOne(u *unit, verb string, results map[string]string) string 
 	switch {
 	case u.isActive():
 		return "done"
+	case u.isStarting():
+		return h.join(u)
 	case !h.met(u.def.settings, "Condition"):
 		return "done"
 	case !h.met(u.def.settings, "Assert"):

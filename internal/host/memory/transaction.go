@@ -32,6 +32,9 @@ func (u *unit) list(key string) []string {
 
 func (u *unit) isActive() bool { return u.active == "active" || u.active == "reloading" }
 
+// isStarting says that a run has begun. In auto-restart the next one has not.
+func (u *unit) isStarting() bool { return u.active == "activating" && u.sub == "start" }
+
 // closure is what a start of a unit starts: itself, and what it needs and wants
 // that does not run. A needed unit that can't be loaded is an error.
 func (h *Host) closure(name string, set map[string]*unit) error {
