@@ -40,6 +40,9 @@ func scenarios() []scenario {
 		{"new node", func(*testing.T) *machine { return newMachine() }, func(t *testing.T) *desired.State { return sampleState(t) }, both},
 		{"changed contract", settled, changed, both},
 		{"all removed", settled, func(*testing.T) *desired.State { return &desired.State{Owner: desired.OwnerAKS} }, both[1:]},
+		{"drop-in goes", node, without(desired.FileID(limits)), both},
+		{"drop-in goes with its unit", node, without(desired.FileID(limits), desired.UnitID("containerd.service")), nil},
+		{"override goes", overridden, func(t *testing.T) *desired.State { return sampleState(t) }, both},
 	}
 }
 
@@ -82,7 +85,7 @@ func look(h *machine, s scenario, jobs bool) outcome {
 	for _, unit := range s.units {
 		st, err := h.Unit(tctx, unit)
 		must(err)
-		o.Units[unit] = fmt.Sprint(st.ActiveState, " ", last[unit].Definition, last[unit].Reads)
+		o.Units[unit] = fmt.Sprint(st.ActiveState, " reload:", st.NeedDaemonReload, " ", last[unit].Definition, last[unit].Reads)
 	}
 	return o
 }

@@ -28,8 +28,9 @@ type unitPlan struct {
 	status host.UnitStatus
 	// fragment is the definition's path as it will be.
 	fragment string
-	// inputs are definition, drop-ins and triggers as they will be.
-	inputs []string
+	// inputs are definition, drop-ins and triggers as they will be; gone is what is
+	// no part of the definition any more.
+	inputs, gone []string
 	// bundle is what the system makes of CA certificates that are inputs.
 	bundle []string
 }
@@ -65,7 +66,7 @@ func (up *unitPlan) locate() error {
 		if err != nil {
 			return err
 		}
-		if info != nil && !up.isMask(p) {
+		if info != nil && !up.deleted[p] && !up.isMask(p) {
 			up.fragment = p
 			break
 		}
@@ -74,6 +75,8 @@ func (up *unitPlan) locate() error {
 	if err != nil {
 		return err
 	}
+	drops = slices.DeleteFunc(drops, func(p string) bool { return up.deleted[p] })
+	up.gone = up.goneOf(up.u.Name)
 	up.inputs = append(append(up.inputs, drops...), up.u.Triggers...)
 	if up.fragment != "" {
 		up.inputs = append(up.inputs, up.fragment)
@@ -137,7 +140,7 @@ func (up *unitPlan) isMask(p string) bool {
 func (up *unitPlan) unmask() error {
 	for _, dir := range definitionDirs[:2] {
 		p := dir + "/" + up.u.Name
-		if up.expected(p) != nil || !up.isMask(p) {
+		if up.expected(p) != nil || up.deleted[p] || !up.isMask(p) {
 			continue
 		}
 		info, err := lstat(up.h, p)
@@ -330,7 +333,11 @@ func (up *unitPlan) owedByTime() (string, error) {
 
 // changedSince names the input that changed last, if that was after a time.
 func (up *unitPlan) changedSince(start time.Time) (string, error) {
-	which, at, err := newest(up.h, slices.Concat(up.bundle, up.inputs))
+	vanished, err := up.vanishedOf(up.u.Name)
+	if err != nil {
+		return "", err
+	}
+	which, at, err := newest(up.h, slices.Concat(up.bundle, up.inputs, vanished))
 	if err != nil || !at.After(start) {
 		return "", err
 	}
@@ -339,6 +346,9 @@ func (up *unitPlan) changedSince(start time.Time) (string, error) {
 
 // changing names the first input that this plan changes.
 func (up *unitPlan) changing(otherwise string) string {
+	if len(up.gone) > 0 {
+		return up.gone[0] + " goes"
+	}
 	for _, in := range slices.Concat(up.bundle, up.inputs) {
 		if up.changes[in] {
 			return in + " changes"
@@ -361,6 +371,9 @@ func (up *unitPlan) wanted() (hash, unknown string, err error) {
 			continue
 		case q != nil:
 			in = append(in, input{p, q.sum()})
+			continue
+		case up.deleted[p]:
+			in = append(in, input{p, absent})
 			continue
 		case up.changes[p]:
 			return "", p, nil // made in stage: not known yet

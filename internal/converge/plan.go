@@ -26,19 +26,22 @@ type planning struct {
 	// content is what each path of the state will hold, where it is known.
 	mu      sync.Mutex
 	content map[string]*put
-	// changes are the paths that the tree's part of the plan changes.
-	changes map[string]bool
+	// changes are the paths that the tree's part of the plan changes, deleted those
+	// that it deletes.
+	changes, deleted map[string]bool
 	// vanished are names of the ledger that are neither there nor wanted.
 	vanished []string
 	// bundling keeps two anchors from rebuilding the bundle at once, reloading
 	// two units from reloading systemd at once.
 	bundling, reloading sync.Mutex
-	// rebuilt: the bundle was made anew in this run.
-	rebuilt bool
+	// rebuilt: the bundle was made anew in this run; reloaded: systemd has read the
+	// definitions since the names changed.
+	rebuilt, reloaded bool
 }
 
-// plan observes everything in parallel: first what stands in the tree, then the
-// units, whose state depends on what happens to their files.
+// plan observes everything in parallel: first what stands in the tree and what
+// goes from it, then the units, whose state depends on what happens to their
+// files.
 func (e *Engine) plan(ctx context.Context, st *desired.State) (*planning, error) {
 	led, err := loadLedger(e.opt.Host)
 	if err != nil {
@@ -50,14 +53,11 @@ func (e *Engine) plan(ctx context.Context, st *desired.State) (*planning, error)
 		p.tasks = append(p.tasks, t)
 		p.byID[t.id] = t
 	}
-	for _, pass := range []func(desired.Resource) bool{isCredential, isTree, isUnit} {
-		if err := p.observe(ctx, pass); err != nil {
+	for _, pass := range []func(context.Context) error{p.observeAll(isCredential), p.observeAll(isTree), p.removals, p.observeAll(isUnit)} {
+		if err := pass(ctx); err != nil {
 			return nil, err
 		}
 		p.noteChanges()
-	}
-	if err := p.removals(ctx); err != nil {
-		return nil, err
 	}
 	if err := p.obstacles(); err != nil {
 		return nil, err
@@ -68,6 +68,10 @@ func (e *Engine) plan(ctx context.Context, st *desired.State) (*planning, error)
 func isCredential(r desired.Resource) bool { return r.Kind() == "credential" }
 func isUnit(r desired.Resource) bool       { return r.Kind() == "unit" }
 func isTree(r desired.Resource) bool       { return !isCredential(r) && !isUnit(r) }
+
+func (p *planning) observeAll(want func(desired.Resource) bool) func(context.Context) error {
+	return func(ctx context.Context) error { return p.observe(ctx, want) }
+}
 
 func (p *planning) observe(ctx context.Context, want func(desired.Resource) bool) error {
 	g, ctx := errgroup.WithContext(ctx)
@@ -132,10 +136,13 @@ func (p *planning) expected(path string) *put {
 
 // noteChanges fixes, before units are planned, which paths change.
 func (p *planning) noteChanges() {
-	p.changes = map[string]bool{}
+	p.changes, p.deleted = map[string]bool{}, map[string]bool{}
 	for _, t := range p.tasks {
 		for _, q := range t.puts {
 			p.changes[q.path] = q.kind != putAttributes
+			if q.kind == putDelete {
+				p.deleted[q.path] = true
+			}
 		}
 		for _, name := range t.remade {
 			p.changes[name] = true

@@ -2,6 +2,7 @@ package converge
 
 import (
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -13,16 +14,26 @@ import (
 // removals plans the end of what this owner put on the machine and no longer
 // wants: deleted, or the original restored. What another owner still wants
 // stays; what is no longer as berth made it stays and is reported.
+//
+// Definitions of units go first: what enables a unit follows from what is left
+// of its definition.
 func (p *planning) removals(ctx context.Context) error {
-	wanted := p.wantedPaths()
-	paths := make([]string, 0, len(p.led.Entries))
-	for path := range p.led.Entries {
-		paths = append(paths, path)
+	isDefinition := func(name string) bool { return definedBy(name) != "" }
+	if err := p.removeUnwanted(ctx, isDefinition); err != nil {
+		return err
 	}
-	slices.Sort(paths)
-	for _, path := range slices.Backward(paths) {
+	p.noteChanges()
+	if err := p.removeUnwanted(ctx, func(name string) bool { return !isDefinition(name) }); err != nil {
+		return err
+	}
+	return p.unforgotten(ctx)
+}
+
+func (p *planning) removeUnwanted(ctx context.Context, which func(string) bool) error {
+	wanted := p.wantedPaths()
+	for _, path := range slices.Backward(slices.Sorted(maps.Keys(p.led.Entries))) {
 		e := p.led.Entries[path]
-		if wanted[path] || !slices.Equal(e.Owners, []desired.Owner{p.st.Owner}) {
+		if !which(path) || wanted[path] || !slices.Equal(e.Owners, []desired.Owner{p.st.Owner}) {
 			continue
 		}
 		if err := p.remove(ctx, path, e); err != nil {
@@ -47,7 +58,9 @@ func (p *planning) wantedPaths() map[string]bool {
 	}
 	for _, t := range p.tasks {
 		for _, q := range t.puts {
-			add(q.path)
+			if !q.forget {
+				add(q.path)
+			}
 		}
 	}
 	return wanted
@@ -104,8 +117,8 @@ func (p *planning) anchorPaths(a *desired.TrustAnchor) []string {
 }
 
 func (p *planning) enablementPaths(u *desired.Unit) []string {
-	if u.Enablement != desired.Enabled {
-		return nil
+	if u.Enablement == desired.AnyEnablement {
+		return nil // links that are to go are the unit's matter, too
 	}
 	up := &unitPlan{planning: p, u: u, t: &task{base: &u.Base}}
 	if up.locate() != nil {
@@ -143,18 +156,18 @@ func (p *planning) remove(ctx context.Context, name string, e entry) error {
 		}
 		q.seen = info
 		t.puts = append(t.puts, q)
+		p.expect(q)
 		t.act(VerbRestore, "no longer wanted; the original comes back", DisruptNone)
 	default:
 		t.puts = append(t.puts, &put{kind: putDelete, path: name, seen: info, forget: true})
 		t.act(VerbDelete, "no longer wanted", DisruptNone)
 	}
-	if len(t.actions) > 0 && isUnitFile(name) && !p.opt.Offline {
-		if err := p.stopFirst(ctx, t, path.Base(name)); err != nil {
-			return err
-		}
-	}
 	p.tasks = append(p.tasks, t)
 	if len(t.actions) > 0 {
+		p.forgetting(t, name)
+		if err := p.stopFirst(ctx, t, name); err != nil {
+			return err
+		}
 		p.distrust(&task{id: t.id, base: t.base}, name)
 	}
 	return nil
@@ -236,8 +249,13 @@ func isUnitFile(name string) bool {
 	return false
 }
 
-// stopFirst stops a unit before its definition goes.
-func (p *planning) stopFirst(ctx context.Context, t *task, name string) error {
+// stopFirst stops a unit before its definition goes. What becomes of a unit of
+// the state is for the state to say.
+func (p *planning) stopFirst(ctx context.Context, t *task, file string) error {
+	name := path.Base(file)
+	if !isUnitFile(file) || p.opt.Offline || p.st.Lookup(desired.UnitID(name)) != nil {
+		return nil
+	}
 	st, err := p.h.Unit(ctx, name)
 	if err != nil {
 		return err

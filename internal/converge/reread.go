@@ -21,6 +21,9 @@ func (up *unitPlan) reread() error {
 
 // redefined names the first part of the definition that this plan changes.
 func (up *unitPlan) redefined() string {
+	if len(up.gone) > 0 {
+		return up.gone[0] + " goes"
+	}
 	for _, in := range up.inputs {
 		if up.changes[in] && up.defines(in) {
 			return in + " changes"

@@ -64,6 +64,9 @@ func hashInputs(in []input) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+// absent is the token of a path at which there is nothing.
+const absent = "absent"
+
 // token identifies what is at a path now.
 func token(h host.FS, path string) (string, error) {
 	info, err := lstat(h, path)
@@ -72,7 +75,7 @@ func token(h host.FS, path string) (string, error) {
 	}
 	switch {
 	case info == nil:
-		return "absent", nil
+		return absent, nil
 	case info.Mode&fs.ModeSymlink != 0:
 		target, err := h.Readlink(path)
 		return "link:" + target, err
@@ -86,9 +89,6 @@ func token(h host.FS, path string) (string, error) {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:]), nil
 }
-
-// definitionDirs are where a unit's drop-ins may lie.
-var definitionDirs = []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system"}
 
 // dropIns lists the drop-ins that are there.
 func dropIns(h host.FS, unit string) ([]string, error) {

@@ -32,6 +32,7 @@ func (up *unitPlan) start(ctx context.Context) error {
 }
 
 func (up *unitPlan) startUnit(ctx context.Context) error {
+	planned := up.status.InvocationID
 	if err := up.reload(ctx); err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (up *unitPlan) startUnit(ctx context.Context) error {
 			return err
 		}
 	}
-	old, err := up.startsWithOld()
+	old, err := up.startsWithOld(planned)
 	if err != nil {
 		return err
 	}
@@ -68,10 +69,14 @@ func (up *unitPlan) startUnit(ctx context.Context) error {
 
 // startsWithOld says that a run which is not ready yet began before one of its
 // inputs changed: a start would join it. In auto-restart the next run has not
-// begun.
-func (up *unitPlan) startsWithOld() (bool, error) {
+// begun. planned is the run that the plan found: it has nothing that the plan
+// changed.
+func (up *unitPlan) startsWithOld(planned string) (bool, error) {
 	if up.status.ActiveState != "activating" || strings.HasPrefix(up.status.SubState, "auto-restart") {
 		return false, nil
+	}
+	if up.status.InvocationID == planned && up.changing("") != "" {
+		return true, nil
 	}
 	which, err := up.changedSince(up.status.ExecMainStart)
 	return which != "", err
@@ -95,7 +100,7 @@ func (up *unitPlan) reload(ctx context.Context) error {
 		return err
 	}
 	if up.stale(st, drops) {
-		if err := up.h.DaemonReload(ctx); err != nil {
+		if err := up.reloadNow(ctx); err != nil {
 			return err
 		}
 		if st, err = up.h.Unit(ctx, up.u.Name); err != nil {
