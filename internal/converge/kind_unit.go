@@ -378,7 +378,7 @@ func (up *unitPlan) wanted() (hash, unknown string, err error) {
 		case up.changes[p]:
 			return "", p, nil // made in stage: not known yet
 		}
-		tok, err := token(up.h, p)
+		tok, err := up.inputToken(p)
 		if err != nil {
 			return "", "", err
 		}
@@ -391,7 +391,7 @@ func (up *unitPlan) wanted() (hash, unknown string, err error) {
 func (up *unitPlan) present() (string, error) {
 	var in []input
 	for _, p := range up.inputs {
-		tok, err := token(up.h, p)
+		tok, err := up.inputToken(p)
 		if err != nil {
 			return "", err
 		}

@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -48,8 +50,8 @@ func writeStamp(h host.FS, unit string, s stamp) error {
 	return nil
 }
 
-// maxHashed bounds the trigger files that are compared by content. Larger ones,
-// programs, are compared by size, inode and time of modification.
+// maxHashed bounds the programs that are compared by content. Larger ones are
+// compared by size, inode and time of modification: a plan is to be quick.
 const maxHashed = 1 << 20
 
 // input is one thing a unit was started with.
@@ -79,15 +81,37 @@ func token(h host.FS, path string) (string, error) {
 	case info.Mode&fs.ModeSymlink != 0:
 		target, err := h.Readlink(path)
 		return "link:" + target, err
-	case info.Size > maxHashed:
-		return fmt.Sprintf("stat:%d:%d:%d", info.Size, info.Inode, info.ModTime.UnixNano()), nil
 	}
-	data, err := h.ReadFile(path)
+	return contentSum(h, path)
+}
+
+func contentSum(h host.FS, path string) (string, error) {
+	f, err := h.Open(path)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// inputToken is token, but quick for the programs of the state.
+func (p *planning) inputToken(path string) (string, error) {
+	info, err := lstat(p.h, path)
+	if err == nil && info != nil && info.IsRegular() && info.Size > maxHashed && p.isProgram(path) {
+		return fmt.Sprintf("stat:%d:%d:%d", info.Size, info.Inode, info.ModTime.UnixNano()), nil
+	}
+	return token(p.h, path)
+}
+
+func (p *planning) isProgram(path string) bool {
+	return slices.ContainsFunc(p.st.Resources, func(r desired.Resource) bool {
+		a, ok := r.(*desired.Artifact)
+		return ok && slices.ContainsFunc(a.Files, func(f desired.ArtifactFile) bool { return f.Path == path })
+	})
 }
 
 // dropIns lists the drop-ins that are there.
