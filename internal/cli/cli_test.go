@@ -149,6 +149,23 @@ func TestPlanCounts(t *testing.T) {
 	}
 }
 
+// A machine that lacks what nobody can fetch still gets its plan printed, and the
+// code that the run would have.
+func TestPlanWithoutPrograms(t *testing.T) {
+	for args, want := range map[string]int{
+		"berth plan -f " + sample:                                exitFailed,
+		"berth provision --dry-run --provision-config " + sample: report.CodeCNIVersion,
+	} {
+		h := memory.New()
+		h.Value("/proc/sys/kernel/hostname", "node-1\n")
+		code, stdout, stderr := invoke(h, strings.Fields(args)...)
+		if code != want || !strings.Contains(stdout, "create file:/etc/kubernetes/certs/ca.crt: absent") ||
+			!strings.Contains(stdout, "(blocked: the document names no address to fetch it from)") || !strings.Contains(stderr, "names no address") {
+			t.Errorf("%s: code %d\nstdout: %s\nstderr: %s", args, code, stdout, stderr)
+		}
+	}
+}
+
 func TestApplyThenPlanIsEmpty(t *testing.T) {
 	h := memory.New()
 	code, _, stderr := invoke(h, "berth", "apply", "-f", sample, "--root", "/mnt")

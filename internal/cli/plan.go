@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,8 @@ func (e *env) plan() *cobra.Command {
 	c := &cobra.Command{
 		Use: "plan -f FILE", Short: "Print what apply would change, why, and what it disrupts", Args: e.noArgs,
 		Long: "Print what apply would change, why, and what it disrupts. Nothing is changed.\n" +
-			"Exit code 0: the machine is as the document says; 2: changes are pending.",
+			"Exit code 0: the machine is as the document says; 2: changes are pending; 1: what is marked\n" +
+			"as blocked can't be done, and apply would refuse.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := oneOf(f.output, "text", "json", "yaml"); err != nil {
 				return e.usage(c, err)
@@ -43,17 +45,17 @@ func (e *env) runPlan(ctx context.Context, f documentFlags, dry bool) error {
 	if err != nil {
 		return err
 	}
-	p, err := d.parts.engine(d.host, "plan", nil).Plan(ctx, d.state)
-	if err != nil {
-		return err
+	p, blocked := d.parts.engine(d.host, "plan", nil).Plan(ctx, d.state)
+	if p == nil {
+		return blocked
 	}
 	if f.output == "text" {
 		err = report.WritePlan(e.out, p, d.unused(), d.state.Unhandled)
 	} else {
 		err = encode(e.out, f.output, planned{p, d.unused(), nonNil(d.state.Unhandled)})
 	}
-	if err != nil || dry || p.Empty() {
-		return err
+	if err != nil || blocked != nil || dry || p.Empty() {
+		return cmp.Or(err, blocked)
 	}
 	return exitCode(exitPending)
 }

@@ -49,7 +49,10 @@ type Action struct {
 	// Reason says what differs: "absent", "content differs", "mode 0644, want 0600".
 	Reason string `json:"reason"`
 	// Diff is a unified diff of the content; redacted where it is secret.
-	Diff       string     `json:"diff,omitempty"`
+	Diff string `json:"diff,omitempty"`
+	// Blocked says why the action can't be done; apply fails for it before it
+	// changes anything.
+	Blocked    string     `json:"blocked,omitempty"`
 	Disruption Disruption `json:"disruption"`
 	// Field is the contract field behind it, if known.
 	Field string `json:"field,omitempty"`

@@ -24,7 +24,7 @@ type applying struct {
 	cut *journal
 	// made are directories that stage made, outermost first.
 	made []string
-	// recorded is the ledger as it was before this run; nil if there was none.
+	// recorded is the ledger as it was before this run.
 	recorded []byte
 	told     sync.Mutex
 	keeping  keeping
@@ -65,6 +65,9 @@ func (e *Engine) locked(ctx context.Context, st *desired.State, res *Result) err
 		return err
 	}
 	res.Plan = p.public()
+	if err := p.blocked(); err != nil {
+		return err
+	}
 	a := &applying{planning: p, eng: e, result: res, cut: j}
 	return a.run(ctx)
 }

@@ -60,13 +60,15 @@ func New(o Options) *Engine {
 	return &Engine{opt: o}
 }
 
-// Plan compares a sealed state with the machine. It writes nothing.
+// Plan compares a sealed state with the machine. It writes nothing. Where actions
+// are blocked, the error is the one that Apply would fail with, beside the plan;
+// with any other error there is no plan.
 func (e *Engine) Plan(ctx context.Context, st *desired.State) (*Plan, error) {
 	p, err := e.plan(ctx, st)
 	if err != nil {
 		return nil, err
 	}
-	return p.public(), nil
+	return p.public(), p.blocked()
 }
 
 // Apply brings the machine to a sealed state. The result is never nil: after an

@@ -30,12 +30,17 @@ func (p *planning) artifact(ctx context.Context, t *task, a *desired.Artifact) e
 	if reason == "" {
 		return p.programModes(t, a)
 	}
-	if p.opt.NoFetch {
+	nowhere := len(a.URLs) == 0 && !p.offers(a)
+	switch {
+	case p.opt.NoFetch && nowhere:
+		t.postpone(VerbFetch, reason+"; must be in the image: the document names no address")
+		return nil
+	case p.opt.NoFetch:
 		t.postpone(VerbFetch, reason+"; fetched on first boot")
 		return nil
-	}
-	if len(a.URLs) == 0 && !p.offers(a) {
-		return &MissingError{Artifact: a, Reason: reason}
+	case nowhere:
+		t.block(VerbFetch, reason, "the document names no address to fetch it from", &MissingError{Artifact: a, Reason: reason})
+		return nil
 	}
 	if p.opt.Fetcher == nil {
 		return errNoProvider

@@ -2,6 +2,7 @@ package converge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -200,6 +201,15 @@ func (p *planning) public() *Plan {
 		out.Remarks = append(out.Remarks, t.remarks...)
 	}
 	return out
+}
+
+// blocked are the errors of all that can't be done, in the order of the state.
+func (p *planning) blocked() error {
+	var errs []error
+	for _, t := range p.tasks {
+		errs = append(errs, t.blocked)
+	}
+	return errors.Join(errs...)
 }
 
 // sorted orders tasks so that each follows what it comes after; removals first,

@@ -14,6 +14,8 @@ type task struct {
 	id      desired.ID
 	base    *desired.Base
 	actions []Action
+	// blocked is why the actions can't be done at all.
+	blocked error
 	// deferred can't be done here (Options.Offline).
 	deferred []Action
 	remarks  []string
@@ -41,6 +43,14 @@ type task struct {
 
 func (t *task) act(v Verb, reason string, d Disruption) {
 	t.actions = append(t.actions, t.action(v, reason, d))
+}
+
+// block plans what can't be done: the plan shows it with the reason, and apply
+// fails with err before anything changes.
+func (t *task) block(v Verb, reason, why string, err error) {
+	t.act(v, reason, DisruptNone)
+	t.actions[len(t.actions)-1].Blocked = why
+	t.blocked = &ActionError{ID: t.id, Verb: VerbCheck, Field: t.base.Field, Err: err}
 }
 
 func (t *task) postpone(v Verb, reason string) {

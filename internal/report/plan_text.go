@@ -27,6 +27,9 @@ func WritePlan(w io.Writer, p *converge.Plan, unused []desired.FieldNote, unhand
 
 func actionLine(a converge.Action) string {
 	line := fmt.Sprintf("%s %s: %s", a.Verb, a.ID, a.Reason)
+	if a.Blocked != "" {
+		line += " (blocked: " + a.Blocked + ")"
+	}
 	if a.Disruption != converge.DisruptNone && a.Disruption != "" {
 		line += fmt.Sprintf(" (disrupts: %s)", a.Disruption)
 	}
@@ -57,9 +60,12 @@ func summary(p *converge.Plan) string {
 	if p.Empty() {
 		return "no changes"
 	}
-	disrupts := map[converge.Disruption]int{}
+	disrupts, blocked := map[converge.Disruption]int{}, 0
 	for _, a := range p.Actions {
 		disrupts[a.Disruption]++
+		if a.Blocked != "" {
+			blocked++
+		}
 	}
 	s := fmt.Sprintf("%d changes", len(p.Actions))
 	if len(p.Actions) == 1 {
@@ -69,6 +75,9 @@ func summary(p *converge.Plan) string {
 		if n := disrupts[d]; n > 0 {
 			s += fmt.Sprintf(", %d disrupting by %s", n, d)
 		}
+	}
+	if blocked > 0 {
+		s += fmt.Sprintf(", %d blocked", blocked)
 	}
 	return s
 }

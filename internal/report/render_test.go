@@ -101,6 +101,7 @@ func TestPlanText(t *testing.T) {
 		Actions: []converge.Action{
 			{ID: "file:/etc/x", Verb: "update", Reason: "content differs", Diff: "--- /etc/x\n+++ /etc/x\n-a\n+b\n", Disruption: converge.DisruptNone, Field: "some_field"},
 			{ID: "unit:kubelet.service", Verb: "restart", Reason: "a trigger changed", Disruption: converge.DisruptRestart},
+			{ID: "artifact:x", Verb: "fetch", Reason: "absent: /x", Blocked: "there is no address", Disruption: converge.DisruptNone, Field: "x_config"},
 		},
 		Deferred: []converge.Action{{ID: "sysctl:a.b", Verb: "set", Reason: "on first boot"}},
 		Remarks:  []string{"this kernel has no a.c"},

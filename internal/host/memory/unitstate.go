@@ -40,7 +40,7 @@ type unit struct {
 	status     int32
 	pid        uint32
 	restarts   uint32
-	slow       bool // activating, and active as soon as somebody waits for it
+	slow       bool        // activating, and active as soon as somebody waits for it
 	recent     []time.Time // starts that count for the start limit
 }
 
