@@ -38,7 +38,7 @@ func (a *applying) commit(ctx context.Context) error {
 // target changes.
 func (a *applying) record() error {
 	var err error
-	if a.recorded, _, err = readFile(a.h, ledgerPath); err != nil {
+	if a.recorded, err = a.led.print(); err != nil {
 		return err
 	}
 	g := errgroup.Group{}
@@ -60,12 +60,7 @@ func (a *applying) record() error {
 
 // unrecord takes back what the ledger claims for names that did not change: what
 // stands there is not berth's, and the next run has to keep it.
-func (a *applying) unrecord() error {
-	if a.recorded == nil {
-		return errors.Join(removeIfThere(a.h, ledgerPath), a.h.SyncDir(stateDir))
-	}
-	return writeLedger(a.h, a.recorded)
-}
+func (a *applying) unrecord() error { return writeLedger(a.h, a.recorded) }
 
 func (a *applying) recordPut(mu *sync.Mutex, t *task, q *put) error {
 	var original string

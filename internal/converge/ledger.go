@@ -72,11 +72,19 @@ func rebuild(h host.FS, led *ledger) error {
 }
 
 func (l *ledger) save(h host.FS) error {
+	data, err := l.print()
+	if err != nil {
+		return err
+	}
+	return writeLedger(h, data)
+}
+
+func (l *ledger) print() ([]byte, error) {
 	data, err := json.MarshalIndent(l, "", " ")
 	if err != nil {
-		return fmt.Errorf("print ledger: %w", err)
+		return nil, fmt.Errorf("print ledger: %w", err)
 	}
-	return writeLedger(h, append(data, '\n'))
+	return append(data, '\n'), nil
 }
 
 func writeLedger(h host.FS, data []byte) error {

@@ -77,6 +77,7 @@ type during struct {
 	stop   func()
 	start  func()
 	rename func(to string)
+	record func()
 }
 
 func (d *during) StopUnit(ctx context.Context, name string) error {
@@ -95,6 +96,10 @@ func (d *during) StartUnit(ctx context.Context, name string) error {
 
 func (d *during) Rename(from, to string) error {
 	err := d.Host.Rename(from, to)
+	if d.record != nil && to == "/var/lib/berth/ledger.json" {
+		d.record()
+		d.record = nil
+	}
 	if d.rename != nil && !strings.HasPrefix(to, "/var/lib/berth/") {
 		d.rename(to)
 	}
@@ -174,6 +179,20 @@ func TestEnablementChangedWhileUnitsStart(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	has(t, h, link, "operator\n")
+}
+
+// The same holds on a machine that has no ledger yet.
+func TestChangedWhileOriginalsAreKept(t *testing.T) {
+	h := newMachine()
+	h.Put("/etc/motd", "image\n", 0o644)
+	d := &during{Host: h, record: func() { h.Put("/etc/motd", "operator\n", 0o644) }}
+	next := sealed(t, managed("/etc/motd", "berth\n"))
+	if _, err := engine(d, &providers{}).Apply(t.Context(), next); !errors.Is(err, converge.ErrChanged) {
+		t.Fatalf("error %v", err)
+	}
+	runs(t, h, next)
+	runs(t, h, sealed(t))
+	has(t, h, "/etc/motd", "operator\n")
 }
 
 // A directory that is to go and gets an entry stays.

@@ -34,7 +34,8 @@ func TestChangeRestartsOnlyItsUnit(t *testing.T) {
 		"ulimit": {func(c *aksnodeconfigv1.Configuration) {
 			c.CustomLinuxOsConfig.UlimitConfig.NoFile = proto.String("7:7")
 		}, containerd},
-		"registry mirror": {func(c *aksnodeconfigv1.Configuration) { c.BootstrapProfileContainerRegistryServer = "other.azurecr.io" }, none},
+		"no ulimits any more": {func(c *aksnodeconfigv1.Configuration) { c.CustomLinuxOsConfig.UlimitConfig = nil }, containerd},
+		"registry mirror":     {func(c *aksnodeconfigv1.Configuration) { c.BootstrapProfileContainerRegistryServer = "other.azurecr.io" }, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := applied(prebaked, full)()
