@@ -18,7 +18,7 @@ func (e *env) apply() *cobra.Command {
 		Use: "apply -f FILE", Short: "Make the machine as a document says", Args: e.noArgs,
 		Long: "Make the machine as a document says; what is right already is not touched. With --root nothing of this machine\n" +
 			"is changed, and what needs a running machine is left for its first boot. Exit code 4: done, but something that\n" +
-			"differs was left alone; it is named.",
+			"nobody wants any more was kept, since it is not berth's alone; it is named.",
 		RunE: func(c *cobra.Command, _ []string) error { return e.runApply(c, f, fetch) },
 	}
 	f.bind(c, "", "")
@@ -46,7 +46,7 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool) error {
 		return err
 	}
 	p.say(applied(res, time.Since(e.start)))
-	if len(res.Plan.Remarks) > 0 {
+	if len(res.Plan.Kept) > 0 {
 		d.save(e.start, res, exitKept)
 		return exitCode(exitKept)
 	}
@@ -64,6 +64,9 @@ func applied(res *converge.Result, took time.Duration) string {
 	}
 	for _, m := range res.Plan.Remarks {
 		s += "\nleft alone: " + m
+	}
+	for _, m := range res.Plan.Kept {
+		s += "\nkept: " + m
 	}
 	return s
 }

@@ -68,6 +68,9 @@ type Plan struct {
 	Deferred []Action `json:"deferred,omitempty"`
 	// Remarks are differences that berth reports and leaves alone.
 	Remarks []string `json:"remarks,omitempty"`
+	// Kept is what nobody wants any more and berth does not take away, since it is
+	// not berth's alone.
+	Kept []string `json:"kept,omitempty"`
 }
 
 // Empty says that the machine is as it should be.

@@ -238,8 +238,8 @@ func TestRemoval(t *testing.T) {
 	if st := h.Units()["kubelet.service"]; st.ActiveState == "active" {
 		t.Error("kubelet still runs without a definition")
 	}
-	if _, err := h.Lstat("/etc/default/kubelet"); err != nil || len(res.Plan.Remarks) == 0 {
-		t.Errorf("an edited file must stay and be remarked: %v, %v", err, res.Plan.Remarks)
+	if _, err := h.Lstat("/etc/default/kubelet"); err != nil || len(res.Plan.Kept) == 0 {
+		t.Errorf("an edited file must stay and be remarked: %v, %v", err, res.Plan.Kept)
 	}
 	plan, err := engine(h, p).Plan(t.Context(), empty)
 	if err != nil || !plan.Empty() {

@@ -28,7 +28,7 @@ func TestLargeFiles(t *testing.T) {
 	}
 	plan := runs(t, h, sealed(t, unit))
 	if diff := cmp.Diff([]string{"restore file:" + p, "restart unit:containerd.service"}, verbs(plan)); diff != "" {
-		t.Errorf("%s%v", diff, plan.Remarks)
+		t.Errorf("%s%v", diff, plan.Kept)
 	}
 	has(t, h, p, text("o"))
 	converged(t, h, sealed(t, unit))

@@ -76,7 +76,7 @@ func TestOriginalWithoutXattrsIsNotBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return !slices.ContainsFunc(plan.Remarks, func(r string) bool { return strings.HasPrefix(r, labelled+" ") })
+		return !slices.ContainsFunc(plan.Kept, func(r string) bool { return strings.HasPrefix(r, labelled+" ") })
 	}
 	all := xattrs(withXattrs(t))
 	all["user.more"] = []byte("1")

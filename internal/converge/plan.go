@@ -199,6 +199,7 @@ func (p *planning) public() *Plan {
 		out.Actions = append(out.Actions, t.actions...)
 		out.Deferred = append(out.Deferred, t.deferred...)
 		out.Remarks = append(out.Remarks, t.remarks...)
+		out.Kept = append(out.Kept, t.kept...)
 	}
 	return out
 }

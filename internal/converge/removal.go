@@ -148,7 +148,7 @@ func (p *planning) remove(ctx context.Context, name string, e entry) error {
 	}
 	switch kept := p.keep(name, e, info); {
 	case kept != "":
-		t.remarks = append(t.remarks, name+" is no longer wanted and is kept: "+kept)
+		t.kept = append(t.kept, name+" is no longer wanted and is kept: "+kept)
 	case e.Original != "":
 		q, err := restore(p.h, e.Original)
 		if err != nil {

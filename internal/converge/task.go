@@ -19,6 +19,8 @@ type task struct {
 	// deferred can't be done here (Options.Offline).
 	deferred []Action
 	remarks  []string
+	// kept is what a plan leaves that nobody wants any more.
+	kept []string
 	// stage does what may fail and shows nothing; it may add puts.
 	stage func(ctx context.Context, t *task) error
 	// staged orders stage functions: ids whose stage must have succeeded.

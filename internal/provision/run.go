@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -153,7 +154,7 @@ func (r *run) apply(ctx context.Context, st *desired.State) error {
 		r.log.Warn("came without a digest", "artifact", u)
 	}
 	if res.Plan != nil {
-		for _, m := range res.Plan.Remarks {
+		for _, m := range slices.Concat(res.Plan.Remarks, res.Plan.Kept) {
 			r.log.Warn("left alone", "remark", m)
 		}
 	}

@@ -105,6 +105,7 @@ func TestPlanText(t *testing.T) {
 		},
 		Deferred: []converge.Action{{ID: "sysctl:a.b", Verb: "set", Reason: "on first boot"}},
 		Remarks:  []string{"this kernel has no a.c"},
+		Kept:     []string{"/etc/y is no longer wanted and is kept: its content was changed"},
 	}
 	var b strings.Builder
 	err := WritePlan(&b, p, []desired.FieldNote{{Path: "vm_size", Reason: "no GPU"}}, []string{"gpu_config"})
