@@ -82,6 +82,9 @@ func hintNetwork(err error) string {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return "check that the server's name has a record that this machine's resolvers see, and /etc/resolv.conf"
 	}
+	if _, ok := errors.AsType[*stallError](err); ok {
+		return "the server, or what is between, holds the connection and sends next to nothing: look for a proxy or firewall, or name a mirror; if it is only slow, raise cse_timeout"
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return "packets are dropped on the way: check route, firewall and network security rules"
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -79,7 +80,7 @@ func (s *staging) put(f desired.ArtifactFile, content io.Reader) error {
 		return s.fail(errors.Join(err, to.Close()))
 	}
 	s.sync.Go(func() error {
-		if err := errors.Join(to.Sync(), to.Close()); err != nil {
+		if err := converge.Safely(func() error { return errors.Join(to.Sync(), to.Close()) }); err != nil {
 			return s.fail(err)
 		}
 		return nil

@@ -16,6 +16,20 @@ const floorRate = 512
 // errTimeOver ends the last look at a source: the budget is used up.
 var errTimeOver = errors.New("the time for this download is over")
 
+// stallError is a source that sent next to nothing.
+type stallError struct {
+	bytes int
+	span  time.Duration
+}
+
+// Error says how little came.
+func (e *stallError) Error() string {
+	if e.bytes == 0 {
+		return fmt.Sprintf("no data for %s", e.span)
+	}
+	return fmt.Sprintf("only %d bytes in %s", e.bytes, e.span)
+}
+
 // watchdog gives up a source that sends nothing, or next to nothing, while it is
 // waited for. The time in which berth is busy itself, with decompression or the
 // disk, does not count, neither here nor for the budget.
@@ -86,11 +100,9 @@ func (w *watchdog) bark() {
 func (w *watchdog) look() {
 	switch enough := int(w.span.Seconds() * floorRate); {
 	case w.bytes == 0 && w.span < w.tries.opt.Stall:
-		w.cancel(fmt.Errorf("no data for %s, and %w", w.span.Round(time.Millisecond), errTimeOver))
-	case w.bytes == 0:
-		w.cancel(fmt.Errorf("no data for %s", w.span))
+		w.cancel(fmt.Errorf("%w, and %w", &stallError{0, w.span.Round(time.Millisecond)}, errTimeOver))
 	case w.bytes < enough:
-		w.cancel(fmt.Errorf("only %d bytes in %s", w.bytes, w.span))
+		w.cancel(&stallError{w.bytes, w.span})
 	}
 	w.bytes, w.span = 0, w.tries.opt.Stall
 	w.left = w.span

@@ -30,7 +30,7 @@ func badArtifacts(t *testing.T, m *badMachine) {
 	slow := addOther(t, a, "/slow.tgz")
 	a.SetFault("/slow.tgz", serve.Slow(1))
 	m.each(t, []badCase{
-		{name: "too slow", code: 124, field: field, says: []string{"the time in cse_timeout is over", "cni-plugins"}, hint: "raise cse_timeout", within: 5 * time.Second,
+		{name: "too slow", code: 41, field: field, says: []string{"no data for", "the time for this download is over", "cni-plugins"}, hint: "raise cse_timeout", within: 5 * time.Second,
 			config: m.document(t, func(c *aksnodeconfigv1.Configuration) {
 				c.NetworkConfig.CniPluginsUrl, c.CseTimeout = base+"/slow.tgz#sha256="+slow, &seconds
 			})},
