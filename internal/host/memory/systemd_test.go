@@ -213,3 +213,16 @@ func FuzzSettings(f *testing.F) {
 		}
 	})
 }
+
+// What is no unit's name starts nothing, whatever it leads to.
+func TestTemporaryNamesStartNothing(t *testing.T) {
+	h := New()
+	h.Put("/usr/bin/daemon", "", 0o755)
+	h.Put("/etc/systemd/system/.tmp.a.service.new", "[Unit]\nWants=b.service\n[Service]\nExecStart=/usr/bin/daemon\n", 0o644)
+	h.Put("/etc/systemd/system/b.service", "[Service]\nExecStart=/usr/bin/daemon\n", 0o644)
+	h.PutLink("../a.service", "/etc/systemd/system/multi-user.target.wants/.tmp.a.service.new", 0)
+	h.Boot()
+	if jobs := h.Jobs(); len(jobs) > 0 {
+		t.Error(jobs)
+	}
+}

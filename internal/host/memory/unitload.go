@@ -172,13 +172,18 @@ func dropInDirs(name string) []string {
 	return append(out, strings.TrimPrefix(ext, ".")+".d")
 }
 
-// linked are the names in the directories NAME.wants or NAME.requires.
+// unitTypes are the ends of unit names; systemd passes over all other names.
+var unitTypes = []string{".service", ".socket", ".target", ".mount", ".automount", ".swap", ".timer", ".path", ".slice", ".scope", ".device"}
+
+// linked are the names of units in the directories NAME.wants or NAME.requires.
 func (h *Host) linked(name, suffix string) []string {
 	found := map[string]bool{}
 	for _, dir := range h.unitTree() {
 		if n := dir.node.children[name+suffix]; n != nil {
 			for child := range n.children {
-				found[child] = true
+				if slices.Contains(unitTypes, path.Ext(child)) {
+					found[child] = true
+				}
 			}
 		}
 	}
