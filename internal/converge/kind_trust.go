@@ -105,13 +105,14 @@ func (p *planning) bundlePath() []string {
 
 // keepBundle makes durable what the command leaves to the kernel's write-back:
 // else a power cut after the run takes the certificate away again, and no later
-// run is there to notice.
+// run is there to notice. The cut may have taken the mode that the command gave, too:
+// a bundle is for all to read.
 func (p *planning) keepBundle(bundle string, data []byte) error {
 	info, err := lstat(p.h, bundle)
 	if err != nil || info == nil || !info.IsRegular() {
 		return err
 	}
-	return host.WriteFile(p.h, bundle, data, host.Attributes{Mode: permBits(info.Mode), UID: info.UID, GID: info.GID})
+	return host.WriteFile(p.h, bundle, data, host.Attributes{Mode: permBits(info.Mode) | 0o444, UID: info.UID, GID: info.GID})
 }
 
 // owedBundle is the bundle that a run which was cut off may have made anew.
