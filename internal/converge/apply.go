@@ -232,6 +232,8 @@ func prepare(h host.FS, q *put) error {
 	switch {
 	case q.prepared:
 		return nil
+	case q.stored != "":
+		return host.PrepareFunc(h, q.path, q.attrs, copyOf(h, contentName(q.stored), q.stored))
 	case q.kind == putFile:
 		return host.Prepare(h, q.path, q.content.Data(), q.attrs)
 	case q.kind == putLink:

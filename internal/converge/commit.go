@@ -66,7 +66,7 @@ func (a *applying) recordPut(mu *sync.Mutex, t *task, q *put) error {
 	var original string
 	if q.foreign {
 		var err error
-		if original, err = a.keeping.original(a.h, q.path, q.seen); err != nil {
+		if original, err = a.keeping.original(a.h, q); err != nil {
 			return &ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}
 		}
 	}
@@ -77,7 +77,7 @@ func (a *applying) recordPut(mu *sync.Mutex, t *task, q *put) error {
 	mu.Lock()
 	defer mu.Unlock()
 	f, isFile := a.st.Lookup(t.id).(*desired.File)
-	if q.kind == putAttributes || q.kind == putDir && q.seen != nil && !a.led.ours(q.path) {
+	if q.kind == putAttributes && !q.foreign && !a.led.Entries[q.path].InPlace {
 		return nil
 	}
 	a.led.claim(q, a.st.Owner, original, isFile && f.Life == desired.Seed)

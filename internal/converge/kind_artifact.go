@@ -52,7 +52,10 @@ func (p *planning) artifact(ctx context.Context, t *task, a *desired.Artifact) e
 		if err != nil {
 			return err
 		}
-		q := &put{kind: putFile, path: f.Path, attrs: host.Attributes{Mode: f.Mode.Perm()}, prepared: true, seen: info}
+		q := &put{kind: putFile, path: f.Path, attrs: host.Attributes{Mode: f.Mode.Perm()}, prepared: true}
+		if err := p.mayPut(q, info); err != nil {
+			return err
+		}
 		t.puts = append(t.puts, q)
 		p.expect(q)
 	}

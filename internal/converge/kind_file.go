@@ -52,7 +52,8 @@ func (p *planning) mayPut(q *put, info *host.Info) error {
 		return &OwnedElsewhereError{Path: q.path, Owner: p.st.Owner, Other: other}
 	}
 	q.seen = info
-	q.foreign = info != nil && !p.led.ours(q.path)
+	q.foreign = info != nil && p.led.foreign(q)
+	q.modeWas = q.foreign && p.led.Entries[q.path].InPlace
 	return nil
 }
 
@@ -84,7 +85,7 @@ func (p *planning) directory(t *task, d *desired.Directory) error {
 	if err != nil {
 		return err
 	}
-	q := &put{kind: putDir, path: d.Path, attrs: host.Attributes{Mode: d.Mode.Perm(), UID: d.UID, GID: d.GID}, seen: info}
+	q := &put{kind: putDir, path: d.Path, attrs: host.Attributes{Mode: d.Mode.Perm(), UID: d.UID, GID: d.GID}}
 	var reason string
 	switch {
 	case info == nil:
@@ -98,7 +99,7 @@ func (p *planning) directory(t *task, d *desired.Directory) error {
 		t.act(VerbUpdate, reason, DisruptNone)
 	}
 	t.puts = append(t.puts, q)
-	return nil
+	return p.mayPut(q, info)
 }
 
 type errNotDirectory string

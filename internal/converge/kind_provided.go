@@ -146,7 +146,11 @@ func (p *planning) serving(t *task, s *desired.ServingCertificate) error {
 		if err != nil {
 			return err
 		}
-		t.puts = append(t.puts, &put{kind: putFile, path: name, seen: info})
+		q := &put{kind: putFile, path: name}
+		if err := p.mayPut(q, info); err != nil {
+			return err
+		}
+		t.puts = append(t.puts, q)
 	}
 	t.stage = func(_ context.Context, t *task) error { return p.selfSign(t, s) }
 	return nil
@@ -159,11 +163,15 @@ func (p *planning) servingModes(t *task, s *desired.ServingCertificate, cert, ke
 		if err != nil {
 			return err
 		}
-		if reason := attributeDifference(info, q.attrs); reason != "" {
-			q.seen = info
-			t.puts = append(t.puts, q)
-			t.act(VerbUpdate, q.path+": "+reason, DisruptNone)
+		reason := attributeDifference(info, q.attrs)
+		if reason == "" {
+			continue
 		}
+		if err := p.mayPut(q, info); err != nil {
+			return err
+		}
+		t.puts = append(t.puts, q)
+		t.act(VerbUpdate, q.path+": "+reason, DisruptNone)
 	}
 	return nil
 }
@@ -182,7 +190,11 @@ func (p *planning) selfSign(t *task, s *desired.ServingCertificate) error {
 	}
 	t.puts = slices.DeleteFunc(t.puts, func(q *put) bool { return q.kind != putDir })
 	for _, q := range servingPuts(s, cert, key) {
-		if q.seen, err = lstat(p.h, q.path); err != nil {
+		info, err := lstat(p.h, q.path)
+		if err == nil {
+			err = p.mayPut(q, info)
+		}
+		if err != nil {
 			return err
 		}
 		t.puts = append(t.puts, q)

@@ -147,7 +147,9 @@ func (up *unitPlan) unmask() error {
 		if err != nil {
 			return err
 		}
-		up.t.puts = append(up.t.puts, &put{kind: putDelete, path: p, seen: info, forget: true})
+		if err := up.takeAway(p, info); err != nil {
+			return err
+		}
 		up.t.act(VerbUnmask, "masked by "+p, DisruptNone)
 	}
 	return nil
@@ -179,14 +181,19 @@ func (up *unitPlan) enableLink(q *put) error {
 		if info == nil {
 			return nil
 		}
-		up.t.puts = append(up.t.puts, &put{kind: putDelete, path: q.path, seen: info, forget: true})
+		if err := up.takeAway(q.path, info); err != nil {
+			return err
+		}
 		up.t.act(VerbDisable, q.path+" is there", DisruptNone)
 		return nil
 	}
 	if target, err := up.h.Readlink(q.path); err == nil && path.Base(target) == up.u.Name {
 		return nil
 	}
-	q.seen, q.late = info, true
+	q.late = true
+	if err := up.mayPut(q, info); err != nil {
+		return err
+	}
 	up.t.puts = append(up.t.puts, q)
 	up.t.act(VerbEnable, q.path+" is absent", DisruptNone)
 	return nil

@@ -15,9 +15,14 @@ import (
 type entry struct {
 	// Owners wanted it; the last to go takes it along.
 	Owners []desired.Owner `json:"owners"`
-	// Sum is the sha256 of the content, "link:" and the target, or "" where the
-	// content is not berth's to judge (a download, a generated key).
+	// Sum is the sha256 of the content, "link:" and the target, sumAbsent where
+	// berth took something away, or "" where the content is not berth's to judge (a
+	// download, a generated key).
 	Sum string `json:"sum,omitempty"`
+	// Attributes are mode and owner as berth set them: "0755 0:0".
+	Attributes string `json:"attributes,omitempty"`
+	// InPlace: berth set nothing else of it.
+	InPlace bool `json:"inPlace,omitempty"`
 	// Print is the fingerprint of a download.
 	Print string `json:"print,omitempty"`
 	// Dir is a directory.
@@ -27,6 +32,9 @@ type entry struct {
 	// Seed content is its owner's once it is there.
 	Seed bool `json:"seed,omitempty"`
 }
+
+// sumAbsent is the sum of a name at which nothing is wanted, as token has it.
+const sumAbsent = "absent"
 
 // ledger is what berth has put on this machine, by path.
 type ledger struct {
@@ -66,9 +74,22 @@ func rebuild(h host.FS, led *ledger) error {
 		if err != nil || side.Path == "" {
 			continue
 		}
-		led.Entries[side.Path] = entry{Original: name}
+		if led.Entries[side.Path], err = rebuilt(h, name, &side); err != nil {
+			return fmt.Errorf("rebuild ledger: %w", err)
+		}
 	}
 	return nil
+}
+
+// rebuilt is the entry of a name whose original is there. What berth made of it
+// is not known any more, but that it took it away shows.
+func rebuilt(h host.FS, original string, side *sidecar) (entry, error) {
+	e := entry{Original: original, InPlace: side.inPlace(), Dir: side.Type == originalDirectory}
+	info, err := lstat(h, side.Path)
+	if info == nil && !e.InPlace {
+		e.Sum = sumAbsent
+	}
+	return e, err
 }
 
 func (l *ledger) save(h host.FS) error {
@@ -101,13 +122,14 @@ func (l *ledger) claim(p *put, owner desired.Owner, original string, seed bool) 
 		e.Owners = append(e.Owners, owner)
 		slices.Sort(e.Owners)
 	}
+	if e.Original == "" {
+		e.Original = original
+	}
 	e.Sum, e.Dir, e.Seed = p.sum(), p.kind == putDir, seed
 	if p.generated {
 		e.Sum = ""
 	}
-	if e.Original == "" {
-		e.Original = original
-	}
+	e.Attributes, e.InPlace = p.attributes(), p.inPlace() && e.Original != ""
 	l.Entries[p.path] = e
 }
 
@@ -126,6 +148,19 @@ func (l *ledger) foreignOwner(path string, o desired.Owner) desired.Owner {
 		}
 	}
 	return ""
+}
+
+// foreign says whether what a put replaces is nobody's here, or berth's but for
+// the content.
+func (l *ledger) foreign(p *put) bool {
+	e, ok := l.Entries[p.path]
+	return !ok || e.InPlace && !p.inPlace()
+}
+
+// made says whether berth put the path there.
+func (l *ledger) made(path string) bool {
+	e, ok := l.Entries[path]
+	return ok && !e.InPlace
 }
 
 // ours says whether the path is in the ledger at all.

@@ -62,6 +62,10 @@ func attributeDifference(info *host.Info, a host.Attributes) string {
 	return ""
 }
 
+func attributesText(mode fs.FileMode, uid, gid int) string {
+	return fmt.Sprintf("%s %d:%d", desired.Mode(permBits(mode)), uid, gid)
+}
+
 func permBits(m fs.FileMode) fs.FileMode {
 	return m & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
 }

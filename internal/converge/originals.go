@@ -12,9 +12,6 @@ import (
 	"path"
 	"strings"
 
-	"golang.org/x/sync/singleflight"
-
-	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -23,7 +20,7 @@ import (
 // under "content-" and its own hash.
 type sidecar struct {
 	Path   string      `json:"path"`
-	Type   string      `json:"type"` // file or link
+	Type   string      `json:"type"`
 	Target string      `json:"target,omitempty"`
 	Sum    string      `json:"sum,omitempty"`
 	Mode   fs.FileMode `json:"mode"`
@@ -32,6 +29,18 @@ type sidecar struct {
 	// Xattrs are the extended attributes of a file that isKept names.
 	Xattrs map[string][]byte `json:"xattrs,omitempty"`
 }
+
+// The types of originals. Of a directory, and of a program whose mode alone was
+// changed, only mode and owner are berth's to bring back.
+const (
+	originalFile      = "file"
+	originalLink      = "link"
+	originalDirectory = "directory"
+	originalMode      = "mode"
+)
+
+// inPlace says that the original never went away: its attributes were others.
+func (s *sidecar) inPlace() bool { return s.Type == originalDirectory || s.Type == originalMode }
 
 // attributes are what a restored file gets.
 func (s *sidecar) attributes() host.Attributes {
@@ -68,14 +77,21 @@ func readSidecar(h host.FS, name string) (sidecar, error) {
 
 func contentName(sum string) string { return originalsDir + "/content-" + sum }
 
-// original stores what stands at a path that is not in the ledger and
-// returns the sidecar's name. Only the first foreign version is kept: once the
-// path is in the ledger, nobody calls this for it.
-func (k *keeping) original(h host.FS, p string, info *host.Info) (string, error) {
-	name := sidecarName(p)
-	s := sidecar{Path: p, Mode: permBits(info.Mode), UID: info.UID, GID: info.GID}
-	if err := k.describe(&s, h, p, info); err != nil {
-		return "", fmt.Errorf("keep original of %s: %w", p, err)
+// original stores what stands where a put goes and returns the sidecar's name.
+// Only the first foreign version is kept: once berth has put something there,
+// nobody calls this for the path.
+func (k *keeping) original(h host.FS, q *put) (string, error) {
+	name, info := sidecarName(q.path), q.seen
+	s := sidecar{Path: q.path, Mode: permBits(info.Mode), UID: info.UID, GID: info.GID}
+	if q.modeWas {
+		first, err := readSidecar(h, name)
+		if err != nil {
+			return "", fmt.Errorf("read original: %w", err)
+		}
+		s.Mode, s.UID, s.GID = first.Mode, first.UID, first.GID
+	}
+	if err := k.describe(&s, h, q); err != nil {
+		return "", fmt.Errorf("keep original of %s: %w", q.path, err)
 	}
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -84,41 +100,30 @@ func (k *keeping) original(h host.FS, p string, info *host.Info) (string, error)
 	return name, host.WriteFile(h, originalsDir+"/"+name, data, host.Attributes{Mode: 0o600})
 }
 
-func (k *keeping) describe(s *sidecar, h host.FS, p string, info *host.Info) (err error) {
-	if info.Mode&fs.ModeSymlink != 0 {
-		s.Type = "link"
-		s.Target, err = h.Readlink(p)
+func (k *keeping) describe(s *sidecar, h host.FS, q *put) (err error) {
+	switch {
+	case q.kind == putDir:
+		s.Type = originalDirectory
+		return nil
+	case q.kind == putAttributes:
+		s.Type = originalMode
+		return nil
+	case q.seen.Mode&fs.ModeSymlink != 0:
+		s.Type = originalLink
+		s.Target, err = h.Readlink(q.path)
+		return err
+	case !q.seen.IsRegular():
+		return fmt.Errorf("is %s and can't be replaced", describeType(h, q.path, q.seen))
+	}
+	s.Type = originalFile
+	if s.Sum, err = k.content(h, q); err != nil {
 		return err
 	}
-	if !info.IsRegular() {
-		return fmt.Errorf("is %s and can't be replaced", describeType(h, p, info))
-	}
-	data, err := h.ReadFile(p)
-	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256(data)
-	s.Type, s.Sum = "file", hex.EncodeToString(sum[:])
-	if s.Xattrs, err = h.Xattrs(p); err != nil {
+	if s.Xattrs, err = h.Xattrs(q.path); err != nil {
 		return err
 	}
 	maps.DeleteFunc(s.Xattrs, func(name string, _ []byte) bool { return !isKept(name) })
-	return k.content(h, s.Sum, data)
-}
-
-// keeping stores originals, several at once.
-type keeping struct{ contents singleflight.Group }
-
-// content stores what a file held, once where several held the same.
-func (k *keeping) content(h host.FS, sum string, data []byte) error {
-	name := contentName(sum)
-	_, err, _ := k.contents.Do(sum, func() (any, error) {
-		if have, ok, err := readFile(h, name); err != nil || ok && bytes.Equal(have, data) {
-			return nil, err
-		}
-		return nil, host.WriteFile(h, name, data, host.Attributes{Mode: 0o600})
-	})
-	return err
+	return nil
 }
 
 // restore is the put that brings an original back.
@@ -128,15 +133,19 @@ func restore(h host.FS, name string) (*put, error) {
 		return nil, fmt.Errorf("read original: %w", err)
 	}
 	p := &put{path: s.Path, target: s.Target, attrs: s.attributes(), forget: true}
-	if s.Type == "link" {
+	switch s.Type {
+	case originalLink:
 		p.kind = putLink
-		return p, nil
+	case originalDirectory:
+		p.kind = putDir
+	case originalMode:
+		p.kind = putAttributes
+	default:
+		err = p.fillFrom(h, s.Sum)
 	}
-	data, err := h.ReadFile(contentName(s.Sum))
 	if err != nil {
 		return nil, fmt.Errorf("read original of %s: %w", s.Path, err)
 	}
-	p.content = secretIfNarrow(data, s.Mode)
 	return p, nil
 }
 
@@ -146,12 +155,19 @@ func restored(h host.FS, name string, info *host.Info) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read original: %w", err)
 	}
-	if s.Type == "link" {
+	switch {
+	case s.Type == originalLink:
 		target, err := h.Readlink(s.Path)
 		return err == nil && target == s.Target, nil
+	case attributeDifference(info, s.attributes()) != "":
+		return false, nil
+	case s.inPlace():
+		return info.Mode.IsDir() == (s.Type == originalDirectory), nil
+	case !info.IsRegular():
+		return false, nil
 	}
-	tok, err := token(h, s.Path)
-	if err != nil || tok != s.Sum || attributeDifference(info, s.attributes()) != "" {
+	sum, err := fileSum(h, s.Path)
+	if err != nil || sum != s.Sum {
 		return false, err
 	}
 	return hasXattrs(h, s.Path, s.Xattrs)
@@ -217,13 +233,4 @@ func namedOriginals(h host.FS, led *ledger) (map[string]bool, error) {
 		named[e.Original], named[path.Base(contentName(s.Sum))] = true, true
 	}
 	return named, nil
-}
-
-// secretIfNarrow treats content that others may not read as secret, so that no
-// plan shows it.
-func secretIfNarrow(data []byte, mode fs.FileMode) desired.Content {
-	if mode&0o077 == 0 {
-		return desired.SecretBytes(data)
-	}
-	return desired.Bytes(data)
 }

@@ -54,14 +54,19 @@ func (p *planning) programModes(t *task, a *desired.Artifact) error {
 		if err != nil {
 			return err
 		}
-		if info == nil || !info.IsRegular() || !p.led.ours(f.Path) && info.Mode&0o111 != 0 {
+		if info == nil || !info.IsRegular() || !p.led.made(f.Path) && info.Mode&0o111 != 0 {
 			continue
 		}
-		q := &put{kind: putAttributes, path: f.Path, attrs: host.Attributes{Mode: f.Mode.Perm()}, seen: info}
-		if reason := attributeDifference(info, q.attrs); reason != "" {
-			t.puts = append(t.puts, q)
-			t.act(VerbUpdate, f.Path+": "+reason, DisruptNone)
+		q := &put{kind: putAttributes, path: f.Path, attrs: host.Attributes{Mode: f.Mode.Perm()}}
+		reason := attributeDifference(info, q.attrs)
+		if reason == "" {
+			continue
 		}
+		if err := p.mayPut(q, info); err != nil {
+			return err
+		}
+		t.puts = append(t.puts, q)
+		t.act(VerbUpdate, f.Path+": "+reason, DisruptNone)
 	}
 	return nil
 }

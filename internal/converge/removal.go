@@ -83,7 +83,7 @@ func (p *planning) pathsOf(r desired.Resource) []string {
 	case *desired.TrustAnchor:
 		return p.anchorPaths(r)
 	case *desired.Unit:
-		return p.enablementPaths(r)
+		return append(p.takenFor(r), p.enablementPaths(r)...)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (p *planning) remove(ctx context.Context, name string, e entry) error {
 // its original stands there again.
 func (p *planning) undone(e entry, info *host.Info) (bool, error) {
 	if info == nil {
-		return true, nil
+		return !e.gone(), nil
 	}
 	if e.Original == "" {
 		return false, nil
@@ -198,6 +198,8 @@ func removalID(name string, e entry) desired.ID {
 // keep says why a name is not berth's to remove; "" if it is.
 func (p *planning) keep(name string, e entry, info *host.Info) string {
 	switch {
+	case e.InPlace:
+		return keepMode(e, info)
 	case e.Dir:
 		return p.keepDir(name, info)
 	case e.Seed:
@@ -210,6 +212,16 @@ func (p *planning) keep(name string, e entry, info *host.Info) string {
 		if tok, err := token(p.h, name); err != nil || tok != e.Sum {
 			return "its content was changed"
 		}
+	}
+	return ""
+}
+
+func keepMode(e entry, info *host.Info) string {
+	switch {
+	case info.Mode.IsDir() != e.Dir || !e.Dir && !info.IsRegular():
+		return "it is something else now"
+	case e.Attributes != "" && e.Attributes != attributesText(info.Mode, info.UID, info.GID):
+		return "its mode or owner was changed"
 	}
 	return ""
 }

@@ -100,11 +100,16 @@ type put struct {
 	attrs   host.Attributes
 	// prepared: another has written the temporary file.
 	prepared bool
+	// stored is the sum of the original that becomes the content; it is too large
+	// to be held.
+	stored string
 	// late puts make something start at boot: they follow when all others are
 	// durable.
 	late bool
 	// foreign: what is there now was not berth's and is kept as the original.
 	foreign bool
+	// modeWas: of what is there, mode and owner are berth's and kept already.
+	modeWas bool
 	// forget drops the ledger entry: the name is not berth's any more.
 	forget bool
 	// generated content is not compared with the ledger.
@@ -119,14 +124,30 @@ func (p *put) temporary() bool { return p.kind == putFile || p.kind == putLink }
 func (p *put) sum() string {
 	switch p.kind {
 	case putFile:
-		if p.prepared {
+		switch {
+		case p.prepared:
 			return ""
+		case p.stored != "":
+			return p.stored
 		}
 		return p.content.Sum()
 	case putLink:
 		return "link:" + p.target
+	case putDelete:
+		return sumAbsent
 	}
 	return ""
 }
 
 func (p *put) mode() fs.FileMode { return p.attrs.Mode }
+
+// inPlace says that what is there stays, with other attributes.
+func (p *put) inPlace() bool { return p.kind == putDir || p.kind == putAttributes }
+
+// attributes are what the ledger remembers of mode and owner.
+func (p *put) attributes() string {
+	if p.kind == putLink || p.kind == putDelete {
+		return ""
+	}
+	return attributesText(p.attrs.Mode, p.attrs.UID, p.attrs.GID)
+}

@@ -72,6 +72,16 @@ func bare() *memory.Host {
 	return h
 }
 
+// outdated is one whose programs are of other versions than those wanted.
+func outdated() *memory.Host {
+	h := distribution("old")
+	for _, p := range []string{"/usr/local/bin/containerd", "/usr/local/sbin/runc", "/opt/bin/kubelet", "/opt/bin/kubectl"} {
+		h.Put(p, program(p, "1.0.0"), 0o755)
+	}
+	h.Boot()
+	return h
+}
+
 // programs are those of the prebaked image, with what they say of themselves.
 var programs = map[string]string{
 	"/usr/bin/containerd":              "2.2.1",

@@ -52,10 +52,10 @@ func masked(u *desired.Unit, under string) []mutation {
 	unmask := []string{"unmask " + id, "reload " + id}
 	runtime := mutation{name: id + " masked until the next boot", do: mask("/run"), plan: unmask}
 	return []mutation{
-		{name: id + " masked", do: mask(under), plan: unmask},
-		runtime.leaving("/run/systemd", "/run/systemd/system"),
-		{name: id + " masked and stopped", do: func(h *memory.Host) { check(h.StopUnit(tctx, u.Name)); mask(under)(h) },
-			plan: []string{"unmask " + id, "start " + id}, jobs: []string{"start " + u.Name}},
+		mutation{name: id + " masked", do: mask(under), plan: unmask}.leaving(ledger, originals), // the mask is kept for its maker
+		runtime.leaving("/run/systemd"),
+		mutation{name: id + " masked and stopped", do: func(h *memory.Host) { check(h.StopUnit(tctx, u.Name)); mask(under)(h) },
+			plan: []string{"unmask " + id, "start " + id}, jobs: []string{"start " + u.Name}}.leaving(ledger, originals),
 	}
 }
 

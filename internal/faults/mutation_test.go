@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -92,8 +93,9 @@ func (s scenario) repaired(t *testing.T, h *memory.Host, m mutation, want outcom
 	}
 	now := look(h)
 	for _, p := range m.stays {
-		delete(now.Tree, p)
-		delete(want.Tree, p)
+		for _, tree := range []map[string]string{now.Tree, want.Tree} {
+			maps.DeleteFunc(tree, func(q, _ string) bool { return q == p || strings.HasPrefix(q, p+"/") })
+		}
 	}
 	now.Jobs = want.Jobs
 	if m.redefined {

@@ -51,6 +51,7 @@ func scenarios(t testing.TB) []scenario {
 	return []scenario{
 		{"prebaked image", prebaked, full, []string{"restart containerd.service", "start kubelet.service"}},
 		{"bare image", bare, full.with(t, download), []string{"start containerd.service", "start kubelet.service"}},
+		{"outdated image", outdated, full.with(t, download), []string{"start containerd.service", "start kubelet.service"}},
 		{"changed for kubelet", applied(prebaked, full), kubeletOnly, []string{"restart kubelet.service"}},
 		{"changed for both", applied(prebaked, full), both, []string{"restart containerd.service", "restart kubelet.service"}},
 	}
@@ -70,7 +71,8 @@ func applied(machine func() *memory.Host, c *configuration) func() *memory.Host 
 }
 
 // configuration is a document with the states that it means, by facts: one
-// machine may show other facts after it was furnished.
+// machine may show other facts after it was furnished. Without a document nothing
+// is wanted any more.
 type configuration struct {
 	doc    *aks.Document
 	states sync.Map
@@ -103,6 +105,9 @@ func (c *configuration) with(t testing.TB, edits ...func(*aksnodeconfigv1.Config
 
 // state translates as each run does: from the facts that the machine shows now.
 func (c *configuration) state(h host.Host) *desired.State {
+	if c.doc == nil {
+		return &desired.State{Owner: desired.OwnerAKS}
+	}
 	facts, err := provision.Gather(tctx, h, provision.FactsSource{Version: fetcher{}.Version,
 		Address: func(context.Context) string { return "10.99.0.11" }})
 	if err != nil {
@@ -145,7 +150,10 @@ type outcome struct {
 	Jobs  []string
 }
 
-const ledger = "/var/lib/berth/ledger.json"
+const (
+	ledger    = "/var/lib/berth/ledger.json"
+	originals = "/var/lib/berth/originals"
+)
 
 // fingerprint is that of a download: its size, and when it was written.
 var fingerprint = regexp.MustCompile(`("print": "\d+):\d+`)
