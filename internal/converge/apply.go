@@ -134,7 +134,8 @@ func (a *applying) finish(begun bool) error {
 			return err
 		}
 	}
-	if err := a.forget(); err != nil || !begun {
+	booked, err := a.book(begun)
+	if err != nil || !booked && !begun {
 		return err
 	}
 	if err := a.resyncBundle(); err != nil {

@@ -55,6 +55,9 @@ func (a *applying) record() error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	if _, err := a.enter(); err != nil {
+		return err
+	}
 	return a.led.save(a.h)
 }
 
@@ -66,7 +69,7 @@ func (a *applying) recordPut(mu *sync.Mutex, t *task, q *put) error {
 	var original string
 	if q.foreign {
 		var err error
-		if original, err = a.keeping.original(a.h, q); err != nil {
+		if original, err = a.keeping.original(a.h, q, a.st.Owner); err != nil {
 			return &ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}
 		}
 	}
@@ -169,23 +172,4 @@ func (a *applying) liveBefore(t *task) []desired.ID {
 	}
 	visit(t.base.After)
 	return out
-}
-
-// forget drops what is no longer on the machine from the ledger.
-func (a *applying) forget() error {
-	names := a.vanished
-	for _, t := range a.tasks {
-		for _, q := range t.puts {
-			if q.forget && a.led.ours(q.path) {
-				names = append(names, q.path)
-			}
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	for _, name := range names {
-		delete(a.led.Entries, name)
-	}
-	return a.led.save(a.h)
 }

@@ -70,6 +70,12 @@ func (p *planning) end(t *task, f *desired.File) error {
 	if err != nil || info == nil {
 		return err
 	}
+	if p.led.foreignOwner(f.Path, p.st.Owner) != "" {
+		if p.led.owns(f.Path, p.st.Owner) {
+			p.leave(f.Path) // the last to need it deletes it
+		}
+		return nil
+	}
 	q := &put{kind: putDelete, path: f.Path}
 	if err := p.mayPut(q, info); err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -31,6 +30,9 @@ type entry struct {
 	Original string `json:"original,omitempty"`
 	// Seed content is its owner's once it is there.
 	Seed bool `json:"seed,omitempty"`
+	// Adopted: it was as wanted when berth came, or when the ledger was lost. Whose
+	// it is can't be said, so it is never deleted.
+	Adopted bool `json:"adopted,omitempty"`
 }
 
 // sumAbsent is the sum of a name at which nothing is wanted, as token has it.
@@ -85,6 +87,9 @@ func rebuild(h host.FS, led *ledger) error {
 // is not known any more, but that it took it away shows.
 func rebuilt(h host.FS, original string, side *sidecar) (entry, error) {
 	e := entry{Original: original, InPlace: side.inPlace(), Dir: side.Type == originalDirectory}
+	if side.Owner != "" {
+		e.Owners = []desired.Owner{side.Owner}
+	}
 	info, err := lstat(h, side.Path)
 	if info == nil && !e.InPlace {
 		e.Sum = sumAbsent
@@ -118,10 +123,8 @@ func writeLedger(h host.FS, data []byte) error {
 // claim enters a put for an owner.
 func (l *ledger) claim(p *put, owner desired.Owner, original string, seed bool) {
 	e := l.Entries[p.path]
-	if !slices.Contains(e.Owners, owner) {
-		e.Owners = append(e.Owners, owner)
-		slices.Sort(e.Owners)
-	}
+	e.join(owner)
+	e.Adopted = e.Adopted && e.adoptedAs(p)
 	if e.Original == "" {
 		e.Original = original
 	}
@@ -154,13 +157,13 @@ func (l *ledger) foreignOwner(path string, o desired.Owner) desired.Owner {
 // the content.
 func (l *ledger) foreign(p *put) bool {
 	e, ok := l.Entries[p.path]
-	return !ok || e.InPlace && !p.inPlace()
+	return !ok || e.InPlace && !p.inPlace() || e.Adopted && !e.adoptedAs(p)
 }
 
 // made says whether berth put the path there.
 func (l *ledger) made(path string) bool {
 	e, ok := l.Entries[path]
-	return ok && !e.InPlace
+	return ok && !e.InPlace && !e.Adopted
 }
 
 // ours says whether the path is in the ledger at all.

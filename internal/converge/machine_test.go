@@ -136,3 +136,7 @@ func must(err error) {
 		panic(err)
 	}
 }
+
+func engineOffline(h host.Host, p *providers) *converge.Engine {
+	return engine(h, p, func(o *converge.Options) { o.Offline, o.NoFetch = true, true })
+}

@@ -12,6 +12,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -26,6 +27,8 @@ type sidecar struct {
 	Mode   fs.FileMode `json:"mode"`
 	UID    int         `json:"uid"`
 	GID    int         `json:"gid"`
+	// Owner is whose contract replaced it, for the day on which the ledger is lost.
+	Owner desired.Owner `json:"owner,omitempty"`
 	// Xattrs are the extended attributes of a file that isKept names.
 	Xattrs map[string][]byte `json:"xattrs,omitempty"`
 }
@@ -80,9 +83,9 @@ func contentName(sum string) string { return originalsDir + "/content-" + sum }
 // original stores what stands where a put goes and returns the sidecar's name.
 // Only the first foreign version is kept: once berth has put something there,
 // nobody calls this for the path.
-func (k *keeping) original(h host.FS, q *put) (string, error) {
+func (k *keeping) original(h host.FS, q *put, owner desired.Owner) (string, error) {
 	name, info := sidecarName(q.path), q.seen
-	s := sidecar{Path: q.path, Mode: permBits(info.Mode), UID: info.UID, GID: info.GID}
+	s := sidecar{Path: q.path, Mode: permBits(info.Mode), UID: info.UID, GID: info.GID, Owner: owner}
 	if q.modeWas {
 		first, err := readSidecar(h, name)
 		if err != nil {
@@ -93,11 +96,15 @@ func (k *keeping) original(h host.FS, q *put) (string, error) {
 	if err := k.describe(&s, h, q); err != nil {
 		return "", fmt.Errorf("keep original of %s: %w", q.path, err)
 	}
+	return name, s.save(h, name)
+}
+
+func (s *sidecar) save(h host.FS, name string) error {
 	data, err := json.Marshal(s)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return name, host.WriteFile(h, originalsDir+"/"+name, data, host.Attributes{Mode: 0o600})
+	return host.WriteFile(h, originalsDir+"/"+name, data, host.Attributes{Mode: 0o600})
 }
 
 func (k *keeping) describe(s *sidecar, h host.FS, q *put) (err error) {

@@ -32,6 +32,8 @@ type planning struct {
 	changes, deleted map[string]bool
 	// vanished are names of the ledger that are neither there nor wanted.
 	vanished []string
+	// left are names that this owner wants no more, and that are not only berth's.
+	left []string
 	// bundling keeps two anchors from rebuilding the bundle at once, reloading
 	// two units from reloading systemd at once.
 	bundling, reloading sync.Mutex

@@ -33,7 +33,11 @@ func (p *planning) removeUnwanted(ctx context.Context, which func(string) bool) 
 	wanted := p.wantedPaths()
 	for _, path := range slices.Backward(slices.Sorted(maps.Keys(p.led.Entries))) {
 		e := p.led.Entries[path]
-		if !which(path) || wanted[path] || !slices.Equal(e.Owners, []desired.Owner{p.st.Owner}) {
+		switch {
+		case !which(path) || wanted[path] || !slices.Contains(e.Owners, p.st.Owner):
+			continue
+		case len(e.Owners) > 1:
+			p.leave(path)
 			continue
 		}
 		if err := p.remove(ctx, path, e); err != nil {
@@ -147,6 +151,9 @@ func (p *planning) remove(ctx context.Context, name string, e entry) error {
 		return err
 	}
 	switch kept := p.keep(name, e, info); {
+	case e.Adopted:
+		t.kept = append(t.kept, name+" is no longer wanted and is kept: it was there before berth, or before berth lost its ledger")
+		p.leave(name)
 	case kept != "":
 		t.kept = append(t.kept, name+" is no longer wanted and is kept: "+kept)
 	case e.Original != "":
@@ -156,7 +163,9 @@ func (p *planning) remove(ctx context.Context, name string, e entry) error {
 		}
 		q.seen = info
 		t.puts = append(t.puts, q)
-		p.expect(q)
+		if q.temporary() {
+			p.expect(q)
+		}
 		t.act(VerbRestore, "no longer wanted; the original comes back", DisruptNone)
 	default:
 		t.puts = append(t.puts, &put{kind: putDelete, path: name, seen: info, forget: true})

@@ -100,7 +100,6 @@ func TestReplacedComesBack(t *testing.T) {
 		"alias": {func(h *machine) {
 			h.Put("/usr/lib/systemd/system/containerd.service", containerdUnit+"Alias=cri.service\n", 0o644)
 			h.Put("/etc/systemd/system/cri.service", kubeletUnit, 0o644)
-			h.PutLink("/usr/lib/systemd/system/containerd.service", wants, 0)
 		}, unit(desired.Enabled)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -84,8 +84,8 @@ func unitsWith(st *desired.State, want func(*desired.Unit) bool) []string {
 func ofDirectory(h *memory.Host, st *desired.State, d *desired.Directory) []mutation {
 	p := d.Path
 	out := []mutation{
-		one(d, "chmodded", "update", func(h *memory.Host) { check(h.Chmod(p, 0o711)) }).leaving(ledger, originals),
-		one(d, "chowned", "update", func(h *memory.Host) { check(h.Chown(p, 1000, 1001)) }).leaving(ledger, originals),
+		one(d, "chmodded", "update", func(h *memory.Host) { check(h.Chmod(p, 0o711)) }),
+		one(d, "chowned", "update", func(h *memory.Host) { check(h.Chown(p, 1000, 1001)) }),
 		refused(d, "made a file", p, func(h *memory.Host) { removeAll(h, p); h.Put(p, "", 0o644) }),
 		refused(d, "made a link", p, func(h *memory.Host) { removeAll(h, p); h.PutLink("/mnt", p, 0) }),
 	}
@@ -122,7 +122,7 @@ func ofArtifact(h *memory.Host, st *desired.State, a *desired.Artifact) []mutati
 	var out []mutation
 	for _, f := range a.Files {
 		p := f.Path
-		out = append(out, one(a, p+" can't run", "update", func(h *memory.Host) { check(h.Chmod(p, 0o644)) }).leaving(ledger, originals))
+		out = append(out, one(a, p+" can't run", "update", func(h *memory.Host) { check(h.Chmod(p, 0o644)) }))
 		if len(a.URLs) == 0 {
 			out = append(out, refused(a, p+" removed", "absent", func(h *memory.Host) { check(h.Remove(p)) }))
 			continue

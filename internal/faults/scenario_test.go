@@ -52,6 +52,8 @@ func scenarios(t testing.TB) []scenario {
 		{"prebaked image", prebaked, full, []string{"restart containerd.service", "start kubelet.service"}},
 		{"bare image", bare, full.with(t, download), []string{"start containerd.service", "start kubelet.service"}},
 		{"outdated image", outdated, full.with(t, download), []string{"start containerd.service", "start kubelet.service"}},
+		{"shared image", sharing(outdated, full.with(t, download)), full.with(t, download), []string{"start containerd.service", "start kubelet.service"}},
+		{"ledger lost", forgetful(applied(outdated, full.with(t, download))), full.with(t, download), []string{}},
 		{"changed for kubelet", applied(prebaked, full), kubeletOnly, []string{"restart kubelet.service"}},
 		{"changed for both", applied(prebaked, full), both, []string{"restart containerd.service", "restart kubelet.service"}},
 	}

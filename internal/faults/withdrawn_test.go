@@ -19,6 +19,7 @@ func TestWithdrawnAnywhere(t *testing.T) {
 		stops   []string
 	}{
 		"prebaked image": {prebaked, full, []string{"stop kubelet.service"}},
+		"shared image":   {sharing(outdated, full.with(t, download)), full.with(t, download), []string{"stop kubelet.service", "stop containerd.service"}},
 		"outdated image": {outdated, full.with(t, download), []string{"stop kubelet.service", "stop containerd.service"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,123 @@
+package converge_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/effect"
+)
+
+func of(o desired.Owner, s *desired.State) *desired.State {
+	s.Owner = o
+	return s
+}
+
+// shared are resources of many kinds that two contracts want alike.
+func shared() []desired.Resource {
+	return []desired.Resource{
+		managed("/etc/kubernetes/a", "a\n"),
+		managed("/etc/containerd/config.toml", "version = 3\n"),
+		&desired.Directory{Path: "/etc/kubernetes/manifests", Mode: 0o700},
+		&desired.Link{Path: "/var/log/azure/latest", Target: "cluster.log"},
+		&desired.ServingCertificate{CertFile: "/etc/kubernetes/s.crt", KeyFile: "/etc/kubernetes/s.key", Names: []string{"n1"}},
+		kubelet("2.0.0"),
+		&desired.Unit{Name: "containerd.service", Enablement: desired.Enabled},
+	}
+}
+
+// What two contracts want alike stays until both are gone, in whatever order
+// they go, and then the machine is as it was.
+func TestSharedStaysUntilTheLastGoes(t *testing.T) {
+	for _, first := range []desired.Owner{desired.OwnerAKS, desired.OwnerOSC} {
+		t.Run(string(first)+" goes first", func(t *testing.T) {
+			h := newMachine()
+			before := others(h)
+			for _, o := range []desired.Owner{desired.OwnerAKS, desired.OwnerOSC} {
+				if _, err := fetching(h).Apply(t.Context(), of(o, sealed(t, shared()...))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			both, second := others(h), desired.OwnerOSC
+			if first == second {
+				second = desired.OwnerAKS
+			}
+			res, err := fetching(h).Apply(t.Context(), of(first, sealed(t)))
+			if err != nil || len(res.Plan.Actions)+len(res.Plan.Kept) > 0 {
+				t.Fatalf("%v, %q, %v", verbs(res.Plan), res.Plan.Kept, err)
+			}
+			if diff := cmp.Diff(both, others(h)); diff != "" {
+				t.Fatalf("after the first went: %s", diff)
+			}
+			if res, err = fetching(h).Apply(t.Context(), of(second, sealed(t))); err != nil || len(res.Plan.Kept) > 0 {
+				t.Fatalf("%q, %v", res.Plan.Kept, err)
+			}
+			if diff := cmp.Diff(before, others(h)); diff != "" {
+				t.Errorf("after both went: %s", diff)
+			}
+		})
+	}
+}
+
+// A run that has nothing to do writes nothing, as whoever's it is.
+func TestNothingToDoWritesNothing(t *testing.T) {
+	h := newMachine()
+	h.Put("/etc/kubernetes/a", "a\n", 0o644) // the image's
+	for _, o := range []desired.Owner{desired.OwnerAKS, desired.OwnerOSC} {
+		if _, err := fetching(h).Apply(t.Context(), of(o, sealed(t, shared()...))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []*desired.State{
+		of(desired.OwnerAKS, sealed(t, shared()...)), of(desired.OwnerOSC, sealed(t, shared()...)),
+		of(desired.OwnerOSC, sealed(t)), of(desired.OwnerAKS, sealed(t)),
+	} {
+		if _, err := fetching(h).Apply(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		rec := effect.Record(h)
+		if _, err := fetching(rec).Apply(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range rec.Effects() {
+			if !strings.Contains(e.Target, "/run/berth") {
+				t.Errorf("%s, %d resources: %v", s.Owner, len(s.Resources), e)
+			}
+		}
+	}
+}
+
+// A transient file that two contracts want ends with the second of them.
+func TestTransientOfTwo(t *testing.T) {
+	h, p := newMachine(), &providers{}
+	aks := sampleState(t)
+	offline := engineOffline(h, p)
+	for _, o := range []desired.Owner{desired.OwnerAKS, desired.OwnerOSC} {
+		if _, err := offline.Apply(t.Context(), of(o, aks)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := engine(h, p).Apply(t.Context(), of(desired.OwnerAKS, sampleState(t))); err != nil {
+		t.Fatal(err)
+	}
+	has(t, h, bootstrap, "token")
+	if _, err := engine(h, p).Apply(t.Context(), of(desired.OwnerOSC, sampleState(t))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Lstat(bootstrap); err == nil {
+		t.Error("the bootstrap kubeconfig outlived both")
+	}
+}
+
+// A seed is there for somebody else: it claims no file of another contract.
+func TestSeedOfAManagedFile(t *testing.T) {
+	h := newMachine()
+	runs(t, h, sealed(t, managed("/etc/a", "a\n")))
+	seed := managed("/etc/a", "seed\n")
+	seed.Life = desired.Seed
+	runs(t, h, of(desired.OwnerOSC, sealed(t, seed)))
+	runs(t, h, sealed(t, managed("/etc/a", "b\n")))
+	has(t, h, "/etc/a", "b\n")
+}
