@@ -11,27 +11,29 @@ import (
 // maxDiff bounds the text that is compared line by line, in bytes.
 const maxDiff = 256 << 10
 
-// unified is the diff from what is there to what is wanted. Where the wanted
-// content is secret, or either is no text, only a line for each side shows.
-func unified(path string, have []byte, exists bool, want desired.Content) string {
-	if want.IsSecret() {
-		return sides(path, exists, desired.Redact(have), want.String())
+// unified is the diff from what is there, nil for nothing, to what is wanted. A
+// side that is secret or no text shows as one line, and beside a secret that is
+// wanted so does the other side.
+func unified(path string, have *desired.Content, want desired.Content) string {
+	if have == nil {
+		if want.IsSecret() || !plainText(want.Data()) {
+			return sides("/dev/null", path, "", "+"+want.String())
+		}
+		return udiff.Unified("/dev/null", path, "", string(want.Data()))
 	}
-	if !plainText(have) || !plainText(want.Data()) {
-		return sides(path, exists, desired.Bytes(have).String(), want.String())
+	switch {
+	case want.IsSecret():
+		return sides(path, path, "-"+desired.Redact(have.Data())+"\n", "+"+want.String())
+	case !plainText(have.Data()) || !plainText(want.Data()):
+		return sides(path, path, "-"+have.String()+"\n", "+"+want.String())
+	case have.IsSecret() && have.Sum() != want.Sum():
+		return udiff.Unified(path, path, have.String()+"\n", string(want.Data()))
 	}
-	from := path
-	if !exists {
-		from = "/dev/null"
-	}
-	return udiff.Unified(from, path, string(have), string(want.Data()))
+	return udiff.Unified(path, path, string(have.Data()), string(want.Data()))
 }
 
-func sides(path string, exists bool, have, want string) string {
-	if !exists {
-		return "--- /dev/null\n+++ " + path + "\n+" + want + "\n"
-	}
-	return "--- " + path + "\n+++ " + path + "\n-" + have + "\n+" + want + "\n"
+func sides(from, to, have, want string) string {
+	return "--- " + from + "\n+++ " + to + "\n" + have + want + "\n"
 }
 
 func plainText(b []byte) bool { return len(b) <= maxDiff && utf8.Valid(b) }

@@ -39,8 +39,12 @@ func (p *planning) want(t *task, q *put, info *host.Info) error {
 		verb = VerbCreate
 	}
 	t.act(verb, reason, DisruptNone)
-	if have != nil || info == nil {
-		t.actions[len(t.actions)-1].Diff = unified(q.path, have, info != nil, q.content)
+	switch {
+	case info == nil:
+		t.actions[len(t.actions)-1].Diff = unified(q.path, nil, q.content)
+	case have != nil:
+		old := secretIfNarrow(have, info.Mode)
+		t.actions[len(t.actions)-1].Diff = unified(q.path, &old, q.content)
 	}
 	return nil
 }
