@@ -14,7 +14,7 @@ import (
 type entry struct {
 	// Owners wanted it; the last to go takes it along.
 	Owners []desired.Owner `json:"owners"`
-	// Sum is the sha256 of the content, "link:" and the target, sumAbsent where
+	// Sum is the sha256 of the content, "link:" and the target, absent where
 	// berth took something away, or "" where the content is not berth's to judge (a
 	// download, a generated key).
 	Sum string `json:"sum,omitempty"`
@@ -34,9 +34,6 @@ type entry struct {
 	// it is can't be said, so it is never deleted.
 	Adopted bool `json:"adopted,omitempty"`
 }
-
-// sumAbsent is the sum of a name at which nothing is wanted, as token has it.
-const sumAbsent = "absent"
 
 // ledger is what berth has put on this machine, by path.
 type ledger struct {
@@ -92,7 +89,7 @@ func rebuilt(h host.FS, original string, side *sidecar) (entry, error) {
 	}
 	info, err := lstat(h, side.Path)
 	if info == nil && !e.InPlace {
-		e.Sum = sumAbsent
+		e.Sum = absent
 	}
 	return e, err
 }

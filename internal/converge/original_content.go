@@ -21,12 +21,12 @@ type keeping struct{ contents singleflight.Group }
 // content stores what a put replaces, once where several held the same, and
 // returns its sha256.
 func (k *keeping) content(h host.FS, q *put) (string, error) {
-	sum, err := fileSum(h, q.path)
+	sum, err := contentSum(h, q.path)
 	if err != nil {
 		return "", err
 	}
 	_, err, _ = k.contents.Do(sum, func() (any, error) {
-		have, err := fileSum(h, contentName(sum))
+		have, err := contentSum(h, contentName(sum))
 		if err == nil && have == sum || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -96,20 +96,6 @@ func copyOf(h host.FS, from, sum string) func(host.File) error {
 		}
 		return nil
 	}
-}
-
-// fileSum is the sha256 of a regular file, however large.
-func fileSum(h host.FS, p string) (string, error) {
-	r, err := h.Open(p)
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, r); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
 // secretIfNarrow treats content that others may not read as secret, so that no

@@ -173,7 +173,7 @@ func restored(h host.FS, name string, info *host.Info) (bool, error) {
 	case !info.IsRegular():
 		return false, nil
 	}
-	sum, err := fileSum(h, s.Path)
+	sum, err := contentSum(h, s.Path)
 	if err != nil || sum != s.Sum {
 		return false, err
 	}

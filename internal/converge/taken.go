@@ -9,7 +9,7 @@ import (
 )
 
 // gone says that berth took away what was there.
-func (e entry) gone() bool { return e.Sum == sumAbsent }
+func (e entry) gone() bool { return e.Sum == absent }
 
 // takeAway plans that a link goes which keeps a unit from being what is wanted.
 // One that others made comes back when nothing asks for its absence any more,

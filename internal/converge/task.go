@@ -134,7 +134,7 @@ func (p *put) sum() string {
 	case putLink:
 		return "link:" + p.target
 	case putDelete:
-		return sumAbsent
+		return absent
 	}
 	return ""
 }
