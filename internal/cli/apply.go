@@ -23,6 +23,7 @@ func (e *env) apply() *cobra.Command {
 	}
 	f.bind(c, "", "")
 	e.bindDigests(c)
+	e.bindTakeOver(c)
 	c.Flags().BoolVar(&fetch, "fetch", false, "with --root: download what is missing")
 	return c
 }

@@ -46,7 +46,7 @@ func (e *env) exit(err error) int {
 	switch {
 	case e.uid != 0 && errors.Is(err, fs.ErrPermission):
 		fmt.Fprintf(e.err, "  hint: Run it as root; this is user %d.\n", e.uid)
-	case code == exitFailed && f.Code.Number != report.CodeInternal:
+	case code == exitFailed && (f.Code.Number != report.CodeInternal || f.Hint != f.Code.Hint):
 		fmt.Fprintf(e.err, "  hint: %s\n", f.Hint)
 	}
 	return code

@@ -29,8 +29,9 @@ type env struct {
 	width    int
 	// uid is who runs the program.
 	uid int
-	// requireDigests is a flag of the commands that may fetch.
-	requireDigests bool
+	// requireDigests is a flag of the commands that may fetch, takeOver one of those
+	// that plan.
+	requireDigests, takeOver bool
 	// state is what the command's document asks for, once that is known.
 	state *desired.State
 	open  func(root string) (host.Host, error)

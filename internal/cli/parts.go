@@ -28,10 +28,18 @@ type parts struct {
 	fetcher *artifact.Fetcher
 	// offline: the host is a root directory; fetch: download there all the same.
 	offline, fetch bool
+	// takeOver makes a path this document's that another one wants otherwise.
+	takeOver bool
 }
 
 func (e *env) parts(h host.Host) *parts {
-	return &parts{host: h, fetcher: artifact.New(artifact.Options{RequireDigests: e.requireDigests})}
+	return &parts{host: h, fetcher: artifact.New(artifact.Options{RequireDigests: e.requireDigests}), takeOver: e.takeOver}
+}
+
+// bindTakeOver is the flag of commands that make a plan.
+func (e *env) bindTakeOver(c *cobra.Command) {
+	c.Flags().BoolVar(&e.takeOver, "take-over", false,
+		"make this document's what a document of another kind put on the machine and wants otherwise")
 }
 
 // bindDigests is the flag of commands that may fetch.
@@ -45,7 +53,7 @@ func (p *parts) engine(h host.Host, command string, o converge.Observer) *conver
 		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h), Prober: apiserver.Prober{}, Images: &images{h: h},
 		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Observer: o,
 		Command: fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
-		Offline: p.offline, NoFetch: p.offline && !p.fetch,
+		Offline: p.offline, NoFetch: p.offline && !p.fetch, TakeOver: p.takeOver,
 	})
 }
 

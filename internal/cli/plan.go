@@ -36,6 +36,7 @@ func (e *env) plan() *cobra.Command {
 		},
 	}
 	f.bind(c, "text", "print as `FORMAT`: text, json or yaml")
+	e.bindTakeOver(c)
 	return c
 }
 

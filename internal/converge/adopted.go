@@ -2,9 +2,7 @@ package converge
 
 import (
 	"io/fs"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -19,19 +17,22 @@ func (a *applying) adopt(t *task, r desired.Resource, name string) (bool, error)
 	if err != nil || info == nil {
 		return false, err
 	}
-	e, err := a.adopted(name, info)
+	e, err := a.adopted(r, name, info)
+	if err != nil {
+		return false, err
+	}
 	a.led.Entries[name] = e
-	return err == nil, err
+	return true, nil
 }
 
-func (a *applying) adopted(name string, info *host.Info) (entry, error) {
+func (a *applying) adopted(r desired.Resource, name string, info *host.Info) (entry, error) {
 	e := entry{Adopted: true, Dir: info.Mode.IsDir()}
 	if info.Mode&fs.ModeSymlink != 0 {
 		target, err := a.h.Readlink(name)
 		e.Sum = "link:" + target
 		return e, err
 	}
-	e.Attributes = attributesText(info.Mode, info.UID, info.GID)
+	e.Attributes, e.Asked = attributesText(info.Mode, info.UID, info.GID), askedOf(r)
 	if q := a.expected(name); q != nil {
 		e.Sum = q.sum()
 	}
@@ -43,7 +44,7 @@ func (a *applying) adopted(name string, info *host.Info) (entry, error) {
 func (e entry) adoptedAs(p *put) bool {
 	switch p.kind {
 	case putLink:
-		return e.Sum == p.sum() || p.late && path.Base(p.target) == path.Base(strings.TrimPrefix(e.Sum, "link:"))
+		return e.leadsTo(p)
 	case putDir, putAttributes:
 		return e.Attributes == p.attributes()
 	case putFile:
@@ -52,15 +53,22 @@ func (e entry) adoptedAs(p *put) bool {
 	return false
 }
 
-// complete notes what a name that came back from a lost ledger holds: it is as
-// wanted.
-func (a *applying) complete(t *task, name string) bool {
+// complete notes what a name holds of which the ledger does not tell: it came back
+// from a lost one. It is as wanted.
+func (a *applying) complete(t *task, r desired.Resource, name string) bool {
 	e, ok := a.led.Entries[name]
-	q := a.expected(name)
-	if !ok || q == nil || q.prepared || e.Sum != "" || e.Dir || e.InPlace || t.putsTo(name) {
+	if !ok || e.Dir || e.InPlace || t.putsTo(name) {
 		return false
 	}
-	e.Sum, e.Attributes = q.sum(), q.attributes()
+	q, asked := a.expected(name), askedOf(r)
+	switch {
+	case asked != "" && (e.Asked == "" || e.Asked != asked && len(e.Owners) == 1):
+		e.Asked = asked
+	case e.Sum == "" && q != nil && !q.prepared:
+		e.Sum, e.Attributes = q.sum(), q.attributes()
+	default:
+		return false
+	}
 	a.led.Entries[name] = e
 	return true
 }

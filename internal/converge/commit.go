@@ -85,6 +85,9 @@ func (a *applying) recordPut(mu *sync.Mutex, t *task, q *put) error {
 	}
 	a.led.claim(q, a.st.Owner, original, isFile && f.Life == desired.Seed)
 	a.led.note(q.path, mark)
+	if len(q.from) > 0 {
+		return a.attribute(q.path)
+	}
 	return nil
 }
 

@@ -40,7 +40,10 @@ type Options struct {
 	// are deferred.
 	Offline bool
 	// NoFetch: artifacts that are missing are deferred (offline without --fetch).
-	NoFetch  bool
+	NoFetch bool
+	// TakeOver makes this owner's what another contract wants otherwise; without it
+	// that is refused.
+	TakeOver bool
 	Observer Observer
 }
 

@@ -39,11 +39,28 @@ func scenarios() []scenario {
 	return []scenario{
 		{"new node", func(*testing.T) *machine { return newMachine() }, func(t *testing.T) *desired.State { return sampleState(t) }, both},
 		{"changed contract", settled, changed, both},
+		{"taken over", contested, func(t *testing.T) *desired.State { return sampleState(t) }, both},
 		{"all removed", settled, func(*testing.T) *desired.State { return &desired.State{Owner: desired.OwnerAKS} }, both[1:]},
 		{"drop-in goes", node, without(desired.FileID(limits)), both},
 		{"drop-in goes with its unit", node, without(desired.FileID(limits), desired.UnitID("containerd.service")), nil},
 		{"override goes", overridden, func(t *testing.T) *desired.State { return sampleState(t) }, both},
 	}
+}
+
+// contested is a machine that another contract has furnished otherwise.
+func contested(t *testing.T) *machine {
+	h := newMachine()
+	h.Put("/etc/kubernetes/azure.json", "{}", 0o600) // adopted
+	st := &desired.State{Owner: desired.OwnerOSC}
+	st.Add(managed("/etc/containerd/config.toml", "version = 9\n"), managed("/etc/kubernetes/notes", "theirs\n"),
+		&desired.Directory{Path: "/etc/kubernetes/manifests", Mode: 0o755}, &desired.Link{Path: "/var/log/azure/latest", Target: "other.log"},
+		&desired.Unit{Name: "containerd.service", Enablement: desired.Enabled})
+	must(st.Seal())
+	if _, err := seeded(h, 3).Apply(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	h.Settle()
+	return h
 }
 
 func settled(t *testing.T) *machine {
@@ -56,7 +73,7 @@ func settled(t *testing.T) *machine {
 // from the seed.
 func seeded(h host.Host, seed uint64) *converge.Engine {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	return engine(h, &providers{}, func(o *converge.Options) { o.Pick = rng.IntN })
+	return engine(h, &providers{}, func(o *converge.Options) { o.Pick, o.TakeOver = rng.IntN, true })
 }
 
 // outcome is what must not depend on faults.

@@ -1,6 +1,7 @@
 package converge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,20 +46,22 @@ func (p *planning) artifact(ctx context.Context, t *task, a *desired.Artifact) e
 	if p.opt.Fetcher == nil {
 		return errNoProvider
 	}
-	t.act(VerbFetch, reason, DisruptNone)
 	t.staged = a.After
+	taken := ""
 	for _, f := range a.Files {
 		info, err := lstat(p.h, f.Path)
 		if err != nil {
 			return err
 		}
-		q := &put{kind: putFile, path: f.Path, attrs: host.Attributes{Mode: f.Mode.Perm()}, prepared: true}
+		q := &put{kind: putFile, path: f.Path, attrs: host.Attributes{Mode: f.Mode.Perm()}, prepared: true, asked: askedOf(a)}
 		if err := p.mayPut(q, info); err != nil {
 			return err
 		}
 		t.puts = append(t.puts, q)
 		p.expect(q)
+		taken = cmp.Or(taken, q.takenOver())
 	}
+	t.act(VerbFetch, reason+taken, DisruptNone)
 	t.stage = func(ctx context.Context, t *task) error { return p.fetch(ctx, t, a) }
 	return nil
 }

@@ -38,7 +38,7 @@ func (p *planning) want(t *task, q *put, info *host.Info) error {
 	if info == nil {
 		verb = VerbCreate
 	}
-	t.act(verb, reason, DisruptNone)
+	t.act(verb, reason+q.takenOver(), DisruptNone)
 	switch {
 	case info == nil:
 		t.actions[len(t.actions)-1].Diff = unified(q.path, nil, q.content)
@@ -46,18 +46,6 @@ func (p *planning) want(t *task, q *put, info *host.Info) error {
 		old := secretIfNarrow(have, info.Mode)
 		t.actions[len(t.actions)-1].Diff = unified(q.path, &old, q.content)
 	}
-	return nil
-}
-
-// mayPut settles whose the path is: another contract's is refused, a foreign
-// one's original is kept.
-func (p *planning) mayPut(q *put, info *host.Info) error {
-	if other := p.led.foreignOwner(q.path, p.st.Owner); other != "" {
-		return &OwnedElsewhereError{Path: q.path, Owner: p.st.Owner, Other: other}
-	}
-	q.seen = info
-	q.foreign = info != nil && p.led.foreign(q)
-	q.modeWas = q.foreign && p.led.Entries[q.path].InPlace
 	return nil
 }
 
@@ -74,7 +62,7 @@ func (p *planning) end(t *task, f *desired.File) error {
 	if err != nil || info == nil {
 		return err
 	}
-	if p.led.foreignOwner(f.Path, p.st.Owner) != "" {
+	if len(p.led.others(f.Path, p.st.Owner)) > 0 {
 		if p.led.owns(f.Path, p.st.Owner) {
 			p.leave(f.Path) // the last to need it deletes it
 		}
@@ -96,20 +84,24 @@ func (p *planning) directory(t *task, d *desired.Directory) error {
 		return err
 	}
 	q := &put{kind: putDir, path: d.Path, attrs: host.Attributes{Mode: d.Mode.Perm(), UID: d.UID, GID: d.GID}}
-	var reason string
+	verb, reason := VerbUpdate, ""
 	switch {
 	case info == nil:
-		t.act(VerbCreate, "absent", DisruptNone)
+		verb, reason = VerbCreate, "absent"
 	case !info.Mode.IsDir():
 		return &fs.PathError{Op: "make directory", Path: d.Path, Err: errNotDirectory(describeType(p.h, d.Path, info))}
 	default:
-		if reason = attributeDifference(info, q.attrs); reason == "" {
-			return nil
-		}
-		t.act(VerbUpdate, reason, DisruptNone)
+		reason = attributeDifference(info, q.attrs)
+	}
+	if reason == "" {
+		return nil
+	}
+	if err := p.mayPut(q, info); err != nil {
+		return err
 	}
 	t.puts = append(t.puts, q)
-	return p.mayPut(q, info)
+	t.act(verb, reason+q.takenOver(), DisruptNone)
+	return nil
 }
 
 type errNotDirectory string
@@ -139,6 +131,6 @@ func (p *planning) wantLink(t *task, q *put, verb Verb) error {
 		return err
 	}
 	t.puts = append(t.puts, q)
-	t.act(verb, reason, DisruptNone)
+	t.act(verb, reason+q.takenOver(), DisruptNone)
 	return nil
 }

@@ -1,6 +1,7 @@
 package converge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,18 +141,19 @@ func (p *planning) serving(t *task, s *desired.ServingCertificate) error {
 		t.postpone(VerbIssue, "made on first boot")
 		return nil
 	}
-	t.act(VerbIssue, reason, DisruptNone)
-	for _, name := range []string{s.KeyFile, s.CertFile} {
-		info, err := lstat(p.h, name)
+	taken := ""
+	for _, q := range servingPuts(s, nil, nil) {
+		info, err := lstat(p.h, q.path)
+		if err == nil {
+			err = p.mayPut(q, info)
+		}
 		if err != nil {
 			return err
 		}
-		q := &put{kind: putFile, path: name}
-		if err := p.mayPut(q, info); err != nil {
-			return err
-		}
 		t.puts = append(t.puts, q)
+		taken = cmp.Or(taken, q.takenOver())
 	}
+	t.act(VerbIssue, reason+taken, DisruptNone)
 	t.stage = func(_ context.Context, t *task) error { return p.selfSign(t, s) }
 	return nil
 }
@@ -171,15 +173,15 @@ func (p *planning) servingModes(t *task, s *desired.ServingCertificate, cert, ke
 			return err
 		}
 		t.puts = append(t.puts, q)
-		t.act(VerbUpdate, q.path+": "+reason, DisruptNone)
+		t.act(VerbUpdate, q.path+": "+reason+q.takenOver(), DisruptNone)
 	}
 	return nil
 }
 
 func servingPuts(s *desired.ServingCertificate, cert, key []byte) []*put {
 	return []*put{
-		{kind: putFile, path: s.KeyFile, content: desired.SecretBytes(key), attrs: host.Attributes{Mode: 0o600}, generated: true},
-		{kind: putFile, path: s.CertFile, content: desired.Bytes(cert), attrs: host.Attributes{Mode: 0o644}, generated: true},
+		{kind: putFile, path: s.KeyFile, content: desired.SecretBytes(key), attrs: host.Attributes{Mode: 0o600}, generated: true, asked: askedOf(s)},
+		{kind: putFile, path: s.CertFile, content: desired.Bytes(cert), attrs: host.Attributes{Mode: 0o644}, generated: true, asked: askedOf(s)},
 	}
 }
 

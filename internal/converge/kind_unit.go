@@ -147,10 +147,9 @@ func (up *unitPlan) unmask() error {
 		if err != nil {
 			return err
 		}
-		if err := up.takeAway(p, info); err != nil {
+		if err := up.takeAway(p, info, VerbUnmask, "masked by "+p); err != nil {
 			return err
 		}
-		up.t.act(VerbUnmask, "masked by "+p, DisruptNone)
 	}
 	return nil
 }
@@ -181,11 +180,7 @@ func (up *unitPlan) enableLink(q *put) error {
 		if info == nil {
 			return nil
 		}
-		if err := up.takeAway(q.path, info); err != nil {
-			return err
-		}
-		up.t.act(VerbDisable, q.path+" is there", DisruptNone)
-		return nil
+		return up.takeAway(q.path, info, VerbDisable, q.path+" is there")
 	}
 	if target, err := up.h.Readlink(q.path); err == nil && path.Base(target) == up.u.Name {
 		return nil
@@ -195,7 +190,7 @@ func (up *unitPlan) enableLink(q *put) error {
 		return err
 	}
 	up.t.puts = append(up.t.puts, q)
-	up.t.act(VerbEnable, q.path+" is absent", DisruptNone)
+	up.t.act(VerbEnable, q.path+" is absent"+q.takenOver(), DisruptNone)
 	return nil
 }
 

@@ -22,10 +22,15 @@ type entry struct {
 	Attributes string `json:"attributes,omitempty"`
 	// InPlace: berth set nothing else of it.
 	InPlace bool `json:"inPlace,omitempty"`
+	// Asked is what was asked for where the content does not tell: the version of a
+	// download, the names in a certificate.
+	Asked string `json:"asked,omitempty"`
 	// Print is the fingerprint of a download.
 	Print string `json:"print,omitempty"`
-	// Dir is a directory.
-	Dir bool `json:"dir,omitempty"`
+	// Dir is a directory. Parent: one that was made on the way to another name, so
+	// that nobody asked for its mode.
+	Dir    bool `json:"dir,omitempty"`
+	Parent bool `json:"parent,omitempty"`
 	// Original is the key of the sidecar of what was there before, if anything.
 	Original string `json:"original,omitempty"`
 	// Seed content is its owner's once it is there.
@@ -120,6 +125,9 @@ func writeLedger(h host.FS, data []byte) error {
 // claim enters a put for an owner.
 func (l *ledger) claim(p *put, owner desired.Owner, original string, seed bool) {
 	e := l.Entries[p.path]
+	if len(p.from) > 0 {
+		e.Owners = nil
+	}
 	e.join(owner)
 	e.Adopted = e.Adopted && e.adoptedAs(p)
 	if e.Original == "" {
@@ -129,6 +137,7 @@ func (l *ledger) claim(p *put, owner desired.Owner, original string, seed bool) 
 	if p.generated {
 		e.Sum = ""
 	}
+	e.Asked, e.Parent = p.asked, p.parent
 	e.Attributes, e.InPlace = p.attributes(), p.inPlace() && e.Original != ""
 	l.Entries[p.path] = e
 }
@@ -138,16 +147,6 @@ func (l *ledger) note(path, mark string) {
 	e := l.Entries[path]
 	e.Print = mark
 	l.Entries[path] = e
-}
-
-// foreignOwner returns an owner other than o that holds the path, or "".
-func (l *ledger) foreignOwner(path string, o desired.Owner) desired.Owner {
-	for _, other := range l.Entries[path].Owners {
-		if other != o {
-			return other
-		}
-	}
-	return ""
 }
 
 // foreign says whether what a put replaces is nobody's here, or berth's but for
@@ -167,19 +166,6 @@ func (l *ledger) made(path string) bool {
 func (l *ledger) ours(path string) bool {
 	_, ok := l.Entries[path]
 	return ok
-}
-
-// OwnedElsewhereError is a path that another contract put on the machine with
-// other content.
-type OwnedElsewhereError struct {
-	Path  string
-	Owner desired.Owner
-	Other desired.Owner
-}
-
-// Error names both owners.
-func (e *OwnedElsewhereError) Error() string {
-	return fmt.Sprintf("%s belongs to the %s contract, and the %s contract wants it otherwise", e.Path, e.Other, e.Owner)
 }
 
 // LedgerVersionError is a ledger that a newer berth wrote. It says what is

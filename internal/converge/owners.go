@@ -111,9 +111,9 @@ func (a *applying) enter() (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			known := a.complete(t, name)
-			joined := a.joinUp(name)
-			changed = changed || adopted || known || joined
+			known := a.complete(t, r, name)
+			joined, chosen := a.joinUp(name), a.choose(r, name)
+			changed = changed || adopted || known || joined || chosen
 		}
 	}
 	return changed, nil
@@ -130,10 +130,22 @@ func (a *applying) judges(r desired.Resource) bool {
 // made.
 func (a *applying) joinUp(name string) bool {
 	joined := false
-	for ; name != "/"; name = path.Dir(name) {
+	for ; name != "/" && name != "."; name = path.Dir(name) {
 		if e, ok := a.led.Entries[name]; ok && e.join(a.st.Owner) {
 			a.led.Entries[name], joined = e, true
 		}
 	}
 	return joined
+}
+
+// choose notes that a directory which was made on the way has a mode that is
+// wanted.
+func (a *applying) choose(r desired.Resource, name string) bool {
+	e := a.led.Entries[name]
+	if _, ok := r.(*desired.Directory); !ok || !e.Parent {
+		return false
+	}
+	e.Parent = false
+	a.led.Entries[name] = e
+	return true
 }

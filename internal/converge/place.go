@@ -13,7 +13,18 @@ import (
 )
 
 // ErrChanged is a resource that another changed between plan and act.
-var ErrChanged = errors.New("changed meanwhile by somebody else; run again to plan anew")
+var ErrChanged error = changedError{}
+
+type changedError struct{}
+
+func (changedError) Error() string {
+	return "changed meanwhile by somebody else; run again to plan anew"
+}
+
+// Hint says what to do where it happens again.
+func (changedError) Hint() string {
+	return "Run it again: it plans anew. If it happens each time, find out what else writes there."
+}
 
 // place gives everything its name and makes the names durable, each directory
 // once, and what was changed in place.

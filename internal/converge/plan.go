@@ -84,7 +84,12 @@ func (p *planning) observe(ctx context.Context, want func(desired.Resource) bool
 			continue
 		}
 		g.Go(func() error {
-			if err := Safely(func() error { return p.one(ctx, p.tasks[i], r) }); err != nil {
+			err := Safely(func() error { return p.one(ctx, p.tasks[i], r) })
+			if e, ok := errors.AsType[*OwnedElsewhereError](err); ok {
+				p.tasks[i].refuse(e)
+				return nil
+			}
+			if err != nil {
 				return &ActionError{ID: r.ID(), Verb: VerbCheck, Field: r.Order().Field, Err: err}
 			}
 			return nil
@@ -186,7 +191,7 @@ func (p *planning) parentsOf(t *task, known map[string]bool) error {
 				break
 			}
 			known[dir] = true
-			made = append(made, &put{kind: putDir, path: dir, attrs: host.Attributes{Mode: 0o755}})
+			made = append(made, &put{kind: putDir, path: dir, attrs: host.Attributes{Mode: 0o755}, parent: true})
 		}
 	}
 	slices.SortFunc(made, func(a, b *put) int { return strings.Compare(a.path, b.path) })

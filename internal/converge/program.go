@@ -57,7 +57,7 @@ func (p *planning) programModes(t *task, a *desired.Artifact) error {
 		if info == nil || !info.IsRegular() || !p.led.made(f.Path) && info.Mode&0o111 != 0 {
 			continue
 		}
-		q := &put{kind: putAttributes, path: f.Path, attrs: host.Attributes{Mode: f.Mode.Perm()}}
+		q := &put{kind: putAttributes, path: f.Path, attrs: host.Attributes{Mode: f.Mode.Perm()}, asked: askedOf(a)}
 		reason := attributeDifference(info, q.attrs)
 		if reason == "" {
 			continue
@@ -66,7 +66,7 @@ func (p *planning) programModes(t *task, a *desired.Artifact) error {
 			return err
 		}
 		t.puts = append(t.puts, q)
-		t.act(VerbUpdate, f.Path+": "+reason, DisruptNone)
+		t.act(VerbUpdate, f.Path+": "+reason+q.takenOver(), DisruptNone)
 	}
 	return nil
 }

@@ -186,7 +186,7 @@ func (p *planning) remove(ctx context.Context, name string, e entry) error {
 // its original stands there again.
 func (p *planning) undone(e entry, info *host.Info) (bool, error) {
 	if info == nil {
-		return !e.gone(), nil
+		return !e.gone() || e.Original == "", nil
 	}
 	if e.Original == "" {
 		return false, nil

@@ -14,14 +14,15 @@ func (e entry) gone() bool { return e.Sum == absent }
 // takeAway plans that a link goes which keeps a unit from being what is wanted.
 // One that others made comes back when nothing asks for its absence any more,
 // unless it would not outlive a boot.
-func (up *unitPlan) takeAway(name string, info *host.Info) error {
+func (up *unitPlan) takeAway(name string, info *host.Info, verb Verb, reason string) error {
 	q := &put{kind: putDelete, path: name}
 	if err := up.mayPut(q, info); err != nil {
 		return err
 	}
 	q.foreign = q.foreign && !strings.HasPrefix(name, "/run/")
-	q.forget = !q.foreign && up.led.Entries[name].Original == ""
+	q.forget = !q.foreign && len(q.from) == 0 && up.led.Entries[name].Original == ""
 	up.t.puts = append(up.t.puts, q)
+	up.t.act(verb, reason+q.takenOver(), DisruptNone)
 	return nil
 }
 

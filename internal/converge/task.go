@@ -110,6 +110,12 @@ type put struct {
 	foreign bool
 	// modeWas: of what is there, mode and owner are berth's and kept already.
 	modeWas bool
+	// from are other owners that lose the name to this one.
+	from []desired.Owner
+	// asked is what the ledger remembers instead of content; see entry.Asked.
+	asked string
+	// parent is a directory on the way to another put.
+	parent bool
 	// forget drops the ledger entry: the name is not berth's any more.
 	forget bool
 	// generated content is not compared with the ledger.

@@ -24,7 +24,7 @@ import (
 // than the time), then what the machine refuses, then what the error itself knows, then what the kind of the
 // resource implies.
 func number(err error, st *desired.State) int {
-	for _, rule := range []func(error) int{interrupted, stage, locked, timeout, space, own, imported, download, credential, server} {
+	for _, rule := range []func(error) int{interrupted, stage, locked, timeout, space, own, contested, imported, download, credential, server} {
 		if n := rule(err); n != 0 {
 			return n
 		}
@@ -76,6 +76,15 @@ func own(err error) int {
 	var c coded
 	if errors.As(err, &c) {
 		return c.ExitCode()
+	}
+	return 0
+}
+
+// contested is the code for what others have or change: it is no fault of the kind
+// of the resource.
+func contested(err error) int {
+	if is[*converge.OwnedElsewhereError](err) || errors.Is(err, converge.ErrChanged) {
+		return CodeInternal
 	}
 	return 0
 }

@@ -80,6 +80,8 @@ func TestClassify(t *testing.T) {
 		"untrusted issuer":      {cert(identity.ReasonTLS, errors.New("x509")), 253, "issue credential:/k", "look there"},
 		"unreachable issuer":    {cert(identity.ReasonUnreachable, &apiserver.Error{Stage: apiserver.StageTCP}), 51, "issue credential:/k", "look there"},
 		"a code of its own":     {&Error{Number: 245, During: "wait", Err: errors.New("no node")}, 245, "wait", "journalctl"},
+		"of another contract":   {action("trust:ca", "check", &converge.OwnedElsewhereError{Path: "/x", Owner: "osc", Other: "aks"}), 240, "check trust:ca", "--take-over"},
+		"changed meanwhile":     {action("trust:ca", "create", converge.ErrChanged), 240, "create trust:ca", "Run it again"},
 		"anything else":         {errors.New("odd"), 240, "", "log"},
 		"two failures":          {errors.Join(action("sysctl:a.b", "set", syscall.EINVAL), action("module:x", "load", errors.New("no"))), 103, "set sysctl:a.b", "range"},
 		"stage by name":         {&apiserver.StageError{Stage: "ready", Reason: "cni-not-ready", Detail: "no CNI", Hint: "put one"}, 246, "wait for ready", "put one"},
