@@ -36,6 +36,10 @@ func (c *Client) Blob(ctx context.Context, r Reference, l Layer, offset int64) (
 	if err != nil {
 		return nil, 0, err
 	}
+	if ctx.Err() != nil { // a server that sees the end of its client may end its answer in order
+		_ = resp.Body.Close()
+		return nil, 0, failure(ctx, q.Subject, ctx.Err())
+	}
 	b := &blob{ctx: ctx, subject: q.Subject, body: resp.Body, size: l.Size}
 	if resp.StatusCode == http.StatusPartialContent {
 		b.at = offset
