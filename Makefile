@@ -25,7 +25,7 @@ demo-down: ## stop what make demo left up
 	cd lab && go run ./cmd/berth-lab down --lab demo
 
 .PHONY: test
-test: lint race modules e2e ## everything: lint, unit tests with -race, end-to-end tests in the lab (root)
+test: lint race faults modules e2e ## everything: lint, unit tests with -race, end-to-end tests in the lab (root)
 
 .PHONY: unit
 unit: ## the quick half: vet and unit tests
@@ -35,6 +35,10 @@ unit: ## the quick half: vet and unit tests
 .PHONY: race
 race: ## unit tests under the race detector
 	go test -race ./...
+
+.PHONY: faults
+faults: ## the property tests with a fault at every effect, of which -race has a sample
+	go test ./internal/faults ./internal/converge
 
 .PHONY: modules
 modules: ## build and test the nested modules that need no machine

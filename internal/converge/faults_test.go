@@ -124,7 +124,7 @@ func TestKilledAnywhere(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			want, effects := undisturbed(t, s, 7)
 			for _, kind := range []effect.Kind{effect.StopBefore, effect.StopAfter} {
-				for n := 1; n <= effects; n++ {
+				for n := 1; n <= effects; n += stride {
 					h := s.machine(t)
 					disturb(t, h, s, effect.Plan{{At: n, Kind: kind}})
 					h.Kill()
@@ -168,7 +168,7 @@ func TestPowerCutAnywhere(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			want, effects := undisturbed(t, s, 7)
 			cuts := 0
-			for n := 1; n <= effects; n++ {
+			for n := 1; n <= effects; n += stride {
 				for _, seed := range []uint64{memory.LoseAll, memory.NamesOnly, uint64(n) + 100, uint64(n) + 10100} {
 					h := s.machine(t)
 					disturb(t, h, s, effect.Plan{{At: n, Kind: effect.StopAfter}})
@@ -204,7 +204,7 @@ func TestErrorAnywhere(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			want, effects := undisturbed(t, s, 7)
 			for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EIO, syscall.EPERM} {
-				for n := 1; n <= effects; n++ {
+				for n := 1; n <= effects; n += stride {
 					h := s.machine(t)
 					in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.Fail, Err: errno}})
 					if _, err := seeded(in, 7).Apply(t.Context(), s.state(t)); !errors.Is(err, errno) {
@@ -244,7 +244,7 @@ func TestDoneIsDurable(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			want, effects := undisturbed(t, s, 7)
-			for n := 1; n <= effects; n++ {
+			for n := 1; n <= effects; n += stride {
 				h := s.machine(t)
 				disturb(t, h, s, effect.Plan{{At: n, Kind: effect.StopAfter}})
 				h.Kill()

@@ -18,7 +18,7 @@ import (
 func TestPowerCutAnywhere(t *testing.T) {
 	each(t, func(t *testing.T, s scenario) {
 		want, cuts := s.undisturbed(t), 0
-		for n := 1; n <= len(want.effects); n++ {
+		for n := 1; n <= len(want.effects); n += stride {
 			for _, seed := range cutsAt(n) {
 				h := s.machine()
 				s.disturb(t, h, effect.Plan{{At: n, Kind: effect.StopAfter}})

@@ -12,7 +12,7 @@ import (
 func TestKilledAnywhere(t *testing.T) {
 	each(t, func(t *testing.T, s scenario) {
 		want, kills := s.undisturbed(t), 0
-		for n := 1; n <= len(want.effects); n++ {
+		for n := 1; n <= len(want.effects); n += stride {
 			for _, kind := range killsAt(n) {
 				h := s.machine()
 				s.disturb(t, h, effect.Plan{{At: n, Kind: kind}})

@@ -4,6 +4,6 @@ package faults_test
 
 const (
 	thorough     = false
-	stride       = 4
-	doubleFaults = 20
+	stride       = 15
+	doubleFaults = 10
 )

@@ -2,12 +2,12 @@
 
 package faults_test
 
-// thorough tries every variant of a fault at every effect. Under the race
-// detector, which makes a run five times as long, each effect sees one kill and
-// one power cut, whose variant follows from its number.
+// thorough tries every variant of a fault at every effect. The race detector,
+// which makes a run five times as long and has little to find where one worker
+// runs, gets a sample: one variant, which follows from the effect's number.
 const thorough = true
 
-// stride is how many effects apart the other faults are.
+// stride is how many effects apart the faults are.
 const stride = 1
 
 // doubleFaults is how often a run is killed twice, per scenario: a sample, since

@@ -29,7 +29,7 @@ func TestWithdrawnAnywhere(t *testing.T) {
 			if d := differences(onDisk(image.machine()), onDisk(s.after(t))); len(d) > 0 {
 				t.Fatalf("after the end of the configuration: %q", d)
 			}
-			for n := 1; n <= len(want.effects); n++ {
+			for n := 1; n <= len(want.effects); n += stride {
 				for _, seed := range append(cutsAt(n), killed) {
 					h := s.machine()
 					s.disturb(t, h, effect.Plan{{At: n, Kind: effect.StopAfter}})
