@@ -28,16 +28,16 @@ demo-down: ## stop what make demo left up
 test: lint race faults modules e2e ## everything: lint, unit tests with -race, end-to-end tests in the lab (root)
 
 .PHONY: unit
-unit: ## the quick half: vet and unit tests
+unit: ## the quick half: vet and unit tests, with a sample of the property tests
 	go vet ./...
-	go test $(UNITFLAGS) ./...
+	go test -tags sample $(UNITFLAGS) ./...
 
 .PHONY: race
 race: ## unit tests under the race detector
 	go test -race ./...
 
 .PHONY: faults
-faults: ## the property tests with a fault at every effect, of which -race has a sample
+faults: ## the property tests with a fault at every effect, of which unit and race have a sample
 	go test ./internal/faults ./internal/converge
 
 .PHONY: modules

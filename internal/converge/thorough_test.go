@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && !sample
 
 package converge_test
 
