@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -79,7 +78,7 @@ func (f *Fetcher) bundled(h host.FS, a *desired.Artifact) ([]*source, error) {
 		if path.Ext(name) != ".bundle" {
 			continue
 		}
-		s, err := inBundle(h, path.Join(BundleDir, name), a)
+		s, err := f.inBundle(h, path.Join(BundleDir, name), a)
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +152,7 @@ func ImageBundle(h host.FS, digest, reference string) (*bundle.Bundle, host.Read
 	return nil, nil, fmt.Errorf("no bundle in %s holds the image %s", BundleDir, reference)
 }
 
-func inBundle(h host.FS, p string, a *desired.Artifact) (*source, error) {
+func (f *Fetcher) inBundle(h host.FS, p string, a *desired.Artifact) (*source, error) {
 	b, file, err := openBundle(h, p)
 	if err != nil {
 		return nil, err
@@ -166,7 +165,7 @@ func inBundle(h host.FS, p string, a *desired.Artifact) (*source, error) {
 	if err := b.Authenticate(keys); err != nil {
 		return nil, fmt.Errorf("%s: %w", p, err)
 	}
-	found, named := findIn(b, a)
+	found, named := findIn(b, a, f.opt.Arch)
 	if found == nil {
 		return nil, nil
 	}
@@ -176,14 +175,14 @@ func inBundle(h host.FS, p string, a *desired.Artifact) (*source, error) {
 
 // findIn looks for an artifact by its URLs (then it is named), else by name and
 // version.
-func findIn(b *bundle.Bundle, a *desired.Artifact) (found *bundle.Artifact, named bool) {
+func findIn(b *bundle.Bundle, a *desired.Artifact, arch string) (found *bundle.Artifact, named bool) {
 	for _, raw := range a.URLs {
 		want, _, _ := strings.Cut(raw, "#")
 		if found, ok := b.Find(want); ok {
 			return &found, true
 		}
 	}
-	if found, ok := b.FindVersion(a.Name, a.Version, runtime.GOARCH); ok {
+	if found, ok := b.FindVersion(a.Name, a.Version, arch); ok {
 		return &found, false
 	}
 	return nil, false

@@ -165,15 +165,9 @@ func (p *planning) servingModes(t *task, s *desired.ServingCertificate, cert, ke
 		if err != nil {
 			return err
 		}
-		reason := attributeDifference(info, q.attrs)
-		if reason == "" {
-			continue
-		}
-		if err := p.mayPut(q, info); err != nil {
+		if err := p.repairAttributes(t, q, info); err != nil {
 			return err
 		}
-		t.puts = append(t.puts, q)
-		t.act(VerbUpdate, q.path+": "+reason+q.takenOver(), DisruptNone)
 	}
 	return nil
 }

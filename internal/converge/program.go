@@ -58,15 +58,23 @@ func (p *planning) programModes(t *task, a *desired.Artifact) error {
 			continue
 		}
 		q := &put{kind: putAttributes, path: f.Path, attrs: host.Attributes{Mode: f.Mode.Perm()}, asked: askedOf(a)}
-		reason := attributeDifference(info, q.attrs)
-		if reason == "" {
-			continue
-		}
-		if err := p.mayPut(q, info); err != nil {
+		if err := p.repairAttributes(t, q, info); err != nil {
 			return err
 		}
-		t.puts = append(t.puts, q)
-		t.act(VerbUpdate, f.Path+": "+reason+q.takenOver(), DisruptNone)
 	}
+	return nil
+}
+
+// repairAttributes plans a put of which mode or owner differ from what is there.
+func (p *planning) repairAttributes(t *task, q *put, info *host.Info) error {
+	reason := attributeDifference(info, q.attrs)
+	if reason == "" {
+		return nil
+	}
+	if err := p.mayPut(q, info); err != nil {
+		return err
+	}
+	t.puts = append(t.puts, q)
+	t.act(VerbUpdate, q.path+": "+reason+q.takenOver(), DisruptNone)
 	return nil
 }
