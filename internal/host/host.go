@@ -45,6 +45,8 @@ func (e *LockedError) Error() string { return e.Path + " is held by " + e.Holder
 // Clock tells the time of the machine.
 type Clock interface {
 	Now() time.Time
+	// Sleep returns after d, or with the error of ctx as soon as that ends.
+	Sleep(ctx context.Context, d time.Duration) error
 }
 
 // FS is the file tree. Paths are absolute and clean; with a root directory they
@@ -139,6 +141,9 @@ type Info struct {
 	Inode      uint64
 	ModTime    time.Time
 	ChangeTime time.Time
+	// Immutable: nobody can change or replace what is there, not even root, until
+	// the attribute is taken away (chattr(1), i or a).
+	Immutable bool
 }
 
 // IsRegular says whether the path is a regular file.
@@ -147,75 +152,6 @@ func (i Info) IsRegular() bool { return i.Mode.IsRegular() }
 // ErrUnsafeParent is the error for a path through a link that root does not own
 // or that leads into /proc, /sys or /dev.
 var ErrUnsafeParent = errors.New("a parent is a link that berth does not follow")
-
-// Systemd is the service manager. Without one (under a root directory) every
-// method returns ErrNoSystemd.
-type Systemd interface {
-	// Unit describes a unit; one that does not exist has LoadState "not-found".
-	Unit(ctx context.Context, name string) (UnitStatus, error)
-	// DaemonReload rereads all definitions.
-	DaemonReload(ctx context.Context) error
-	// StartUnit, StopUnit, RestartUnit and ReloadUnit enqueue a job and wait for
-	// its real result; a result other than "done" is a *JobError, a job that is
-	// not accepted a *UnitError. When ctx ends first, the job goes on. Stopping a
-	// unit that does not exist is done. Starting a unit that is being started joins
-	// that start: no new run begins.
-	StartUnit(ctx context.Context, name string) error
-	StopUnit(ctx context.Context, name string) error
-	RestartUnit(ctx context.Context, name string) error
-	ReloadUnit(ctx context.Context, name string) error
-	// ResetFailed clears a unit's failed state and its start limit, if it has any.
-	ResetFailed(ctx context.Context, name string) error
-}
-
-// ErrNoSystemd is the answer where there is no service manager.
-var ErrNoSystemd = errors.New("no service manager here")
-
-// UnitStatus is what systemd knows of a unit. Field names are those of
-// org.freedesktop.systemd1.
-type UnitStatus struct {
-	Name        string
-	LoadState   string // loaded, not-found, masked, bad-setting, error
-	ActiveState string // active, reloading, inactive, failed, activating, deactivating
-	SubState    string
-	// UnitFileState is enabled, disabled, static, masked, … as systemd found it
-	// when it loaded the unit: links that changed since show after DaemonReload.
-	UnitFileState string
-	FragmentPath  string
-	DropInPaths   []string
-	// NeedDaemonReload is systemd's own judgement, by time of change. It does not
-	// notice a definition of higher precedence that is new, nor a drop-in
-	// directory that is new.
-	NeedDaemonReload bool
-	// InvocationID is 32 hex digits of the present (or last) run; empty if never
-	// started. systemd forgets it, and the fields below, once a unit that no other
-	// refers to is inactive: a oneshot service without RemainAfterExit= has none.
-	InvocationID string
-	// ActiveEnter is when the unit became active; zero if never.
-	ActiveEnter time.Time
-	Result      string // success, exit-code, signal, timeout, …
-	NRestarts   uint32
-	MainPID     uint32
-	// ExecMainStart is when the main process started; zero if never.
-	ExecMainStart  time.Time
-	ExecMainStatus int32
-}
-
-// JobError is a job that ended otherwise than done.
-type JobError struct {
-	Unit string
-	// Job is start, stop, restart or reload.
-	Job string
-	// Result is systemd's word: failed, timeout, canceled, dependency, skipped …
-	Result string
-	// Status is the unit as it was found afterwards.
-	Status UnitStatus
-}
-
-// Error implements error.
-func (e *JobError) Error() string {
-	return e.Job + " " + e.Unit + ": job result " + e.Result + " (unit " + e.Status.ActiveState + ", result " + e.Status.Result + ")"
-}
 
 // Runner runs programs of the machine.
 type Runner interface {

@@ -1,6 +1,9 @@
 package host
 
-import "errors"
+import (
+	"errors"
+	"strings"
+)
 
 // What systemd says where it accepts no job at all.
 var (
@@ -9,6 +12,13 @@ var (
 	ErrBadUnit       = errors.New("unit has a bad setting")
 	ErrNotApplicable = errors.New("job type is not applicable")
 )
+
+// ErrNotAUnit is the answer for the name of a template, of which there are only
+// instances.
+var ErrNotAUnit = errors.New("a template is no unit")
+
+// IsTemplate says whether a name is that of a template: NAME@.TYPE.
+func IsTemplate(name string) bool { return strings.Contains(name, "@.") }
 
 // UnitError is a job that was not accepted. It matches one of the errors above
 // by errors.Is where systemd's answer is one of them.

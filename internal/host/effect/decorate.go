@@ -184,3 +184,11 @@ func (d *decorated) Append(p string) (io.WriteCloser, error) {
 
 // Now implements host.Clock.
 func (d *decorated) Now() time.Time { return d.inner.Now() }
+
+// Sleep implements host.Clock.
+func (d *decorated) Sleep(ctx context.Context, t time.Duration) error {
+	if err := d.before(); err != nil {
+		return err
+	}
+	return d.inner.Sleep(ctx, t)
+}

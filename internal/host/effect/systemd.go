@@ -11,6 +11,11 @@ func (d *decorated) Unit(ctx context.Context, name string) (host.UnitStatus, err
 	return read(d, func() (host.UnitStatus, error) { return d.inner.Unit(ctx, name) })
 }
 
+// ListUnits implements host.Systemd.
+func (d *decorated) ListUnits(ctx context.Context, patterns ...string) ([]host.UnitStatus, error) {
+	return read(d, func() ([]host.UnitStatus, error) { return d.inner.ListUnits(ctx, patterns...) })
+}
+
 // DaemonReload implements host.Systemd.
 func (d *decorated) DaemonReload(ctx context.Context) error {
 	return d.do("daemon-reload", "", "", func() error { return d.inner.DaemonReload(ctx) })

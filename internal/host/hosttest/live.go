@@ -33,6 +33,7 @@ var live = []testCase{
 	{"run: bare names", runBare},
 	{"run: no such program", runMissing},
 	{"run: cancelled before", runCancelled},
+	{"sleep", sleeps},
 	{"values", values},
 	{"mounts", mountTable},
 	{"hard link across file systems", hardLinkAcross},
@@ -126,6 +127,20 @@ func RunHangs(t *testing.T, h host.Host) {
 	}
 }
 
+func sleeps(t *testing.T, h host.Host, _ string) {
+	const d = 20 * time.Millisecond
+	before := h.Now()
+	must(t, h.Sleep(t.Context(), d))
+	if slept := h.Now().Sub(before); slept < d {
+		t.Errorf("slept %v of %v", slept, d)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.Sleep(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func values(t *testing.T, h host.Host, _ string) {
 	if size := lstat(t, h, Value).Size; size != 0 {
 		t.Errorf("size %d", size)
@@ -157,8 +172,9 @@ func valueRefused(t *testing.T, h host.Host, _ string) {
 func noSystemd(t *testing.T, h host.Host, _ string) {
 	ctx := t.Context()
 	_, err := h.Unit(ctx, "x.service")
+	_, lerr := h.ListUnits(ctx, "*")
 	all := []error{
-		err, h.DaemonReload(ctx), h.ResetFailed(ctx, "x.service"),
+		err, lerr, h.DaemonReload(ctx), h.ResetFailed(ctx, "x.service"),
 		h.StartUnit(ctx, "x.service"), h.StopUnit(ctx, "x.service"),
 		h.RestartUnit(ctx, "x.service"), h.ReloadUnit(ctx, "x.service"),
 	}

@@ -21,6 +21,10 @@ func Model(h *memory.Host) {
 	h.Program("/bin/cat", func(c host.Command) host.Output { return host.Output{Stdout: c.Stdin} })
 	h.Program("/bin/sh", shell)
 	h.Program("/usr/bin/systemctl", exits(0))
+	h.Program("/usr/bin/chattr", func(c host.Command) host.Output {
+		h.SetImmutable(c.Args[1], c.Args[0][0] == '+')
+		return host.Output{}
+	})
 	h.Program("/usr/bin/env", func(c host.Command) host.Output {
 		env := append([]string{"PATH=" + host.SearchPath}, c.Env...)
 		return host.Output{Stdout: []byte(strings.Join(env, "\n") + "\n")}

@@ -11,8 +11,9 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// mountCases need the right to mount.
+// mountCases need the rights of root: to mount, and to forbid changes.
 var mountCases = []testCase{
+	{"immutable", immutable},
 	{"mount and unmount", mountAndUnmount},
 	{"mounts in each other", nestedMounts},
 	{"mount: errors", mountErrors},

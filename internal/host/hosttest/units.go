@@ -24,6 +24,8 @@ const sleeper = "[Service]\nExecStart=/usr/bin/sleep infinity\nExecReload=/usr/b
 
 var units = []testCase{
 	{"unit that does not exist", unitNotFound},
+	{"template is no unit", unitTemplateRefused},
+	{"units are listed", unitsListed},
 	{"unit runs", unitRuns},
 	{"unit restarts", unitRestarts},
 	{"unit fails", unitFails},

@@ -49,6 +49,18 @@ func New(root string) (host.Host, error) {
 // Now implements host.Clock.
 func (*Host) Now() time.Time { return time.Now() }
 
+// Sleep implements host.Clock.
+func (*Host) Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // refusing is the runner and the mounts of another root.
 type refusing struct{}
 

@@ -14,6 +14,11 @@ func (absent) Unit(context.Context, string) (host.UnitStatus, error) {
 	return host.UnitStatus{}, host.ErrNoSystemd
 }
 
+// ListUnits implements host.Systemd.
+func (absent) ListUnits(context.Context, ...string) ([]host.UnitStatus, error) {
+	return nil, host.ErrNoSystemd
+}
+
 // DaemonReload implements host.Systemd.
 func (absent) DaemonReload(context.Context) error { return host.ErrNoSystemd }
 

@@ -15,8 +15,8 @@ import (
 // Lstat implements host.FS.
 func (t tree) Lstat(p string) (info host.Info, err error) {
 	err = t.at("lstat", p, func(dir int, name string) error {
-		var st unix.Stat_t
-		if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		var st unix.Statx_t
+		if err := unix.Statx(dir, name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &st); err != nil {
 			return err
 		}
 		info = describe(&st)
@@ -25,19 +25,22 @@ func (t tree) Lstat(p string) (info host.Info, err error) {
 	return info, err
 }
 
-func describe(st *unix.Stat_t) host.Info {
+func describe(st *unix.Statx_t) host.Info {
 	return host.Info{
-		Mode:       mode(st.Mode),
+		Mode:       mode(uint32(st.Mode)),
 		UID:        int(st.Uid),
 		GID:        int(st.Gid),
-		Size:       st.Size,
-		Links:      uint64(st.Nlink), //nolint:unconvert // the width differs between architectures
-		Device:     uint64(st.Dev),   //nolint:unconvert // as above
+		Size:       int64(st.Size),
+		Links:      uint64(st.Nlink),
+		Device:     unix.Mkdev(st.Dev_major, st.Dev_minor),
 		Inode:      st.Ino,
-		ModTime:    time.Unix(st.Mtim.Unix()),
-		ChangeTime: time.Unix(st.Ctim.Unix()),
+		ModTime:    moment(st.Mtime),
+		ChangeTime: moment(st.Ctime),
+		Immutable:  st.Attributes&(unix.STATX_ATTR_IMMUTABLE|unix.STATX_ATTR_APPEND) != 0,
 	}
 }
+
+func moment(t unix.StatxTimestamp) time.Time { return time.Unix(t.Sec, int64(t.Nsec)) }
 
 // modeBits are the kernel's bits and those of package fs.
 var modeBits = []struct {

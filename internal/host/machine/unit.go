@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/dbus"
@@ -38,13 +41,34 @@ func (p props) at(name string) time.Time {
 	return time.UnixMicro(int64(usec))
 }
 
+// names are lists of units joined, each once and in order; nil if empty.
+func (p props) names(lists ...string) []string {
+	var out []string
+	for _, list := range lists {
+		out = append(out, get[[]string](p, list)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // serviceProps are the few of a service's many properties that are wanted: all
 // of them cost systemd far more to tell, since it reads the cgroup for some.
-var serviceProps = []string{"Result", "NRestarts", "MainPID", "ExecMainStartTimestamp", "ExecMainStatus"}
+var serviceProps = []string{
+	"Result", "NRestarts", "MainPID", "ExecMainStartTimestamp", "ExecMainStatus", "Type", "RemainAfterExit",
+}
+
+// Dependencies by which the stop of one unit stops another, seen from both sides.
+var (
+	needProps      = []string{"Requires", "Requisite", "BindsTo", "PartOf"}
+	dependentProps = []string{"RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf"}
+)
 
 // Unit implements host.Systemd. A unit's properties come in one call, a
 // service's own in a few more that are on the way at the same time.
 func (m *manager) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
+	if host.IsTemplate(name) {
+		return host.UnitStatus{}, &host.UnitError{Unit: name, Err: host.ErrNotAUnit}
+	}
 	ctx, cancel := bounded(ctx, answerBound)
 	defer cancel()
 	p, err := call(ctx, m, func(c *connection) (props, error) { return c.unit(ctx, name) })
@@ -80,6 +104,8 @@ func (c *connection) unit(ctx context.Context, name string) (props, error) {
 func status(name string, p props) host.UnitStatus {
 	return host.UnitStatus{
 		Name:             name,
+		ID:               get[string](p, "Id"),
+		Names:            p.names("Names"),
 		LoadState:        get[string](p, "LoadState"),
 		ActiveState:      get[string](p, "ActiveState"),
 		SubState:         get[string](p, "SubState"),
@@ -94,5 +120,34 @@ func status(name string, p props) host.UnitStatus {
 		MainPID:          get[uint32](p, "MainPID"),
 		ExecMainStart:    p.at("ExecMainStartTimestamp"),
 		ExecMainStatus:   get[int32](p, "ExecMainStatus"),
+		ServiceType:      get[string](p, "Type"),
+		RemainAfterExit:  get[bool](p, "RemainAfterExit"),
+		ConditionResult:  get[bool](p, "ConditionResult"),
+		AssertResult:     get[bool](p, "AssertResult"),
+		ConditionTime:    p.at("ConditionTimestamp"),
+		CanStart:         get[bool](p, "CanStart"),
+		CanReload:        get[bool](p, "CanReload"),
+		Triggers:         p.names("Triggers"),
+		TriggeredBy:      p.names("TriggeredBy"),
+		Needs:            p.names(needProps...),
+		Dependents:       p.names(dependentProps...),
 	}
+}
+
+// ListUnits implements host.Systemd.
+func (m *manager) ListUnits(ctx context.Context, patterns ...string) ([]host.UnitStatus, error) {
+	ctx, cancel := bounded(ctx, answerBound)
+	defer cancel()
+	found, err := call(ctx, m, func(c *connection) ([]systemd.UnitStatus, error) {
+		return c.ListUnitsByPatternsContext(ctx, nil, patterns)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list units: %w", err)
+	}
+	var out []host.UnitStatus
+	for _, u := range found {
+		out = append(out, host.UnitStatus{Name: u.Name, LoadState: u.LoadState, ActiveState: u.ActiveState, SubState: u.SubState})
+	}
+	slices.SortFunc(out, func(a, b host.UnitStatus) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
 }

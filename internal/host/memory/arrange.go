@@ -81,6 +81,18 @@ func (h *Host) PutLink(target, p string, uid int) {
 	h.place(p, &inode{mode: modeLink | 0o777, uid: uid, gid: uid, target: target})
 }
 
+// SetImmutable sets or clears the attribute that keeps even root from changing
+// what is at a path (chattr +i). A path that is not there panics.
+func (h *Host) SetImmutable(p string, immutable bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n, err := h.find(p)
+	if err != nil {
+		panic(pathError("chattr", p, err))
+	}
+	n.fixed, n.ctime = immutable, h.tick()
+}
+
 // Tree describes every path below the given directories ("/" if none), except
 // kernel values: path → mode, owner, extended attributes and
 // content or target, as text that is equal

@@ -18,6 +18,14 @@ var tests = []test{
 	{key: "FileIsExecutable", holds: func(n *inode) bool { return n.mode.IsRegular() && n.mode&0o111 != 0 }},
 }
 
+// tested evaluates the conditions or assertions of a unit that is to start and
+// keeps the result.
+func (h *Host) tested(u *unit, kind string, result *bool) bool {
+	u.tested = h.now
+	*result = h.met(u.def.settings, kind)
+	return *result
+}
+
 // met evaluates the conditions (kind "Condition") or assertions ("Assert") of a
 // unit: all must hold, and of those marked "|" one.
 func (h *Host) met(s settings, kind string) bool {

@@ -30,6 +30,7 @@ type inode struct {
 	mtime    time.Time
 	ctime    time.Time
 	pseudo   bool
+	fixed    bool // immutable or append-only
 
 	durable map[string]*inode
 	// dirty: content or attributes differ from saved. torn: the content does.
@@ -76,6 +77,7 @@ func (n *inode) info() host.Info {
 	return host.Info{
 		Mode: n.mode, UID: n.uid, GID: n.gid, Size: size,
 		Links: n.links, Device: n.dev, Inode: n.ino, ModTime: n.mtime, ChangeTime: n.ctime,
+		Immutable: n.fixed,
 	}
 }
 

@@ -98,9 +98,9 @@ func (h *Host) startOne(u *unit, verb string, results map[string]string) string 
 		return "done"
 	case u.isStarting():
 		return h.join(u)
-	case !h.met(u.def.settings, "Condition"):
+	case !h.tested(u, "Condition", &u.condition):
 		return "done"
-	case !h.met(u.def.settings, "Assert"):
+	case !h.tested(u, "Assert", &u.assert):
 		return "assert"
 	case h.limited(u):
 		h.fail(u, "start-limit-hit", u.status)

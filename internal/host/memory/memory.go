@@ -72,6 +72,15 @@ func (h *Host) Now() time.Time {
 	return h.now
 }
 
+// Sleep implements host.Clock: the clock moves by d at once.
+func (h *Host) Sleep(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	h.Advance(d)
+	return nil
+}
+
 // Advance moves the clock.
 func (h *Host) Advance(d time.Duration) {
 	h.mu.Lock()

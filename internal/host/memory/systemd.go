@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"path"
 	"slices"
 	"syscall"
 
@@ -16,6 +17,9 @@ func (h *Host) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
 	if err := ctx.Err(); err != nil {
 		return host.UnitStatus{}, err
 	}
+	if host.IsTemplate(name) {
+		return host.UnitStatus{}, &host.UnitError{Unit: name, Err: host.ErrNotAUnit}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.off {
@@ -23,6 +27,35 @@ func (h *Host) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
 	}
 	h.sweep()
 	return h.status(h.unit(name)), nil
+}
+
+// ListUnits implements host.Systemd.
+func (h *Host) ListUnits(ctx context.Context, patterns ...string) ([]host.UnitStatus, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.off {
+		return nil, errOff
+	}
+	h.sweep()
+	var out []host.UnitStatus
+	for _, name := range sortedKeys(h.systemd.units) {
+		if u := h.systemd.units[name]; matchesAny(name, patterns) && (u.active != "inactive" || h.referenced(name)) {
+			out = append(out, host.UnitStatus{Name: name, LoadState: u.loadState(), ActiveState: u.active, SubState: u.sub})
+		}
+	}
+	return out, nil
+}
+
+// matchesAny says whether a name matches a shell pattern; all do where there is
+// none.
+func matchesAny(name string, patterns []string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, name)
+		return ok && err == nil
+	})
 }
 
 // DaemonReload implements host.Systemd.

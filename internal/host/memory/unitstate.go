@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/berth-dev/berth/internal/host"
 )
 
 // manager is systemd's memory.
@@ -40,6 +38,9 @@ type unit struct {
 	status     int32
 	pid        uint32
 	restarts   uint32
+	tested     time.Time // conditions and assertions
+	condition  bool
+	assert     bool
 	slow       bool        // activating, and active as soon as somebody waits for it
 	recent     []time.Time // starts that count for the start limit
 }
@@ -140,19 +141,6 @@ func (u *unit) broken() bool {
 		}
 	}
 	return len(s["Service.ExecStart"]) > 1 && s.last("Service.Type") != "oneshot"
-}
-
-func (h *Host) status(u *unit) host.UnitStatus {
-	st := host.UnitStatus{
-		Name: u.name, LoadState: u.loadState(), ActiveState: u.active, SubState: u.sub,
-		NeedDaemonReload: h.outdated(u.name, u.def),
-		InvocationID:     u.invocation, ActiveEnter: u.entered, Result: u.result, NRestarts: u.restarts,
-		MainPID: u.pid, ExecMainStart: u.started, ExecMainStatus: u.status,
-	}
-	if u.def != nil {
-		st.FragmentPath, st.DropInPaths, st.UnitFileState = u.def.fragment, slices.Clone(u.def.dropIns), u.def.state
-	}
-	return st
 }
 
 // fileState says whether a unit starts at boot. systemd asks when it loads a

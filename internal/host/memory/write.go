@@ -14,6 +14,9 @@ func (h *Host) effect(op, p string, do func(place) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at, err := h.locate(p)
+	if err == nil && at.fixed(op) {
+		err = syscall.EPERM
+	}
 	if err == nil {
 		err = do(at)
 	}
@@ -21,6 +24,21 @@ func (h *Host) effect(op, p string, do func(place) error) error {
 		return pathError(op, p, err)
 	}
 	return nil
+}
+
+// fixed says that an attribute forbids what is to happen at a place: nothing of
+// an immutable file changes, and no name in an immutable directory.
+func (at place) fixed(op string) bool {
+	own := at.node != nil && at.node.fixed
+	switch op {
+	case "chmod", "chown", "setxattr":
+		return own
+	case "rename", "remove":
+		return own || at.dir.fixed
+	case "mkdir", "symlink", "link", "open":
+		return at.node == nil && at.dir.fixed
+	}
+	return false
 }
 
 // add puts a new inode at a free name.
@@ -101,7 +119,7 @@ func (h *Host) Link(oldpath, newpath string) error {
 			return syscall.EEXIST
 		case node.dev != to.dir.dev:
 			return syscall.EXDEV
-		case node.mode.IsDir():
+		case node.fixed, node.mode.IsDir():
 			return syscall.EPERM
 		}
 		return h.add(to, node)
@@ -119,6 +137,8 @@ func (h *Host) Rename(oldpath, newpath string) error {
 			return syscall.EXDEV
 		case from.node == nil:
 			return syscall.ENOENT
+		case from.fixed("rename"):
+			return syscall.EPERM
 		case h.mounted(from), h.mounted(to):
 			return syscall.EBUSY
 		case from.node == to.node:

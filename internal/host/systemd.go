@@ -1,0 +1,106 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Systemd is the service manager. Without one (under a root directory) every
+// method returns ErrNoSystemd.
+type Systemd interface {
+	// Unit describes a unit; one that does not exist has LoadState "not-found". A
+	// template is no unit: its own name is refused with ErrNotAUnit.
+	Unit(ctx context.Context, name string) (UnitStatus, error)
+	// ListUnits lists what systemd has loaded whose name matches one of the shell
+	// patterns (all of it if there is none), by name. Only Name, LoadState,
+	// ActiveState and SubState are told; aliases do not count.
+	ListUnits(ctx context.Context, patterns ...string) ([]UnitStatus, error)
+	// DaemonReload rereads all definitions.
+	DaemonReload(ctx context.Context) error
+	// StartUnit, StopUnit, RestartUnit and ReloadUnit enqueue a job and wait for
+	// its real result; a result other than "done" is a *JobError, a job that is
+	// not accepted a *UnitError. When ctx ends first, the job goes on. Stopping a
+	// unit that does not exist is done. Starting a unit that is being started joins
+	// that start: no new run begins.
+	StartUnit(ctx context.Context, name string) error
+	StopUnit(ctx context.Context, name string) error
+	RestartUnit(ctx context.Context, name string) error
+	ReloadUnit(ctx context.Context, name string) error
+	// ResetFailed clears a unit's failed state and its start limit, if it has any.
+	ResetFailed(ctx context.Context, name string) error
+}
+
+// ErrNoSystemd is the answer where there is no service manager.
+var ErrNoSystemd = errors.New("no service manager here")
+
+// UnitStatus is what systemd knows of a unit. Field names are those of
+// org.freedesktop.systemd1.
+type UnitStatus struct {
+	// Name is the name that was asked for.
+	Name string
+	// ID is the unit's real name: for an alias that of the unit it leads to. Names
+	// are all of its names that systemd knows, in order.
+	ID          string
+	Names       []string
+	LoadState   string // loaded, not-found, masked, bad-setting, error
+	ActiveState string // active, reloading, inactive, failed, activating, deactivating
+	SubState    string
+	// UnitFileState is enabled, disabled, static, masked, … as systemd found it
+	// when it loaded the unit: links that changed since show after DaemonReload.
+	UnitFileState string
+	FragmentPath  string
+	DropInPaths   []string
+	// NeedDaemonReload is systemd's own judgement, by time of change. It does not
+	// notice a definition of higher precedence that is new, nor a drop-in
+	// directory that is new.
+	NeedDaemonReload bool
+	// InvocationID is 32 hex digits of the present (or last) run; empty if never
+	// started. systemd forgets it, and the fields below, once a unit that no other
+	// refers to is inactive: a oneshot service without RemainAfterExit= has none.
+	InvocationID string
+	// ActiveEnter is when the unit became active; zero if never.
+	ActiveEnter time.Time
+	Result      string // success, exit-code, signal, timeout, …
+	NRestarts   uint32
+	MainPID     uint32
+	// ExecMainStart is when the main process started; zero if never.
+	ExecMainStart  time.Time
+	ExecMainStatus int32
+
+	// ServiceType is Type= of a service, "" of any other unit.
+	ServiceType     string
+	RemainAfterExit bool
+
+	// ConditionResult and AssertResult are those of the last start, at
+	// ConditionTime; zero if the unit was never started.
+	ConditionResult bool
+	AssertResult    bool
+	ConditionTime   time.Time
+	// CanStart and CanReload say whether such a job is accepted from outside.
+	CanStart, CanReload bool
+
+	// Triggers are the units that this one starts (a socket its service),
+	// TriggeredBy those that start this one.
+	Triggers, TriggeredBy []string
+	// Needs are the units whose stop or restart takes this one along: Requires=,
+	// Requisite=, BindsTo= and PartOf= joined, in order. Dependents are the units
+	// that this one takes along, of those that systemd has loaded.
+	Needs, Dependents []string
+}
+
+// JobError is a job that ended otherwise than done.
+type JobError struct {
+	Unit string
+	// Job is start, stop, restart or reload.
+	Job string
+	// Result is systemd's word: failed, timeout, canceled, dependency, skipped …
+	Result string
+	// Status is the unit as it was found afterwards.
+	Status UnitStatus
+}
+
+// Error implements error.
+func (e *JobError) Error() string {
+	return e.Job + " " + e.Unit + ": job result " + e.Result + " (unit " + e.Status.ActiveState + ", result " + e.Status.Result + ")"
+}
