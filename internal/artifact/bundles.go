@@ -55,9 +55,9 @@ func openBundle(h host.FS, p string) (*bundle.Bundle, host.ReadFile, error) {
 	return b, file, nil
 }
 
-// Offers implements converge.Offerer: a bundle has it. A bundle that can't be
+// Has implements converge.Has: a bundle has it. A bundle that can't be
 // read offers: Stage then says why.
-func (f *Fetcher) Offers(h host.FS, a *desired.Artifact) bool {
+func (f *Fetcher) Has(h host.FS, a *desired.Artifact) bool {
 	found, err := f.bundled(h, a)
 	return err != nil || len(found) > 0
 }

@@ -107,7 +107,7 @@ func TestBrokenBundle(t *testing.T) {
 	if _, err := f.Stage(t.Context(), m, a); !errors.As(err, new(*bundle.NotBundleError)) || s.hits.Load() > 0 {
 		t.Errorf("after %d requests: %v", s.hits.Load(), err)
 	}
-	if !f.Offers(m, a) {
+	if !f.Has(m, a) {
 		t.Error("it offers nothing")
 	}
 	if images, err := Images(m); !errors.As(err, new(*bundle.NotBundleError)) {

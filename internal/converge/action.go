@@ -1,62 +1,92 @@
 package converge
 
 import (
+	"context"
 	"time"
 
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/kind/artifact"
+	"github.com/berth-dev/berth/internal/converge/kind/module"
+	"github.com/berth-dev/berth/internal/converge/kind/sysctl"
+	"github.com/berth-dev/berth/internal/converge/kind/trust"
+	"github.com/berth-dev/berth/internal/converge/kind/unit"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// Disruption is what an action does to what runs.
-type Disruption string
+// What an action is, the kinds say; the engine's users need no kind.
+type (
+	// Disruption is what an action does to what runs.
+	Disruption = kind.Disruption
+	// Verb is what an action does.
+	Verb = kind.Verb
+	// Action is one step from the observed to the desired state.
+	Action = kind.Action
+	// ActionError is an action that failed.
+	ActionError = kind.ActionError
+	// OwnedElsewhereError is a path of which another contract wants something else.
+	OwnedElsewhereError = kind.OwnedElsewhereError
+	// Fetcher brings the files of an artifact onto the machine.
+	Fetcher = kind.Fetcher
+	// Has is what else a Fetcher can do.
+	Has = kind.Has
+	// Staged is what a Fetcher did.
+	Staged = kind.Staged
+	// Images are the container images of the machine's runtime.
+	Images = kind.Images
+	// Issuer obtains and checks the node's client certificate.
+	Issuer = kind.Issuer
+	// Credential is a certificate and its key.
+	Credential = kind.Credential
+	// Prober verifies a check.
+	Prober = kind.Prober
+	// MissingError is an artifact that is not to be had.
+	MissingError = artifact.MissingError
+	// UnitError is a unit that did not come to the state that was asked for.
+	UnitError = unit.Error
+	// ModuleError is a kernel module that could not be loaded.
+	ModuleError = module.Error
+	// SysctlError is a kernel parameter that did not take its value.
+	SysctlError = sysctl.Error
+	// TrustError is a CA certificate that did not get into the machine's bundle.
+	TrustError = trust.Error
+	// LedgerVersionError is a ledger that a newer berth wrote.
+	LedgerVersionError = ledger.VersionError
+)
 
 // The disruptions, least first.
 const (
-	DisruptNone    Disruption = "none"
-	DisruptReload  Disruption = "reload"
-	DisruptRestart Disruption = "restart"
-	DisruptDrain   Disruption = "drain"
-	DisruptReboot  Disruption = "reboot"
+	DisruptNone    = kind.DisruptNone
+	DisruptReload  = kind.DisruptReload
+	DisruptRestart = kind.DisruptRestart
+	DisruptDrain   = kind.DisruptDrain
+	DisruptReboot  = kind.DisruptReboot
 )
-
-// Verb is what an action does.
-type Verb string
 
 // The verbs.
 const (
-	VerbCreate  Verb = "create"
-	VerbUpdate  Verb = "update"
-	VerbDelete  Verb = "delete"
-	VerbRestore Verb = "restore"
-	VerbFetch   Verb = "fetch"
-	VerbIssue   Verb = "issue"
-	VerbImport  Verb = "import"
-	VerbLoad    Verb = "load"
-	VerbSet     Verb = "set"
-	VerbEnable  Verb = "enable"
-	VerbDisable Verb = "disable"
-	VerbUnmask  Verb = "unmask"
-	VerbStart   Verb = "start"
-	VerbStop    Verb = "stop"
-	VerbRestart Verb = "restart"
-	VerbReload  Verb = "reload"
-	VerbCheck   Verb = "check"
+	VerbCreate  = kind.VerbCreate
+	VerbUpdate  = kind.VerbUpdate
+	VerbDelete  = kind.VerbDelete
+	VerbRestore = kind.VerbRestore
+	VerbFetch   = kind.VerbFetch
+	VerbIssue   = kind.VerbIssue
+	VerbImport  = kind.VerbImport
+	VerbLoad    = kind.VerbLoad
+	VerbSet     = kind.VerbSet
+	VerbEnable  = kind.VerbEnable
+	VerbDisable = kind.VerbDisable
+	VerbUnmask  = kind.VerbUnmask
+	VerbStart   = kind.VerbStart
+	VerbStop    = kind.VerbStop
+	VerbRestart = kind.VerbRestart
+	VerbReload  = kind.VerbReload
+	VerbCheck   = kind.VerbCheck
 )
 
-// Action is one step from the observed to the desired state.
-type Action struct {
-	ID   desired.ID `json:"id"`
-	Verb Verb       `json:"verb"`
-	// Reason says what differs: "absent", "content differs", "mode 0644, want 0600".
-	Reason string `json:"reason"`
-	// Diff is a unified diff of the content; redacted where it is secret.
-	Diff string `json:"diff,omitempty"`
-	// Blocked says why the action can't be done; apply fails for it before it
-	// changes anything.
-	Blocked    string     `json:"blocked,omitempty"`
-	Disruption Disruption `json:"disruption"`
-	// Field is the contract field behind it, if known.
-	Field string `json:"field,omitempty"`
-}
+// Progress says how many bytes of how many (-1 if unknown) the action that ctx
+// belongs to has moved. The observer gets its span again, still without End.
+func Progress(ctx context.Context, done, total int64) { kind.Progress(ctx, done, total) }
 
 // Plan is what would be done, in an order in which it could be done. Checks are
 // no actions: they run with every apply and change nothing.
@@ -105,19 +135,3 @@ type Result struct {
 // goes on (End zero, more Bytes), and as it ends. It may
 // be called from several goroutines at once and must not block.
 type Observer func(Span)
-
-// ActionError is an action that failed.
-type ActionError struct {
-	ID    desired.ID
-	Verb  Verb
-	Field string
-	Err   error
-}
-
-// Error says what was being done and the cause.
-func (e *ActionError) Error() string {
-	return string(e.Verb) + " " + string(e.ID) + ": " + e.Err.Error()
-}
-
-// Unwrap returns the cause.
-func (e *ActionError) Unwrap() error { return e.Err }

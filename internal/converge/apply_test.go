@@ -116,7 +116,7 @@ func TestDrift(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, h := applied(t)
-			want := h.Tree("/etc", "/var", "/opt", "/usr")
+			want := tree(h, "/etc", "/var", "/opt", "/usr")
 			c.do(h)
 			h.ForgetJobs()
 			plan, err := engine(h, p).Plan(t.Context(), sampleState(t))
@@ -144,7 +144,7 @@ func TestDrift(t *testing.T) {
 					t.Error(diff)
 				}
 			default:
-				if diff := cmp.Diff(want, h.Tree("/etc", "/var", "/opt", "/usr")); diff != "" {
+				if diff := cmp.Diff(want, tree(h, "/etc", "/var", "/opt", "/usr")); diff != "" {
 					t.Error(diff)
 				}
 			}
@@ -200,14 +200,14 @@ func TestStageFailureChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newMachine()
-			before := h.Tree()
+			before := tree(h)
 			_, err := engine(h, p).Apply(t.Context(), sampleState(t))
 			var act *converge.ActionError
 			if !errors.As(err, &act) {
 				t.Fatalf("error %v", err)
 			}
-			after := h.Tree()
-			for _, own := range []string{"/run/berth", "/run/berth/units", "/run/berth/lock", "/var/lib/berth", "/var/lib/berth/originals"} {
+			after := tree(h)
+			for _, own := range []string{"/run/berth", "/run/berth/units", "/run/berth/lock", "/var/lib/berth", "/var/lib/berth/originals", ledgerFile} {
 				delete(after, own)
 			}
 			if diff := cmp.Diff(before, after); diff != "" {

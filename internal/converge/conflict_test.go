@@ -48,7 +48,7 @@ func conflicts() map[string]conflict {
 		"directory":    {path: "/etc/d", mine: &desired.Directory{Path: "/etc/d", Mode: 0o700}, theirs: &desired.Directory{Path: "/etc/d", Mode: 0o755}, drift: remove("/etc/d")},
 		"program":      {path: "/opt/bin/kubelet", mine: kubelet("2.0.0"), theirs: kubelet("3.0.0"), drift: remove("/opt/bin/kubelet")},
 		"serving pair": {path: "/etc/kubernetes/s.key", mine: pair("n1"), theirs: pair("n2"), drift: remove("/etc/kubernetes/s.key")},
-		"enablement":   {path: wants, mine: unit(desired.Enabled), theirs: unit(desired.Disabled), drift: remove(wants)},
+		"enablement":   {path: "unit:containerd.service", mine: unit(desired.Enabled), theirs: unit(desired.Disabled), drift: remove(wants)},
 	}
 }
 

@@ -50,6 +50,16 @@ func node(t *testing.T) *machine {
 	return h
 }
 
+// veteran is a node whose containerd ran before it was one.
+func veteran(t *testing.T) *machine {
+	h := newMachine()
+	must(h.StartUnit(tctx, "containerd.service"))
+	h.Advance(time.Minute)
+	runs(t, h, sampleState(t))
+	h.Settle()
+	return h
+}
+
 // A part of a unit's definition that is no longer wanted goes in the same run in
 // which the unit is restarted without it, and a second run has nothing to do.
 func TestDefinitionGoes(t *testing.T) {
@@ -82,12 +92,13 @@ func TestDefinitionGoes(t *testing.T) {
 		},
 		"drop-in of a unit that is not wanted either": {
 			before: []desired.Resource{unit(), managed(limits, "[Service]\nNice=1\n")},
-			plan:   []string{"delete file:" + limits, "delete directory:/etc/systemd/system/containerd.service.d"},
+			plan:   []string{"delete file:" + limits, "delete directory:/etc/systemd/system/containerd.service.d", "stop unit:containerd.service"},
+			jobs:   "stop containerd.service",
 		},
 		"override of a unit that berth leaves as it is": {
 			before: []desired.Resource{unit(), managed(override, containerdUnit+"#mine\n")},
 			after:  []desired.Resource{&desired.Unit{Name: "containerd.service", Enablement: desired.Enabled}},
-			plan:   []string{"delete file:" + override, "enable unit:containerd.service"},
+			plan:   []string{"delete file:" + override, "enable unit:containerd.service", "reload unit:containerd.service"},
 		},
 		"definition of a unit that is to stop": {
 			before: []desired.Resource{unit(), managed(override, containerdUnit+"#mine\n")},
@@ -125,7 +136,7 @@ func TestDefinitionGoes(t *testing.T) {
 // Wherever a run is cut off, systemd does not hold on to what went from the
 // definition of a unit that is not berth's.
 func TestDefinitionGoesKilledAnywhere(t *testing.T) {
-	s := scenario{"", node, without(desired.FileID(limits), desired.UnitID("containerd.service")), nil}
+	s := scenario{"", veteran, without(desired.FileID(limits), desired.UnitID("containerd.service")), nil}
 	_, effects := undisturbed(t, s, 7)
 	for n := 1; n <= effects; n++ {
 		h := s.machine(t)

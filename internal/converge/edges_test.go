@@ -104,14 +104,14 @@ func TestLostLedger(t *testing.T) {
 // The ledger of a newer berth says more than this one can read: nothing is done,
 // and the ledger stays as it is.
 func TestLedgerOfANewerBerth(t *testing.T) {
-	const newer = `{"version":2,"entries":[],"more":{}}`
+	const newer = `{"version":3,"entries":[],"more":{}}`
 	p, h := applied(t)
 	h.Put("/var/lib/berth/ledger.json", newer, 0o600)
 	h.Put("/etc/default/kubelet", "drift\n", 0o600)
 	before := h.Tree()
 	_, err := engine(h, p).Apply(t.Context(), sampleState(t))
 	e, ok := errors.AsType[*converge.LedgerVersionError](err)
-	if !ok || e.Version != 2 || e.Hint() == "" {
+	if !ok || e.Version != 3 || e.Hint() == "" {
 		t.Fatalf("error %v", err)
 	}
 	if diff := cmp.Diff(before, h.Tree()); diff != "" {

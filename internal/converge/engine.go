@@ -12,6 +12,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -24,9 +26,11 @@ type Options struct {
 	Issuer  Issuer
 	Prober  Prober
 	Images  Images
-	// SelfSigned makes a serving key pair; ServingValid judges one.
+	// SelfSigned makes a serving key pair; ServingValid says whether one serves.
 	SelfSigned   func(names []string, now time.Time) (certPEM, keyPEM []byte, err error)
 	ServingValid func(certPEM, keyPEM []byte, names []string, now time.Time) (ok bool, reason string)
+	// Kinds are further kinds of resources, besides those of the registry.
+	Kinds []kind.Kind
 	// Command names the berth command for the lock's holder line.
 	Command string
 	// LockTimeout bounds the wait for another apply; zero means one minute.
@@ -49,7 +53,8 @@ type Options struct {
 
 // Engine plans and applies.
 type Engine struct {
-	opt Options
+	opt   Options
+	kinds map[string]kind.Kind
 }
 
 // New returns an engine.
@@ -60,14 +65,18 @@ func New(o Options) *Engine {
 	if o.LockTimeout == 0 {
 		o.LockTimeout = time.Minute
 	}
-	return &Engine{opt: o}
+	return &Engine{opt: o, kinds: register(o.Kinds)}
 }
 
 // Plan compares a sealed state with the machine. It writes nothing. Where actions
 // are blocked, the error is the one that Apply would fail with, beside the plan;
 // with any other error there is no plan.
 func (e *Engine) Plan(ctx context.Context, st *desired.State) (*Plan, error) {
-	p, err := e.plan(ctx, st)
+	led, err := ledger.Load(e.opt.Host)
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.plan(ctx, st, led)
 	if err != nil {
 		return nil, err
 	}

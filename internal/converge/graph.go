@@ -3,8 +3,10 @@ package converge
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
+	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -139,8 +141,8 @@ func (g *graph) one(ctx context.Context, n *node, waited desired.ID) done {
 func (g *graph) do(ctx context.Context, n *node, waited desired.ID) error {
 	span := Span{ID: n.id, Verb: n.verb, Phase: g.phase, Start: g.now(), Waited: waited}
 	g.tell(span)
-	own := &telling{span: span, tell: g.tell}
-	err := Safely(func() error { return n.do(context.WithValue(ctx, tellKey{}, own)) })
+	own := &reporter{span: span, tell: g.tell}
+	err := Safely(func() error { return n.do(kind.WithReporter(ctx, own)) })
 	span.Detail, span.Bytes, span.End = own.span.Detail, own.span.Bytes, g.now()
 	if err != nil {
 		span.Error = err.Error()
@@ -154,4 +156,27 @@ func (g *graph) do(ctx context.Context, n *node, waited desired.ID) error {
 	}
 	g.tell(span)
 	return err
+}
+
+// reporter keeps what an action says of itself while it goes on.
+type reporter struct {
+	mu   sync.Mutex
+	span Span
+	tell func(Span)
+}
+
+// Progress implements kind.Reporter.
+func (r *reporter) Progress(done, total int64) {
+	r.mu.Lock()
+	r.span.Bytes, r.span.Total = done, total
+	span := r.span
+	r.mu.Unlock()
+	r.tell(span)
+}
+
+// Detail implements kind.Reporter.
+func (r *reporter) Detail(text string, bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.span.Detail, r.span.Bytes, r.span.Total = text, bytes, 0
 }

@@ -3,11 +3,13 @@ package converge_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -139,4 +141,19 @@ func must(err error) {
 
 func engineOffline(h host.Host, p *providers) *converge.Engine {
 	return engine(h, p, func(o *converge.Options) { o.Offline, o.NoFetch = true, true })
+}
+
+// tree is the machine's tree with the ledger as it reads: how a run came to its end
+// is not part of it.
+func tree(h *machine, under ...string) map[string]string {
+	out := h.Tree(under...)
+	if _, ok := out[ledgerFile]; ok {
+		led, err := ledger.Load(h)
+		must(err)
+		text, err := json.MarshalIndent(led.Entries, "", " ")
+		must(err)
+		out[ledgerFile] = string(text)
+	}
+	delete(out, "/var/lib/berth/ended")
+	return out
 }

@@ -1,14 +1,16 @@
 package converge
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"syscall"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -26,101 +28,240 @@ func (changedError) Hint() string {
 	return "Run it again: it plans anew. If it happens each time, find out what else writes there."
 }
 
+// placement is one change with the task that it belongs to.
+type placement struct {
+	t *kind.Task
+	q *kind.Change
+	// displaced: what stood there waits under another name.
+	displaced bool
+}
+
 // place gives everything its name and makes the names durable, each directory
-// once, and what was changed in place.
-func (a *applying) place(late bool) error {
-	dirs := map[string]bool{}
-	var files []string
-	for _, t := range a.sorted() {
-		for _, q := range t.puts {
-			if q.late != late || (q.kind == putDir && q.seen == nil) {
-				continue
-			}
-			if err := placeUnchanged(a.h, q); err != nil {
-				return &ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}
-			}
-			q.noteDirs(dirs)
-			if q.kind == putAttributes {
-				files = append(files, q.path)
+// once, and what was changed in place. A name that can't be had takes all others
+// back.
+func (x *executor) place(late bool) error {
+	todo, goneDirs := x.placements(late)
+	for i, p := range todo {
+		if err := x.placeOne(p, len(todo) > 1); err != nil {
+			err = &ActionError{ID: p.t.ID, Verb: p.t.Verb(), Field: p.t.Base.Field, Err: err}
+			return errors.Join(err, x.takeBack(todo[:i+1], late))
+		}
+	}
+	dirs, files := map[string]bool{}, []string{}
+	for _, p := range append(todo, goneDirs...) {
+		if err := x.settle(p); err != nil {
+			return &ActionError{ID: p.t.ID, Verb: p.t.Verb(), Field: p.t.Base.Field, Err: err}
+		}
+		noteDirs(p.q, dirs)
+		if p.q.Type == ledger.Attributes {
+			files = append(files, p.q.Path)
+		}
+	}
+	return errors.Join(x.syncDirs(dirs), x.syncEach(files, x.h.SyncFile))
+}
+
+// settle makes final what was done to one name, when all others are in place.
+func (x *executor) settle(p *placement) error {
+	if p.displaced {
+		return x.h.Remove(ledger.DisplacedName(p.q.Path))
+	}
+	if !isGoneDir(p.q) {
+		return nil
+	}
+	if err := x.unchangedOne(p.q); err != nil {
+		return err
+	}
+	return changedIfNotEmpty(ledger.RemoveIfThere(x.h, p.q.Path))
+}
+
+func isGoneDir(q *kind.Change) bool {
+	return q.Type == ledger.Gone && q.Seen != nil && q.Seen.Mode.IsDir()
+}
+
+// placements are the changes in the order in which names change: what goes, the
+// deepest first, then directories in place of files, then the rest in the order of
+// the plan. Directories that go are empty when all that is settled.
+func (x *executor) placements(late bool) (todo, goneDirs []*placement) {
+	var gone, dirs, rest []*placement
+	for _, t := range x.sorted() {
+		for _, q := range t.Changes {
+			switch p := (&placement{t: t, q: q}); {
+			case q.Late != late || q.New() && !x.below(q):
+			case isGoneDir(q) && !x.replaced(q):
+				goneDirs = append(goneDirs, p)
+			case q.Type == ledger.Gone:
+				gone = append(gone, p)
+			case q.OverFile() || q.New():
+				dirs = append(dirs, p)
+			default:
+				rest = append(rest, p)
 			}
 		}
 	}
-	return errors.Join(a.syncDirs(dirs), a.syncEach(files, a.h.SyncFile))
+	deepest := func(a, b *placement) int { return cmp.Compare(b.q.Path, a.q.Path) }
+	slices.SortFunc(gone, deepest)
+	slices.SortFunc(goneDirs, deepest)
+	slices.SortFunc(dirs, func(a, b *placement) int { return cmp.Compare(a.q.Path, b.q.Path) })
+	return slices.Concat(gone, dirs, rest), goneDirs
 }
 
-// noteDirs marks the directories whose names a put has changed.
-func (q *put) noteDirs(dirs map[string]bool) {
-	dirs[path.Dir(q.path)] = true
-	switch q.kind {
-	case putDelete:
-		delete(dirs, q.path)
-	case putDir:
-		dirs[q.path] = true
+// replaced says whether a name is in a directory that makes way for a file.
+func (x *executor) replaced(q *kind.Change) bool {
+	return slices.ContainsFunc(x.overDirs, func(dir string) bool { return strings.HasPrefix(q.Path, dir+"/") })
+}
+
+// noteDirs marks the directories whose names a change has changed.
+func noteDirs(q *kind.Change, dirs map[string]bool) {
+	dirs[path.Dir(q.Path)] = true
+	switch q.Type {
+	case ledger.Gone:
+		delete(dirs, q.Path)
+	case ledger.Directory:
+		dirs[q.Path] = true
 	}
 }
 
-func (a *applying) syncDirs(dirs map[string]bool) error {
-	names := make([]string, 0, len(dirs))
-	for d := range dirs {
-		names = append(names, d)
-	}
-	slices.Sort(names)
-	return a.syncEach(names, a.h.SyncDir)
-}
-
-func (a *applying) syncEach(names []string, sync func(string) error) error {
-	g := errgroup.Group{}
-	g.SetLimit(a.opt.Workers)
-	for _, name := range names {
-		g.Go(func() error { return Safely(func() error { return sync(name) }) })
-	}
-	if err := g.Wait(); err != nil {
-		return fmt.Errorf("make names durable: %w", err)
-	}
-	return nil
-}
-
-// placeUnchanged looks once more, right before it acts.
-func placeUnchanged(h host.FS, q *put) error {
-	if err := q.unchanged(h); err != nil {
+// placeOne looks once more, right before it acts.
+func (x *executor) placeOne(p *placement, keep bool) error {
+	q := p.q
+	if err := x.unchangedOne(q); err != nil {
 		return err
 	}
-	return placeOne(h, q)
-}
-
-func placeOne(h host.FS, q *put) error {
-	switch q.kind {
-	case putDelete:
-		err := removeIfThere(h, q.path)
-		if errors.Is(err, syscall.ENOTEMPTY) {
-			return fmt.Errorf("%w: %w", ErrChanged, err)
+	if x.below(q) {
+		if err := prepare(x.h, q); err != nil {
+			return err
 		}
-		return err
-	case putDir, putAttributes:
-		return errors.Join(h.Chown(q.path, q.attrs.UID, q.attrs.GID), h.Chmod(q.path, q.mode()))
 	}
-	return q.rename(h)
+	switch {
+	case isGoneDir(q):
+		return changedIfNotEmpty(ledger.RemoveIfThere(x.h, q.Path))
+	case q.Type == ledger.Gone:
+		return x.remove(p, keep && !x.replaced(q))
+	case q.OverFile() || q.New():
+		return x.makeInPlace(p)
+	case q.InPlace():
+		return errors.Join(x.h.Chown(q.Path, q.Attrs.UID, q.Attrs.GID), x.h.Chmod(q.Path, q.Attrs.Mode))
+	}
+	return x.rename(p, keep)
+}
+
+func (x *executor) remove(p *placement, keep bool) error {
+	if !keep || p.q.Seen == nil {
+		return ledger.RemoveIfThere(x.h, p.q.Path)
+	}
+	err := x.h.Rename(p.q.Path, ledger.DisplacedName(p.q.Path))
+	p.displaced = err == nil
+	return err
+}
+
+// makeInPlace makes a directory where a file is, or in one that was just made.
+func (x *executor) makeInPlace(p *placement) error {
+	if p.q.Seen != nil {
+		if err := x.h.Rename(p.q.Path, ledger.DisplacedName(p.q.Path)); err != nil {
+			return err
+		}
+		p.displaced = true
+	}
+	if err := x.h.Mkdir(p.q.Path, p.q.Attrs.Mode); err != nil {
+		return err
+	}
+	return x.h.Chown(p.q.Path, p.q.Attrs.UID, p.q.Attrs.GID)
+}
+
+// rename gives a temporary file its name. What it replaces keeps another one until
+// all are in place.
+func (x *executor) rename(p *placement, keep bool) error {
+	switch {
+	case p.q.OverDirectory():
+		if err := changedIfNotEmpty(ledger.RemoveIfThere(x.h, p.q.Path)); err != nil {
+			return err
+		}
+	case keep && p.q.Seen != nil:
+		if err := x.h.Link(p.q.Path, ledger.DisplacedName(p.q.Path)); err != nil {
+			return err
+		}
+		p.displaced = true
+	}
+	return host.Commit(x.h, p.q.Path)
+}
+
+func changedIfNotEmpty(err error) error {
+	if errors.Is(err, syscall.ENOTEMPTY) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
+}
+
+// takeBack undoes changes, the last first; the last of all may not have come
+// about. Then nothing of the run is left, and it is as if it had failed in stage.
+// What was in a directory that makes way for a file does not come back: then the
+// run stays owed.
+func (x *executor) takeBack(done []*placement, late bool) error {
+	var errs []error
+	for i, p := range slices.Backward(done) {
+		if i == len(done)-1 && !p.displaced {
+			continue
+		}
+		errs = append(errs, x.takeBackOne(p))
+	}
+	if err := errors.Join(errs...); err != nil || late || len(x.overDirs) > 0 {
+		return err
+	}
+	return x.abort()
+}
+
+func (x *executor) takeBackOne(p *placement) error {
+	q := p.q
+	switch {
+	case q.Type == ledger.Directory && (q.Seen == nil || q.OverFile()):
+		if err := ledger.RemoveIfThere(x.h, q.Path); err != nil {
+			return err
+		}
+	case q.InPlace():
+		return errors.Join(x.h.Chown(q.Path, q.Seen.UID, q.Seen.GID), x.h.Chmod(q.Path, ledger.PermBits(q.Seen.Mode)))
+	case q.Seen != nil && q.Seen.Mode.IsDir():
+		if q.Type != ledger.Gone {
+			if err := ledger.RemoveIfThere(x.h, q.Path); err != nil {
+				return err
+			}
+		}
+		return errors.Join(x.h.Mkdir(q.Path, ledger.PermBits(q.Seen.Mode)), x.h.Chown(q.Path, q.Seen.UID, q.Seen.GID))
+	case q.Seen == nil && q.Type != ledger.Gone:
+		return ledger.RemoveIfThere(x.h, q.Path)
+	}
+	if !p.displaced {
+		return nil
+	}
+	return rename(x.h, ledger.DisplacedName(q.Path), q.Path)
+}
+
+// rename also where both are names of one file, for which rename(2) does nothing.
+func rename(h host.FS, from, to string) error {
+	if err := h.Rename(from, to); err != nil {
+		return err
+	}
+	return ledger.RemoveIfThere(h, from)
 }
 
 // unchanged looks at every target once more, before the first is replaced.
-func (a *applying) unchanged() error {
-	for _, t := range a.tasks {
-		for _, q := range t.puts {
-			if q.kind == putDir && q.seen == nil {
+func (x *executor) unchanged() error {
+	for _, t := range x.v.Tasks() {
+		for _, q := range t.Changes {
+			if q.New() {
 				continue
 			}
-			if err := q.unchanged(a.h); err != nil {
-				return &ActionError{ID: t.id, Verb: t.verb(), Field: t.base.Field, Err: err}
+			if err := x.unchangedOne(q); err != nil {
+				return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}
 			}
 		}
 	}
 	return nil
 }
 
-// unchanged says whether a path is still what the plan was made for.
-func (p *put) unchanged(h host.FS) error {
-	now, err := lstat(h, p.path)
-	if err == nil && !same(now, p.seen) {
+// unchangedOne says whether a path is still what the plan was made for.
+func (x *executor) unchangedOne(q *kind.Change) error {
+	now, err := x.v.Lstat(q.Path)
+	if err == nil && !ledger.Same(now, q.Seen) {
 		err = ErrChanged
 	}
 	return err

@@ -3,6 +3,7 @@ package desired
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -38,6 +39,9 @@ type Unit struct {
 	Activation Activation `json:"activation,omitempty"`
 	// Triggers are paths whose change restarts the unit.
 	Triggers []string `json:"triggers,omitempty"`
+	// ReloadTriggers are paths whose change makes the running unit reload; one that
+	// can not reload is restarted.
+	ReloadTriggers []string `json:"reloadTriggers,omitempty"`
 }
 
 // UnitID names a unit.
@@ -57,7 +61,10 @@ func (u *Unit) Validate() error {
 	if u.Enablement == AnyEnablement && u.Activation == AnyActivation {
 		return errors.New("a unit that may be in any state says nothing")
 	}
-	for _, t := range u.Triggers {
+	if stem, _, _ := strings.Cut(u.Name, "."); strings.HasSuffix(stem, "@") && u.Activation != AnyActivation {
+		return fmt.Errorf("%s is a template: only its instances run", u.Name)
+	}
+	for _, t := range slices.Concat(u.Triggers, u.ReloadTriggers) {
 		if err := cleanAbs(t); err != nil {
 			return fmt.Errorf("trigger: %w", err)
 		}

@@ -17,9 +17,9 @@ func ofUnit(h *memory.Host, u *desired.Unit) []mutation {
 	out := []mutation{
 		{name: id + " stopped", do: stop, plan: []string{"start " + id}, jobs: started},
 		{name: id + " dead", do: func(h *memory.Host) { h.Crash(name, 1); stop(h) }, plan: []string{"start " + id}, jobs: started},
-		mutation{name: id + " disabled", do: disable, plan: []string{"enable " + id}}.leaving(ledger), // the image's link is berth's now
+		mutation{name: id + " disabled", do: disable, plan: []string{"enable " + id}}.leaving(ledgerFile), // the image's link is berth's now
 		mutation{name: id + " stopped and disabled", do: func(h *memory.Host) { stop(h); disable(h) },
-			plan: []string{"enable " + id, "start " + id}, jobs: started}.leaving(ledger),
+			plan: []string{"enable " + id, "start " + id}, jobs: started}.leaving(ledgerFile),
 		{name: id + " restarted", do: func(h *memory.Host) { check(h.RestartUnit(tctx, name)) }, plan: []string{}},
 		mutation{name: id + " with a foreign drop-in", do: func(h *memory.Host) { h.Put(dropIn, "[Service]\nNice=5\n", 0o644) },
 			plan: []string{"restart " + id}, jobs: []string{"restart " + name}, redefined: true}.leaving(dropIn),
@@ -52,10 +52,10 @@ func masked(u *desired.Unit, under string) []mutation {
 	unmask := []string{"unmask " + id, "reload " + id}
 	runtime := mutation{name: id + " masked until the next boot", do: mask("/run"), plan: unmask}
 	return []mutation{
-		mutation{name: id + " masked", do: mask(under), plan: unmask}.leaving(ledger, originals), // the mask is kept for its maker
+		mutation{name: id + " masked", do: mask(under), plan: unmask}.leaving(ledgerFile, originals), // the mask is kept for its maker
 		runtime.leaving("/run/systemd"),
 		mutation{name: id + " masked and stopped", do: func(h *memory.Host) { check(h.StopUnit(tctx, u.Name)); mask(under)(h) },
-			plan: []string{"unmask " + id, "start " + id}, jobs: []string{"start " + u.Name}}.leaving(ledger, originals),
+			plan: []string{"unmask " + id, "start " + id}, jobs: []string{"start " + u.Name}}.leaving(ledgerFile, originals),
 	}
 }
 

@@ -127,7 +127,7 @@ func ofArtifact(h *memory.Host, st *desired.State, a *desired.Artifact) []mutati
 			out = append(out, refused(a, p+" removed", "absent", func(h *memory.Host) { check(h.Remove(p)) }))
 			continue
 		}
-		m := one(a, p+" removed", "fetch", func(h *memory.Host) { check(h.Remove(p)) }).leaving(ledger, originals) // now it is berth's
+		m := one(a, p+" removed", "fetch", func(h *memory.Host) { check(h.Remove(p)) }).leaving(ledgerFile, originals) // now it is berth's
 		for _, g := range a.Files {
 			for _, u := range usedBy(st, g.Path) {
 				m.plan, m.jobs = append(m.plan, "restart unit:"+u), append(m.jobs, "restart "+u)

@@ -40,7 +40,7 @@ func isShared(id desired.ID) bool {
 func forgetful(machine func() *memory.Host) func() *memory.Host {
 	return func() *memory.Host {
 		h := machine()
-		check(h.Remove(ledger))
+		check(h.Remove(ledgerFile))
 		h.Settle()
 		return h
 	}

@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -21,6 +22,7 @@ import (
 	"github.com/berth-dev/berth/internal/contract/aks"
 	"github.com/berth-dev/berth/internal/contract/aks/decode"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/effect"
@@ -153,12 +155,21 @@ type outcome struct {
 }
 
 const (
-	ledger    = "/var/lib/berth/ledger.json"
-	originals = "/var/lib/berth/originals"
+	ledgerFile = "/var/lib/berth/ledger.json"
+	originals  = "/var/lib/berth/originals"
 )
 
-// fingerprint is that of a download: its size, and when it was written.
-var fingerprint = regexp.MustCompile(`("print": "\d+):\d+`)
+// mark is that of a download: its size, and when it was written.
+var mark = regexp.MustCompile(`("mark": "\d+):\d+`)
+
+// entries is the ledger as it reads: how a run came to its end is not part of it.
+func entries(h *memory.Host) string {
+	led, err := ledger.Load(h)
+	check(err)
+	text, err := json.MarshalIndent(led.Entries, "", " ")
+	check(err)
+	return mark.ReplaceAllString(string(text), "$1")
+}
 
 // look describes a machine: the tree without what stamps say, since invocation
 // ids count starts, without times, and the state of each unit with what it runs
@@ -170,7 +181,8 @@ func look(h *memory.Host) outcome {
 			o.Tree[path] = "a stamp"
 		}
 	}
-	o.Tree[ledger] = fingerprint.ReplaceAllString(o.Tree[ledger], "$1")
+	o.Tree[ledgerFile] = entries(h)
+	delete(o.Tree, "/var/lib/berth/ended")
 	last := map[string]memory.Job{}
 	for _, j := range h.Jobs() {
 		last[j.Unit] = j

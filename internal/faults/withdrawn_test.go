@@ -18,7 +18,7 @@ func TestWithdrawnAnywhere(t *testing.T) {
 		config  *configuration
 		stops   []string
 	}{
-		"prebaked image": {prebaked, full, []string{"stop kubelet.service"}},
+		"prebaked image": {prebaked, full, []string{"stop kubelet.service", "restart containerd.service"}},
 		"shared image":   {sharing(outdated, full.with(t, download)), full.with(t, download), []string{"stop kubelet.service", "stop containerd.service"}},
 		"outdated image": {outdated, full.with(t, download), []string{"stop kubelet.service", "stop containerd.service"}},
 	} {

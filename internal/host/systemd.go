@@ -87,6 +87,8 @@ type UnitStatus struct {
 	// Requisite=, BindsTo= and PartOf= joined, in order. Dependents are the units
 	// that this one takes along, of those that systemd has loaded.
 	Needs, Dependents []string
+	// After are the units that this one starts after, and stops before.
+	After []string
 }
 
 // JobError is a job that ended otherwise than done.

@@ -131,6 +131,7 @@ func status(name string, p props) host.UnitStatus {
 		TriggeredBy:      p.names("TriggeredBy"),
 		Needs:            p.names(needProps...),
 		Dependents:       p.names(dependentProps...),
+		After:            p.names("After"),
 	}
 }
 

@@ -24,6 +24,7 @@ func (h *Host) status(u *unit) host.UnitStatus {
 	}
 	st.FragmentPath, st.DropInPaths, st.UnitFileState = u.def.fragment, slices.Clone(u.def.dropIns), u.def.state
 	st.Triggers, st.Needs = u.def.triggers(u.name), u.def.ties(u.name)
+	st.After = sorted(u.def.settings.names("After"))
 	if path.Ext(u.name) == ".service" {
 		st.ServiceType, st.RemainAfterExit = u.def.serviceType(), u.def.settings.bool("Service.RemainAfterExit")
 		st.CanReload = len(u.def.settings["Service.ExecReload"]) > 0

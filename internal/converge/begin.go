@@ -1,0 +1,263 @@
+package converge
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// begin keeps originals and writes in the ledger what this run is about to do,
+// before anything else is written.
+func (x *executor) begin() error {
+	for _, dir := range []string{ledger.StateDir, ledger.OriginalsDir, ledger.StampDir} {
+		if err := host.PrivateDir(x.h, dir); err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+	}
+	x.run = x.newRun()
+	if err := x.keep(); err != nil {
+		return err
+	}
+	if _, err := x.enter(); err != nil {
+		return err
+	}
+	return x.led.Begin(x.h, x.run)
+}
+
+// newRun is what the plan is about to do, claims of names apart.
+func (x *executor) newRun() *ledger.Run {
+	r := &ledger.Run{ID: runID(x.v), Owner: x.st.Owner, Boot: x.v.Boot(), Claims: map[string]ledger.Claim{},
+		Drops: slices.Clone(x.v.Vanished()), Leaves: slices.Clone(x.v.Left())}
+	if owed := x.led.Owed; owed != nil {
+		r.Regenerated = append(r.Regenerated, owed.Regenerated...)
+	}
+	for _, t := range x.v.Tasks() {
+		r.Drops = append(r.Drops, t.Forget...)
+		for _, c := range t.Claims {
+			r.Claims[c.ID] = ledger.Claim{Entry: x.v.LiveEntry(c)}
+		}
+		for _, q := range t.Changes {
+			if q.OverFile() {
+				x.overFiles = append(x.overFiles, q.Path)
+			}
+			if q.OverDirectory() {
+				x.overDirs = append(x.overDirs, q.Path)
+			}
+			if q.Temporary() || q.Type == ledger.Gone || q.OverFile() {
+				r.Temps = append(r.Temps, q.Path)
+			}
+			if q.Forget && x.led.Ours(q.Path) {
+				r.Drops = append(r.Drops, q.Path)
+			}
+		}
+		r.Temps = append(append(r.Temps, t.Rewrites...), t.Regenerated...)
+		r.Regenerated = append(r.Regenerated, t.Regenerated...)
+		r.Definitions, r.Revive = append(r.Definitions, t.Definitions...), append(r.Revive, t.Revive...)
+	}
+	for _, names := range []*[]string{&r.Drops, &r.Leaves, &r.Temps, &r.Regenerated, &r.Definitions, &r.Revive} {
+		slices.Sort(*names)
+		*names = slices.Compact(*names)
+	}
+	return r
+}
+
+// runID tells runs apart: the time, and chance where the clock was set back.
+func runID(v *kind.View) string {
+	var b [4]byte
+	_, _ = rand.Read(b[:])
+	return fmt.Sprintf("%d-%s", v.Host.Now().UnixMicro(), hex.EncodeToString(b[:]))
+}
+
+// keep stores what is foreign and claims every name that changes.
+func (x *executor) keep() error {
+	g := errgroup.Group{}
+	g.SetLimit(x.opt.Workers)
+	var mu sync.Mutex
+	kept := false
+	for _, t := range x.v.Tasks() {
+		for _, q := range t.Changes {
+			if q.Forget || q.Unclaimed || x.isOwnMode(q) {
+				continue
+			}
+			kept = kept || q.Foreign
+			g.Go(func() error {
+				return Safely(func() error {
+					c, err := x.claim(q)
+					if err != nil {
+						return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					x.run.Claims[q.Path] = c
+					return nil
+				})
+			})
+		}
+	}
+	if err := g.Wait(); err != nil || !kept {
+		return err
+	}
+	return x.keeper.Sync(x.h)
+}
+
+// isOwnMode says that a change repairs mode and owner of what is berth's as a
+// whole: the ledger says so already.
+func (x *executor) isOwnMode(q *kind.Change) bool {
+	return q.Type == ledger.Attributes && !q.Foreign && !x.led.Entries[q.Path].InPlace()
+}
+
+// claim keeps the original of a foreign name, and is the name's entry as it will
+// be.
+func (x *executor) claim(q *kind.Change) (ledger.Claim, error) {
+	var was *ledger.Standing
+	if q.Foreign {
+		was = x.v.Original(q)
+		if err := x.keeper.Keep(x.h, q.Path, q.Seen, was, x.st.Owner, q.Prepared); err != nil {
+			return ledger.Claim{}, err
+		}
+	}
+	return ledger.Claim{Entry: x.v.Entry(q, was), Seen: ledger.Seen(q.Seen), Prepared: q.Prepared}, nil
+}
+
+// mark notes the fingerprints of downloads that are about to get their names.
+func (x *executor) mark() error {
+	marked := false
+	for _, t := range x.v.Tasks() {
+		for _, q := range t.Changes {
+			c, ok := x.run.Claims[q.Path]
+			if !ok || !q.Prepared {
+				continue
+			}
+			info, err := x.v.Lstat(host.TempName(q.Path))
+			if err != nil {
+				return err
+			}
+			if info != nil {
+				c.Entry.Mark, marked = ledger.Mark(info), true
+				x.run.Claims[q.Path] = c
+			}
+		}
+	}
+	if !marked {
+		return nil
+	}
+	return x.led.Begin(x.h, x.run)
+}
+
+// enter makes this owner one of all names of the ledger that are as its state
+// wants them, and adopts those that the ledger does not know. It says whether any
+// is new.
+func (x *executor) enter() (bool, error) {
+	changed := false
+	for _, r := range x.st.Resources {
+		t := x.v.Task(r.ID())
+		if s, ok := x.kinds[r.Kind()].(kind.Settler); len(t.Deferred) > 0 || ok && s.Settled(x.v, r) {
+			continue
+		}
+		for _, name := range x.v.NamesOf(r) {
+			if !ledger.IsPath(name) {
+				continue
+			}
+			if t.ChangesName(name) {
+				changed = x.joinUp(path.Dir(name), "") || changed
+				continue
+			}
+			new, err := x.enterOne(r, name)
+			if err != nil {
+				return false, err
+			}
+			changed = changed || new
+		}
+	}
+	return changed, nil
+}
+
+func (x *executor) enterOne(r desired.Resource, name string) (bool, error) {
+	adopted, err := x.adopt(r, name)
+	if err != nil {
+		return false, err
+	}
+	known := x.complement(r, name)
+	joined, chosen := x.joinUp(name, x.v.AskedOf(r)), x.choose(r, name)
+	return adopted || known || joined || chosen, nil
+}
+
+// adopt enters a name that is as wanted and that nobody has entered.
+func (x *executor) adopt(r desired.Resource, name string) (bool, error) {
+	if x.led.Ours(name) {
+		return false, nil
+	}
+	info, err := x.v.Lstat(name)
+	if err != nil || info == nil {
+		return false, err
+	}
+	put := ledger.StandingAt(info)
+	if info.Mode&fs.ModeSymlink != 0 {
+		put = &ledger.Standing{Type: ledger.Link}
+		if put.Target, err = x.h.Readlink(name); err != nil {
+			return false, err
+		}
+	} else if q := x.v.Expected(name); q != nil {
+		put.Sum = q.Sum()
+	}
+	x.led.Entries[name] = ledger.Entry{Adopted: true, Put: *put}
+	return true, nil
+}
+
+// complement notes what a name holds of which the ledger does not tell: it came
+// back from a lost one. It is as wanted.
+func (x *executor) complement(r desired.Resource, name string) bool {
+	e, ok := x.led.Entries[name]
+	if !ok || e.Put.Type != ledger.File || e.Put.Sum != "" || e.Put.Mode != 0 {
+		return false
+	}
+	q := x.v.Expected(name)
+	if q == nil || q.Prepared {
+		return false
+	}
+	e.Put = q.Standing()
+	x.led.Entries[name] = e
+	return true
+}
+
+// joinUp enters the owner for a name, and for the directories above it that berth
+// made.
+func (x *executor) joinUp(name, asked string) bool {
+	joined := false
+	for ; name != "/" && name != "."; name, asked = path.Dir(name), "" {
+		e, ok := x.led.Entries[name]
+		if !ok {
+			continue
+		}
+		if have, owns := e.Owners[x.st.Owner]; owns && asked == "" {
+			asked = have
+		}
+		if e, new := e.Join(x.st.Owner, asked); new {
+			x.led.Entries[name], joined = e, true
+		}
+	}
+	return joined
+}
+
+// choose notes that a directory which was made on the way has a mode that is
+// wanted.
+func (x *executor) choose(r desired.Resource, name string) bool {
+	e := x.led.Entries[name]
+	if _, ok := r.(*desired.Directory); !ok || !e.Parent {
+		return false
+	}
+	e.Parent = false
+	x.led.Entries[name] = e
+	return true
+}

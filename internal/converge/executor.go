@@ -1,0 +1,228 @@
+package converge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// executor is one run of Apply.
+type executor struct {
+	*planner
+	result *Result
+	// run is what the ledger says of this run.
+	run *ledger.Run
+	// made are directories that stage made, outermost first.
+	made []string
+	// overFiles are directories that take the place of files.
+	overFiles []string
+	// overDirs are files that take the place of directories.
+	overDirs []string
+	told     sync.Mutex
+	keeper   ledger.Keeper
+}
+
+func (e *Engine) apply(ctx context.Context, st *desired.State) (*Result, error) {
+	res := &Result{Plan: &Plan{Owner: st.Owner}}
+	unlock, err := e.lock(ctx)
+	if err != nil {
+		return res, err
+	}
+	err = Safely(func() error { return e.locked(ctx, st, res) })
+	return res, errors.Join(err, unlock())
+}
+
+func (e *Engine) lock(ctx context.Context) (func() error, error) {
+	if _, err := host.MkdirAll(e.opt.Host, ledger.RunDir); err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.opt.LockTimeout)
+	defer cancel()
+	return e.opt.Host.Lock(ctx, ledger.LockPath, e.opt.Command)
+}
+
+func (e *Engine) locked(ctx context.Context, st *desired.State, res *Result) error {
+	led, err := ledger.Load(e.opt.Host)
+	if err != nil {
+		return err
+	}
+	if led.Owed != nil {
+		res.Resumed = true
+		if err := led.Owed.Clear(e.opt.Host); err != nil {
+			return err
+		}
+	}
+	p, err := e.plan(ctx, st, led)
+	if err != nil {
+		return err
+	}
+	res.Plan = p.public()
+	if err := p.blocked(); err != nil {
+		return err
+	}
+	x := &executor{planner: p, result: res}
+	return x.execute(ctx)
+}
+
+// execute is stage, then commit. A run with nothing to do runs the checks alone.
+func (x *executor) execute(ctx context.Context) error {
+	if x.led.Owed != nil {
+		if err := x.resync(); err != nil {
+			return err
+		}
+	}
+	if x.result.Plan.Empty() {
+		if err := x.stageGraph().run(ctx); err != nil {
+			return err
+		}
+		return x.idle()
+	}
+	if err := x.begin(); err != nil {
+		return err
+	}
+	if err := x.stage(ctx); err != nil {
+		return errors.Join(err, x.abort())
+	}
+	if err := x.commit(ctx); err != nil {
+		return err
+	}
+	return x.finish()
+}
+
+// resync makes durable what a run that was cut off left in place: this one finds
+// it equal to what is wanted and would not write it again.
+func (x *executor) resync() error {
+	names := x.wanted()
+	for name := range x.led.Entries {
+		if ledger.IsPath(name) {
+			names[name] = true
+		}
+	}
+	names[ledger.OriginalsDir+"/x"] = true
+	dirs := map[string]bool{}
+	var files []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if !ledger.IsPath(name) {
+			continue
+		}
+		if info, err := x.v.Lstat(path.Dir(name)); err == nil && info != nil && info.Mode.IsDir() {
+			dirs[path.Dir(name)] = true
+		}
+		switch info, err := x.v.Lstat(name); {
+		case err != nil || info == nil:
+		case info.Mode.IsDir():
+			dirs[name] = true
+		case info.IsRegular():
+			files = append(files, name)
+		}
+	}
+	return errors.Join(x.syncDirs(dirs), x.syncEach(files, x.h.SyncFile))
+}
+
+// idle is the bookkeeping of a run that had nothing to do.
+func (x *executor) idle() error {
+	owed := x.led.Owed
+	entered, err := x.enter()
+	if err != nil {
+		return err
+	}
+	run := x.newRun()
+	if !entered && owed == nil && len(run.Drops)+len(run.Leaves)+len(run.Claims) == 0 {
+		return x.finalize()
+	}
+	if err := x.finalize(); err != nil {
+		return err
+	}
+	x.led.Enter(run)
+	if err := x.complete(run); err != nil {
+		return err
+	}
+	return x.led.Save(x.h)
+}
+
+// finish ends a run that changed something.
+func (x *executor) finish() error {
+	if err := x.finalize(); err != nil {
+		return err
+	}
+	x.led.Enter(x.run)
+	if err := x.complete(x.run); err != nil {
+		return err
+	}
+	return x.led.Done(x.h, x.run)
+}
+
+func (x *executor) finalize() error {
+	for _, t := range x.v.Tasks() {
+		if t.Finalize == nil {
+			continue
+		}
+		if err := t.Finalize(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// complete puts originals in order, and what a run before this one owed.
+func (x *executor) complete(run *ledger.Run) error {
+	for _, name := range run.Leaves {
+		if err := x.led.Attribute(x.h, name); err != nil {
+			return err
+		}
+	}
+	if owed := x.led.Owed; owed != nil {
+		for _, name := range slices.Sorted(maps.Keys(x.kinds)) {
+			k, ok := x.kinds[name].(kind.Resumer)
+			if !ok {
+				continue
+			}
+			if err := k.Resume(x.v, owed.Regenerated); err != nil {
+				return err
+			}
+		}
+	}
+	return x.led.Sweep(x.h)
+}
+
+func (x *executor) observer(s Span) {
+	x.told.Lock()
+	defer x.told.Unlock()
+	if !s.End.IsZero() {
+		x.result.Timeline = append(x.result.Timeline, s)
+	}
+	if x.opt.Observer != nil {
+		x.opt.Observer(s)
+	}
+}
+
+func (x *executor) newGraph(phase string) *graph {
+	return &graph{workers: x.opt.Workers, pick: x.opt.Pick, phase: phase, now: x.h.Now, tell: x.observer}
+}
+
+func (x *executor) syncDirs(dirs map[string]bool) error {
+	return x.syncEach(slices.Sorted(maps.Keys(dirs)), x.h.SyncDir)
+}
+
+func (x *executor) syncEach(names []string, sync func(string) error) error {
+	g := errgroup.Group{}
+	g.SetLimit(x.opt.Workers)
+	for _, name := range names {
+		g.Go(func() error { return Safely(func() error { return sync(name) }) })
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("make names durable: %w", err)
+	}
+	return nil
+}

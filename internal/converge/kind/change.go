@@ -1,0 +1,183 @@
+package kind
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Change is one name in the tree that commit changes.
+type Change struct {
+	// Type is what the name becomes; ledger.Attributes changes mode and owner alone.
+	Type ledger.Type
+	// Path is real: its parents are no links.
+	Path    string
+	Content desired.Content
+	Target  string
+	Attrs   host.Attributes
+	// Prepared: another writes the temporary file.
+	Prepared bool
+	// Stored is the sum of the original that becomes the content; it is too large
+	// to be held.
+	Stored string
+	// Late changes make something start at boot: they follow when all others are
+	// durable.
+	Late bool
+	// Foreign: what is there now was not berth's and is kept as the original.
+	Foreign bool
+	// From are other owners that lose the name to this one.
+	From []desired.Owner
+	// Asked is what the owner asks for where the content does not tell.
+	Asked string
+	// Parent is a directory on the way to another change.
+	Parent bool
+	// Forget drops the ledger entry: the name is not berth's any more.
+	Forget bool
+	// Generated content is not compared with the ledger.
+	Generated bool
+	// Unclaimed: the ledger does not speak of it.
+	Unclaimed bool
+	// Seed content is its owner's once it is there.
+	Seed bool
+	Seen *host.Info
+}
+
+// Temporary says whether commit renames a temporary file to the path.
+func (q *Change) Temporary() bool { return q.Type == ledger.File || q.Type == ledger.Link }
+
+// InPlace says that what is there stays, with other attributes.
+func (q *Change) InPlace() bool { return q.Type == ledger.Directory || q.Type == ledger.Attributes }
+
+// OverDirectory says that a directory has to go for it.
+func (q *Change) OverDirectory() bool { return q.Temporary() && q.Seen != nil && q.Seen.Mode.IsDir() }
+
+// OverFile says that a file or a link has to go for a directory.
+func (q *Change) OverFile() bool {
+	return q.Type == ledger.Directory && q.Seen != nil && !q.Seen.Mode.IsDir()
+}
+
+// New says that a directory has to be made.
+func (q *Change) New() bool { return q.Type == ledger.Directory && q.Seen == nil }
+
+// Standing is what the ledger remembers of the change.
+func (q *Change) Standing() ledger.Standing {
+	s := ledger.Standing{Type: q.Type}
+	switch q.Type {
+	case ledger.Gone:
+		return s
+	case ledger.Link:
+		if !q.Generated {
+			s.Target = q.Target
+		}
+		return s
+	case ledger.File:
+		s.Sum = q.Sum()
+	}
+	s.Mode, s.UID, s.GID = ledger.PermBits(q.Attrs.Mode), q.Attrs.UID, q.Attrs.GID
+	return s
+}
+
+// Sum is that of a file's content; "" where it is not known or not compared.
+func (q *Change) Sum() string {
+	switch {
+	case q.Prepared, q.Generated, q.Type != ledger.File:
+		return ""
+	case q.Stored != "":
+		return q.Stored
+	}
+	return q.Content.Sum()
+}
+
+// Token identifies what a unit will find at the path; ok is false where that is
+// not known yet.
+func (q *Change) Token() (token string, ok bool) {
+	switch {
+	case q.Type == ledger.Gone:
+		return Absent, true
+	case q.Type == ledger.Link:
+		return "link:" + q.Target, true
+	case q.Prepared:
+		return "", false
+	case q.Stored != "":
+		return q.Stored, true
+	}
+	return q.Content.Sum(), true
+}
+
+// Absent is the token of a path at which there is nothing.
+const Absent = "absent"
+
+// TakenOver is what a reason says of other owners.
+func (q *Change) TakenOver() string {
+	if len(q.From) == 0 {
+		return ""
+	}
+	names := make([]string, len(q.From))
+	for i, o := range q.From {
+		names[i] = string(o)
+	}
+	return "; taken over from " + strings.Join(names, " and ")
+}
+
+// agrees says whether a change makes of a path what its other owners wanted of it:
+// then it repairs what somebody else changed.
+func (q *Change) agrees(e ledger.Entry, owner desired.Owner) bool {
+	want := q.Standing()
+	attributes := e.Put.Mode == 0 || e.Put.SameAttributes(&want)
+	switch {
+	case q.Type == ledger.Gone:
+		return e.Gone()
+	case q.Type == ledger.Directory:
+		return e.Put.Type == ledger.Directory && (e.Parent || attributes)
+	case q.Type == ledger.Attributes:
+		return attributes
+	case q.Type == ledger.Link:
+		return q.leadsAs(&e.Put)
+	case q.Asked != "":
+		return sameAsked(e, owner, q.Asked) && (attributes || e.Adopted)
+	}
+	return e.Put.Sum != "" && e.Put.Sum == want.Sum && attributes
+}
+
+func sameAsked(e ledger.Entry, owner desired.Owner, asked string) bool {
+	for _, o := range e.Others(owner) {
+		if e.Owners[o] != asked {
+			return false
+		}
+	}
+	return true
+}
+
+// leadsAs says whether a link is the one that the change makes. One that enables
+// a unit may take any way to it.
+func (q *Change) leadsAs(put *ledger.Standing) bool {
+	return put.Type == ledger.Link && (put.Target == q.Target || q.Late && path.Base(put.Target) == path.Base(q.Target))
+}
+
+// adoptedAs says whether a change makes an adopted name what it was when it was
+// adopted.
+func (q *Change) adoptedAs(e ledger.Entry) bool {
+	want := q.Standing()
+	switch q.Type {
+	case ledger.Link:
+		return q.leadsAs(&e.Put)
+	case ledger.Directory, ledger.Attributes:
+		return e.Put.SameAttributes(&want)
+	case ledger.File:
+		return e.Put.Sum != "" && e.Put.Sum == want.Sum && e.Put.SameAttributes(&want)
+	}
+	return false
+}
+
+// secretIfNarrow treats content that others may not read as secret, so that no
+// plan shows it.
+func secretIfNarrow(data []byte, mode fs.FileMode) desired.Content {
+	if mode&0o077 == 0 {
+		return desired.SecretBytes(data)
+	}
+	return desired.Bytes(data)
+}

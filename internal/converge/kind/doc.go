@@ -1,0 +1,85 @@
+// Package kind is what the engine asks of a kind of resource, and what a kind
+// needs of the engine. Each kind is a package below this one.
+package kind
+
+import (
+	"context"
+
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// Pass is when a kind's resources are observed: each pass sees what the passes
+// before it plan.
+type Pass int
+
+// The passes, in order. What nobody wants any more is planned between Tree and
+// Units.
+const (
+	Credentials Pass = iota
+	Tree
+	Units
+)
+
+// Kind is one kind of resource.
+type Kind interface {
+	// Name is what desired.Resource.Kind says.
+	Name() string
+	// Pass is when its resources are observed.
+	Pass() Pass
+	// Observe compares a resource with the machine and enters in t what there is to
+	// do: changes of names, and functions that stage and go live. It only reads.
+	Observe(ctx context.Context, v *View, t *Task, r desired.Resource) error
+	// Names are the ids of the ledger that stand for a resource: paths, and "kind:"
+	// and a name for what is no path. As long as a state has the resource they stay.
+	Names(v *View, r desired.Resource) []string
+}
+
+// Remover is a kind whose resources leave more than names of the tree: its ids in
+// the ledger are "name:…".
+type Remover interface {
+	// Remove plans the end of an id of this kind that only this owner wanted. What
+	// it was before is in e.Was. The id leaves the ledger.
+	Remove(ctx context.Context, v *View, t *Task, id string, e ledger.Entry) error
+}
+
+// Closer is a kind that looks at a plan as a whole when it is complete.
+type Closer interface {
+	Close(ctx context.Context, v *View) error
+}
+
+// Definer is a kind whose resources consist of names that are resources of other
+// kinds.
+type Definer interface {
+	// Defines says whether a name is a part of what the kind's resources consist of.
+	// Those that nobody wants any more go first: what else follows from them depends
+	// on what is left.
+	Defines(name string) bool
+}
+
+// Settler is a kind of which some resources are no longer compared with what
+// stands at their names: berth's part in them is over.
+type Settler interface {
+	Settled(v *View, r desired.Resource) bool
+}
+
+// Asker is a kind whose resources are told apart by what is asked for, where their
+// content is not known.
+type Asker interface {
+	// Asked is what a resource asks for. It holds no secret.
+	Asked(r desired.Resource) string
+}
+
+// Input is a kind whose resources programs read once, when they start: a unit that
+// comes after one restarts for it.
+type Input interface {
+	// Inputs are the files, and those that the machine makes of them.
+	Inputs(v *View, r desired.Resource) (files, regenerated []string)
+}
+
+// Resumer is a kind that completes what a run left which was cut off.
+type Resumer interface {
+	// Resume comes at the end of the run after it; regenerated are the files whose
+	// durability is owed.
+	Resume(v *View, regenerated []string) error
+}

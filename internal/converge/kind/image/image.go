@@ -1,0 +1,41 @@
+// Package image is the kind of container images of the machine's runtime.
+package image
+
+import (
+	"context"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// Kind is the kind of images.
+type Kind struct{}
+
+// Name implements kind.Kind.
+func (Kind) Name() string { return "image" }
+
+// Pass implements kind.Kind.
+func (Kind) Pass() kind.Pass { return kind.Tree }
+
+// Names implements kind.Kind: an image is the runtime's once it is there.
+func (Kind) Names(*kind.View, desired.Resource) []string { return nil }
+
+// Observe implements kind.Kind. Images are imported while the units start: a pod
+// that comes before its image waits for it, as for a pull.
+func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.Resource) error {
+	i := r.(*desired.Image)
+	if v.Offline {
+		t.Postpone(kind.VerbImport, "imported on first boot")
+		return nil
+	}
+	if v.Images == nil {
+		return kind.ErrNoProvider
+	}
+	reason, err := v.Images.Lacks(ctx, i)
+	if err != nil || reason == "" {
+		return err
+	}
+	t.Act(kind.VerbImport, reason, kind.DisruptNone)
+	t.Live = func(ctx context.Context) error { return v.Images.Import(ctx, i) }
+	return nil
+}

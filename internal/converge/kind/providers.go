@@ -1,0 +1,73 @@
+package kind
+
+import (
+	"context"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Fetcher brings the files of an artifact onto the machine without making them
+// visible.
+type Fetcher interface {
+	// Stage downloads, verifies and unpacks an artifact: each of its files is
+	// durable under host.TempName of its path, with its mode, when Stage returns.
+	// On an error none is left. Parents of the paths exist.
+	Stage(ctx context.Context, h host.Host, a *desired.Artifact) (Staged, error)
+	// Version says of which version a program is ("1.36.3", without v), or ""
+	// where it can't be known.
+	Version(ctx context.Context, h host.Host, path string) (string, error)
+}
+
+// Has is what else a Fetcher can do: say that it has an artifact on the
+// machine (a bundle).
+type Has interface {
+	Has(h host.FS, a *desired.Artifact) bool
+}
+
+// Staged is what a Fetcher did.
+type Staged struct {
+	URL    string
+	SHA256 string
+	Bytes  int64
+	// Unverified: no digest was known for it (DESIGN §5.9).
+	Unverified bool
+	// Cached: nothing was fetched.
+	Cached bool
+	// Resumed counts how often a broken download was continued.
+	Resumed int
+}
+
+// Images are the container images of the machine's runtime.
+type Images interface {
+	// Lacks says why a pod that names the image would need a pull; "" if it would
+	// not. A runtime that does not run lacks it. It does not wait.
+	Lacks(ctx context.Context, i *desired.Image) (reason string, err error)
+	// Import makes the image available; it waits for a runtime that is starting.
+	Import(ctx context.Context, i *desired.Image) error
+}
+
+// Issuer obtains and judges the node's client certificate.
+type Issuer interface {
+	// Issue sends a certificate signing request and waits for the certificate.
+	Issue(ctx context.Context, c *desired.ClientCertificate) (Credential, error)
+	// Announce creates the Node that c describes, with a new credential. It is a
+	// favour to kubelet, which registers itself where it fails.
+	Announce(ctx context.Context, c *desired.ClientCertificate, cred Credential) error
+	// Valid says whether the credential on the machine serves; if not, why.
+	Valid(h host.Host, c *desired.ClientCertificate) (ok bool, reason string, err error)
+	// Files are what a new credential puts on the machine, in the order in which
+	// they must appear: certificate, link to the current one, kubeconfig.
+	Files(c *desired.ClientCertificate, cred Credential) ([]desired.Resource, error)
+}
+
+// Credential is a certificate and its key, both PEM.
+type Credential struct {
+	Certificate []byte
+	Key         []byte
+}
+
+// Prober verifies a check. Its errors say what failed: name, connection, trust.
+type Prober interface {
+	Probe(ctx context.Context, c *desired.Check) error
+}

@@ -1,0 +1,131 @@
+package kind
+
+import (
+	"context"
+	"slices"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// Task is what one resource needs. A converged resource's task has no actions
+// and none of the functions.
+type Task struct {
+	ID      desired.ID
+	Base    *desired.Base
+	Actions []Action
+	// Refused is why the actions can't be done at all.
+	Refused error
+	// Deferred can't be done here (Options.Offline).
+	Deferred []Action
+	Remarks  []string
+	// Kept is what a plan leaves that nobody wants any more.
+	Kept []string
+	// Stage does what may fail and shows nothing; it may add changes.
+	Stage func(ctx context.Context, t *Task) error
+	// StagedAfter orders stage functions: ids whose stage must have succeeded.
+	StagedAfter []desired.ID
+	// Fetched is what a download was.
+	Fetched *Staged
+	// Changes are the names that commit changes, in order.
+	Changes []*Change
+	// Claims are ids of the ledger that are no paths.
+	Claims []Claim
+	// Before runs between stage and commit: stopping what is about to lose its
+	// definition.
+	Before func(ctx context.Context) error
+	// BestEffort runs beside the live work; nothing waits for it and its failure is
+	// a remark.
+	BestEffort func(ctx context.Context) error
+	// Regenerated are paths that Live makes anew; it uses their temporary names.
+	Regenerated []string
+	// Forget are ids of the ledger that are dropped when the run has ended.
+	Forget []string
+	// Live changes what runs, after all changes are durable.
+	Live func(ctx context.Context) error
+	// LiveAfter orders Live after that of other tasks, besides Base.After.
+	LiveAfter []desired.ID
+	// Last comes when everything is live and every name in place; it may add
+	// remarks.
+	Last func(ctx context.Context, t *Task) error
+	// Definitions are names of which systemd has to read some again, Revive units that
+	// may stop as a consequence: a run that is cut off leaves them to the next.
+	Definitions, Revive []string
+	// Finalize is bookkeeping of a converged resource, at the end of an apply.
+	Finalize func() error
+	// Rewrites are files that Finalize or Live writes whole.
+	Rewrites []string
+}
+
+// Claim is an id of the ledger that is no path.
+type Claim struct {
+	ID string
+	// Asked is what the owner asks for, Was the state before, where the id is new.
+	Asked, Was string
+	// From are other owners that lose the id to this one.
+	From []desired.Owner
+}
+
+// Act enters an action.
+func (t *Task) Act(v Verb, reason string, d Disruption) *Action {
+	t.Actions = append(t.Actions, t.action(v, reason, d))
+	return &t.Actions[len(t.Actions)-1]
+}
+
+// Block plans what can't be done: the plan shows it with the reason, and apply
+// fails with err before anything changes.
+func (t *Task) Block(v Verb, reason, why string, err error) {
+	t.Act(v, reason, DisruptNone).Blocked = why
+	t.Refused = &ActionError{ID: t.ID, Verb: VerbCheck, Field: t.Base.Field, Err: err}
+}
+
+// Postpone enters an action that can't be done under another root.
+func (t *Task) Postpone(v Verb, reason string) {
+	t.Deferred = append(t.Deferred, t.action(v, reason, DisruptNone))
+}
+
+func (t *Task) action(v Verb, reason string, d Disruption) Action {
+	return Action{ID: t.ID, Verb: v, Reason: reason, Disruption: d, Field: t.Base.Field}
+}
+
+// Verb is the word for the task in the timeline.
+func (t *Task) Verb() Verb {
+	if len(t.Actions) == 0 {
+		return VerbCheck
+	}
+	return t.Actions[len(t.Actions)-1].Verb
+}
+
+// StageVerb is the word for what stage does: of a unit it prepares the links.
+func (t *Task) StageVerb() Verb {
+	if len(t.Actions) == 0 {
+		return VerbCheck
+	}
+	return t.Actions[0].Verb
+}
+
+// Disrupts says whether an action stops or restarts something.
+func (t *Task) Disrupts() bool {
+	return slices.ContainsFunc(t.Actions, func(a Action) bool { return a.Disruption == DisruptRestart })
+}
+
+// Temporary says whether any change needs a temporary file.
+func (t *Task) Temporary() bool { return slices.ContainsFunc(t.Changes, (*Change).Temporary) }
+
+// ChangesName says whether the task changes a name.
+func (t *Task) ChangesName(name string) bool {
+	return slices.ContainsFunc(t.Changes, func(q *Change) bool { return q.Path == name })
+}
+
+// Refuse plans nothing of a resource but that it can't be had.
+func (t *Task) Refuse(e *OwnedElsewhereError) {
+	*t = Task{ID: t.ID, Base: t.Base}
+	t.Block(VerbUpdate, "the "+string(e.Other)+" contract wants it otherwise", "--take-over moves it", e)
+}
+
+// Obstruct notes what stands in the way of the actions.
+func (t *Task) Obstruct(why error) {
+	t.Refused = &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: why}
+	if len(t.Actions) > 0 {
+		t.Actions[len(t.Actions)-1].Blocked = why.Error()
+	}
+}

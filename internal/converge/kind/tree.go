@@ -1,0 +1,261 @@
+package kind
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"syscall"
+
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// maxHeld bounds the content of a file that is held in memory, in bytes.
+const maxHeld = 1 << 20
+
+// Want plans a file of given content.
+func (v *View) Want(t *Task, q *Change, info *host.Info) error {
+	v.Expect(q)
+	reason, have, err := v.difference(q, info)
+	if err != nil || reason == "" {
+		return err
+	}
+	if err := v.MayChange(q, info); err != nil {
+		return err
+	}
+	t.Changes = append(t.Changes, q)
+	verb := VerbUpdate
+	if info == nil {
+		verb = VerbCreate
+	}
+	a := t.Act(verb, reason+q.TakenOver(), DisruptNone)
+	switch {
+	case info == nil:
+		a.Diff = Unified(q.Path, nil, q.Content)
+	case have != nil:
+		old := secretIfNarrow(have, info.Mode)
+		a.Diff = Unified(q.Path, &old, q.Content)
+	}
+	return nil
+}
+
+// difference says in words how a path differs from what a change makes of it; ""
+// if it does not. Sizes are compared first: a large file is not read.
+func (v *View) difference(q *Change, info *host.Info) (reason string, have []byte, err error) {
+	switch {
+	case info == nil:
+		return "absent", nil, nil
+	case !info.IsRegular():
+		return "is " + ledger.DescribeType(v.Host, q.Path, info) + ", want a file", nil, nil
+	case info.Size != int64(len(q.Content.Data())) && info.Size > maxDiff:
+		return "content differs", nil, nil
+	}
+	if have, err = v.Host.ReadFile(q.Path); err != nil {
+		return "", nil, err
+	}
+	if !slices.Equal(have, q.Content.Data()) {
+		return "content differs", have, nil
+	}
+	return ledger.AttributeDifference(info, q.Attrs.Mode, q.Attrs.UID, q.Attrs.GID), have, nil
+}
+
+// WantLink plans a link.
+func (v *View) WantLink(t *Task, q *Change, verb Verb) error {
+	info, err := v.Lstat(q.Path)
+	if err != nil {
+		return err
+	}
+	v.Expect(q)
+	reason := "absent"
+	if info != nil {
+		reason = "is " + ledger.DescribeType(v.Host, q.Path, info) + ", want a link to " + q.Target
+		if target, err := v.Host.Readlink(q.Path); err == nil && target == q.Target {
+			return nil
+		}
+	} else if verb == VerbUpdate {
+		verb = VerbCreate
+	}
+	if err := v.MayChange(q, info); err != nil {
+		return err
+	}
+	t.Changes = append(t.Changes, q)
+	t.Act(verb, reason+q.TakenOver(), DisruptNone)
+	return nil
+}
+
+// RepairAttributes plans a change of which mode or owner differ from what is
+// there.
+func (v *View) RepairAttributes(t *Task, q *Change, info *host.Info) error {
+	reason := ledger.AttributeDifference(info, q.Attrs.Mode, q.Attrs.UID, q.Attrs.GID)
+	if reason == "" {
+		return nil
+	}
+	if err := v.MayChange(q, info); err != nil {
+		return err
+	}
+	t.Changes = append(t.Changes, q)
+	t.Act(VerbUpdate, q.Path+": "+reason+q.TakenOver(), DisruptNone)
+	return nil
+}
+
+// NotDirectoryError is something that stands where a directory is wanted, or the
+// other way round.
+type NotDirectoryError string
+
+// Error says what is there.
+func (e NotDirectoryError) Error() string { return "there is " + string(e) + " already" }
+
+// RemovePath plans the end of a name that only this owner wanted: deleted, or the
+// original restored. What is no longer as berth made it stays and is reported.
+func (v *View) RemovePath(name string, e ledger.Entry) error {
+	info, err := v.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if done, err := v.undone(name, e, info); err != nil || done {
+		v.Vanish(name)
+		return err
+	}
+	t := &Task{ID: removalID(name, e), Base: &desired.Base{}}
+	switch kept := v.keep(name, e, info); {
+	case e.Adopted:
+		t.Kept = append(t.Kept, name+" is no longer wanted and is kept: it was there before berth, or before berth lost its ledger")
+		v.Leave(name)
+	case kept != "":
+		v.Leave(name)
+		if !e.Parent {
+			t.Kept = append(t.Kept, name+" is no longer wanted and is kept: "+kept)
+		}
+	case e.Was != nil:
+		q, err := v.restore(name, e.Was)
+		if err != nil {
+			return err
+		}
+		q.Seen = info
+		t.Changes = append(t.Changes, q)
+		if q.Temporary() {
+			v.Expect(q)
+		}
+		t.Act(VerbRestore, "no longer wanted; the original comes back", DisruptNone)
+	default:
+		t.Changes = append(t.Changes, &Change{Type: ledger.Gone, Path: name, Seen: info, Forget: true})
+		v.remove(name)
+		t.Act(VerbDelete, "no longer wanted", DisruptNone)
+	}
+	v.Add(t)
+	return nil
+}
+
+// restore is the change that brings an original back.
+func (v *View) restore(name string, was *ledger.Standing) (*Change, error) {
+	q := &Change{Type: was.Type, Path: name, Target: was.Target, Attrs: was.Attributes(), Forget: true}
+	if was.Type != ledger.File {
+		return q, nil
+	}
+	info, err := v.Host.Lstat(ledger.ContentName(was.Sum))
+	if err != nil {
+		return nil, err
+	}
+	if info.Size > maxHeld {
+		q.Stored = was.Sum
+		return q, nil
+	}
+	data, err := v.Host.ReadFile(ledger.ContentName(was.Sum))
+	q.Content = secretIfNarrow(data, q.Attrs.Mode)
+	return q, err
+}
+
+// undone says whether there is nothing left to take back: the name is gone, or
+// its original stands there again.
+func (v *View) undone(name string, e ledger.Entry, info *host.Info) (bool, error) {
+	if info == nil {
+		return !e.Gone() || e.Was == nil, nil
+	}
+	if e.Was == nil {
+		return false, nil
+	}
+	return e.Was.Restored(v.Host, name, info)
+}
+
+func removalID(name string, e ledger.Entry) desired.ID {
+	switch e.Put.Type {
+	case ledger.Directory:
+		return desired.DirectoryID(name)
+	case ledger.Link:
+		return desired.LinkID(name)
+	}
+	return desired.FileID(name)
+}
+
+// keep says why a name is not berth's to remove; "" if it is.
+func (v *View) keep(name string, e ledger.Entry, info *host.Info) string {
+	switch {
+	case e.InPlace():
+		return keepMode(e, info)
+	case e.Put.Type == ledger.Directory:
+		return v.keepDir(name, info)
+	case e.Seed:
+		return "it was handed over to its user"
+	case info == nil:
+		return ""
+	case e.Put.Type == ledger.Link && e.Put.Target != "":
+		if target, err := v.Host.Readlink(name); err != nil || target != e.Put.Target {
+			return "it was changed"
+		}
+	case e.Gone() && info != nil:
+		return "something stands there again"
+	case e.Put.Sum != "":
+		if !info.IsRegular() {
+			return "its content was changed"
+		}
+		if sum, err := ledger.ContentSum(v.Host, name); err != nil || sum != e.Put.Sum {
+			return "its content was changed"
+		}
+	}
+	return ""
+}
+
+func keepMode(e ledger.Entry, info *host.Info) string {
+	dir := e.Put.Type == ledger.Directory
+	switch {
+	case info.Mode.IsDir() != dir || !dir && !info.IsRegular():
+		return "it is something else now"
+	case e.Put.Mode != 0 && ledger.AttributeDifference(info, e.Put.Mode, e.Put.UID, e.Put.GID) != "":
+		return "its mode or owner was changed"
+	}
+	return ""
+}
+
+func (v *View) keepDir(name string, info *host.Info) string {
+	if !info.Mode.IsDir() {
+		return "it is no directory any more"
+	}
+	names, err := v.Host.ReadDir(name)
+	if err != nil {
+		return err.Error()
+	}
+	for _, n := range names {
+		if !v.removing(name + "/" + n) {
+			return "it is not empty"
+		}
+	}
+	return ""
+}
+
+func (v *View) remove(name string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.removed[name] = true
+}
+
+func (v *View) removing(name string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.removed[name]
+}
+
+// Absence says that an error of the tree means that there is nothing.
+func Absence(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}

@@ -1,0 +1,249 @@
+// Package trust is the kind of CA certificates that the machine's own bundle must
+// contain.
+package trust
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// store is how a distribution builds its bundle of CA certificates from a
+// directory of anchors.
+type store struct {
+	anchors, suffix, bundle, command string
+}
+
+// The layouts of Debian and of the Fedora family; the first whose command exists
+// is the machine's.
+var stores = []store{
+	{"/usr/local/share/ca-certificates", ".crt", "/etc/ssl/certs/ca-certificates.crt", "/usr/sbin/update-ca-certificates"},
+	{"/etc/pki/ca-trust/source/anchors", ".pem", "/etc/pki/tls/certs/ca-bundle.crt", "/usr/bin/update-ca-trust"},
+}
+
+var errNoStore = errors.New("neither update-ca-certificates nor update-ca-trust is installed")
+
+// Kind is the kind of trust anchors.
+type Kind struct{}
+
+var _ kind.Remover = Kind{}
+
+// Name implements kind.Kind.
+func (Kind) Name() string { return "trust" }
+
+// Pass implements kind.Kind.
+func (Kind) Pass() kind.Pass { return kind.Tree }
+
+// Names implements kind.Kind.
+func (Kind) Names(v *kind.View, r desired.Resource) []string {
+	s, err := storeOf(v)
+	if err != nil {
+		return []string{string(r.ID())}
+	}
+	return []string{s.anchor(v, r.(*desired.TrustAnchor).Name), string(r.ID())}
+}
+
+// Inputs implements kind.Input: the bundle is what the system makes of anchors.
+func (Kind) Inputs(v *kind.View, r desired.Resource) (files, regenerated []string) {
+	s, err := storeOf(v)
+	if err != nil {
+		return nil, nil
+	}
+	return []string{s.anchor(v, r.(*desired.TrustAnchor).Name)}, []string{target(v, s.bundle)}
+}
+
+// Resume implements kind.Resumer: it keeps the bundle that a run may have made
+// which was cut off. It comes when all stamps are written: the bundle is younger
+// afterwards, and a unit without a stamp is judged by time.
+func (Kind) Resume(v *kind.View, regenerated []string) error {
+	s, err := storeOf(v)
+	if err != nil || !slices.Contains(regenerated, target(v, s.bundle)) {
+		return nil
+	}
+	data, ok, err := v.ReadFile(target(v, s.bundle))
+	if err != nil || !ok {
+		return err
+	}
+	return keep(v, target(v, s.bundle), data)
+}
+
+func (s store) anchor(v *kind.View, name string) string {
+	return v.Real(s.anchors + "/" + name + s.suffix)
+}
+
+func storeOf(v *kind.View) (store, error) {
+	for _, s := range stores {
+		info, err := v.Lstat(s.command)
+		if err != nil {
+			return s, err
+		}
+		if info != nil {
+			return s, nil
+		}
+	}
+	return store{}, errNoStore
+}
+
+// Observe implements kind.Kind.
+func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Resource) error {
+	a := r.(*desired.TrustAnchor)
+	s, err := storeOf(v)
+	if err != nil {
+		return err
+	}
+	q := &kind.Change{Type: ledger.File, Path: s.anchor(v, a.Name), Content: desired.Text(a.PEM), Attrs: host.Attributes{Mode: 0o644}}
+	info, err := v.Lstat(q.Path)
+	if err != nil {
+		return err
+	}
+	if err := v.Want(t, q, info); err != nil {
+		return err
+	}
+	if err := v.ClaimLive(t, string(a.ID()), q.Content.Sum(), "", kind.Equal); err != nil {
+		return err
+	}
+	bundle, _, err := v.ReadFile(s.bundle)
+	if err != nil || contains(bundle, a.PEM) {
+		return err
+	}
+	if v.Offline {
+		t.Postpone(kind.VerbUpdate, "the bundle is rebuilt on first boot")
+		return nil
+	}
+	t.Act(kind.VerbUpdate, "not in "+s.bundle, kind.DisruptNone)
+	t.Regenerated = append(t.Regenerated, target(v, s.bundle))
+	t.Live = func(ctx context.Context) error { return bundlerOf(v, s).add(ctx, a) }
+	return nil
+}
+
+// Remove implements kind.Remover: the bundle is made without the anchor, also after
+// a run that was cut off before it came to that.
+func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, _ ledger.Entry) error {
+	s, err := storeOf(v)
+	if err != nil {
+		return nil // with the programs of the trust store went what they made
+	}
+	if v.Offline {
+		t.Postpone(kind.VerbUpdate, "the bundle is rebuilt on first boot")
+		return nil
+	}
+	t.Act(kind.VerbUpdate, "no longer wanted in "+s.bundle, kind.DisruptNone)
+	t.Regenerated = append(t.Regenerated, target(v, s.bundle))
+	t.Live = func(ctx context.Context) error { return bundlerOf(v, s).rebuild(ctx, strings.TrimPrefix(id, "trust:")) }
+	return nil
+}
+
+// bundler rebuilds the bundle, once for all anchors of a run.
+type bundler struct {
+	v     *kind.View
+	store store
+	mu    sync.Mutex
+	built bool
+}
+
+func bundlerOf(v *kind.View, s store) *bundler {
+	return v.Shared("trust", func() any { return &bundler{v: v, store: s} }).(*bundler)
+}
+
+func (b *bundler) add(ctx context.Context, a *desired.TrustAnchor) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if data, _, err := b.v.ReadFile(b.store.bundle); err != nil || contains(data, a.PEM) {
+		return err
+	}
+	data, err := b.run(ctx)
+	if err == nil && !contains(data, a.PEM) {
+		err = fmt.Errorf("%s ran, but the certificate is not in %s", b.store.command, b.store.bundle)
+	}
+	if err != nil {
+		return &Error{Name: a.Name, Err: err}
+	}
+	return keep(b.v, target(b.v, b.store.bundle), data)
+}
+
+func (b *bundler) rebuild(ctx context.Context, name string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.built {
+		return nil
+	}
+	data, err := b.run(ctx)
+	if err != nil {
+		return &Error{Name: name, Err: err}
+	}
+	return keep(b.v, target(b.v, b.store.bundle), data)
+}
+
+func (b *bundler) run(ctx context.Context) ([]byte, error) {
+	if _, err := b.v.Host.Run(ctx, host.Command{Path: b.store.command}); err != nil {
+		return nil, err
+	}
+	b.built = true
+	data, _, err := b.v.ReadFile(b.store.bundle)
+	return data, err
+}
+
+// keep makes a bundle durable that the command leaves to the kernel's write-back:
+// else a power cut after the run takes the certificate away again, and no later
+// run is there to notice. The cut may have taken the mode that the command gave, too:
+// a bundle is for all to read.
+func keep(v *kind.View, bundle string, data []byte) error {
+	info, err := v.Lstat(bundle)
+	if err != nil || info == nil || !info.IsRegular() {
+		return err
+	}
+	return host.WriteFile(v.Host, bundle, data, host.Attributes{Mode: ledger.PermBits(info.Mode) | 0o444, UID: info.UID, GID: info.GID})
+}
+
+// target is where a link leads, as deep as distributions link their bundles.
+func target(v *kind.View, name string) string {
+	for range 4 {
+		to, err := v.Host.Readlink(name)
+		if err != nil {
+			break
+		}
+		if !path.IsAbs(to) {
+			to = path.Join(path.Dir(name), to)
+		}
+		name = path.Clean(to)
+	}
+	return name
+}
+
+// Error is a CA certificate that did not get into the machine's bundle.
+type Error struct {
+	Name string
+	Err  error
+}
+
+// Error names the certificate.
+func (e *Error) Error() string { return fmt.Sprintf("trust CA certificate %s: %v", e.Name, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// contains compares by the certificate's bytes, so that line lengths and comments
+// do not matter.
+func contains(bundle []byte, one string) bool {
+	want, _ := pem.Decode([]byte(one))
+	if want == nil {
+		return false
+	}
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		if bytes.Equal(block.Bytes, want.Bytes) {
+			return true
+		}
+	}
+	return false
+}

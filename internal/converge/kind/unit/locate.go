@@ -1,0 +1,169 @@
+package unit
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// loaded says that systemd knows what the unit consists of.
+func (p *planner) loaded() bool { return p.status.LoadState == "loaded" }
+
+// locate finds what the definition will consist of.
+func (p *planner) locate() error {
+	var err error
+	if p.fragment, err = p.futureFragment(); err != nil {
+		return err
+	}
+	if p.drops, err = p.futureDropIns(); err != nil {
+		return err
+	}
+	known := slices.Clone(p.status.DropInPaths)
+	if p.loaded() {
+		known = append(known, p.status.FragmentPath)
+	}
+	for _, name := range known {
+		if name = p.Real(name); p.Deletes(name) {
+			p.gone = append(p.gone, name)
+		}
+	}
+	slices.Sort(p.gone)
+	return nil
+}
+
+// futureFragment is systemd's answer, unless the plan changes it.
+func (p *planner) futureFragment() (string, error) {
+	now := ""
+	if p.loaded() && p.status.FragmentPath != "" {
+		now = p.Real(p.status.FragmentPath)
+	}
+	if now == "" || p.Deletes(now) {
+		return p.search()
+	}
+	if info, err := p.Lstat(now); err != nil || info == nil && p.Expected(now) == nil {
+		fragment, serr := p.search()
+		return fragment, errors.Join(err, serr)
+	}
+	for _, dir := range dirs {
+		if path.Dir(now) == dir && path.Base(now) == p.name {
+			return now, nil // nothing planned is stronger
+		}
+		for _, name := range definers(p.name) {
+			if q := p.Expected(dir + "/" + name); q != nil && q.Target != "/dev/null" {
+				return q.Path, nil
+			}
+		}
+		if path.Dir(now) == dir {
+			return now, nil
+		}
+	}
+	return now, nil
+}
+
+// search finds a definition that systemd has not loaded: under another root, or
+// one that shows when another goes.
+func (p *planner) search() (string, error) {
+	for _, name := range definers(p.name) {
+		for _, dir := range dirs {
+			at := dir + "/" + name
+			if p.Expected(at) != nil {
+				return at, nil
+			}
+			info, err := p.Lstat(at)
+			if err != nil {
+				return "", err
+			}
+			if info != nil && !p.Deletes(at) && !p.isMask(at) {
+				return at, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+func (p *planner) isMask(at string) bool {
+	target, err := p.Host.Readlink(at)
+	return err == nil && target == "/dev/null"
+}
+
+// futureDropIns are the drop-ins that will be in force: of several with one base
+// name the strongest.
+func (p *planner) futureDropIns() ([]string, error) {
+	by := map[string]string{}
+	for _, at := range p.status.DropInPaths {
+		if at = p.Real(at); !p.Deletes(at) {
+			by[path.Base(at)] = at
+		}
+	}
+	for _, dir := range dirs {
+		for _, name := range configurers(p.name) {
+			if err := p.addDropIns(dir+"/"+name+".d", by); err != nil {
+				return nil, err
+			}
+		}
+	}
+	out := []string{}
+	for _, at := range by {
+		out = append(out, at)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// addDropIns adds those of one directory that no stronger one hides. What the plan
+// writes is compared by strength with what systemd has.
+func (p *planner) addDropIns(dir string, by map[string]string) error {
+	names, err := p.Host.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		return err
+	}
+	for _, at := range p.ExpectedNames() {
+		if path.Dir(at) == dir {
+			names = append(names, path.Base(at))
+		}
+	}
+	for _, n := range names {
+		at := dir + "/" + n
+		if !strings.HasSuffix(n, ".conf") || p.Deletes(at) {
+			continue
+		}
+		if have := by[n]; have == "" || p.Expected(at) != nil && strength(at) < strength(have) {
+			by[n] = at
+		}
+	}
+	return nil
+}
+
+// strength is the rank of a drop-in's directory, 0 the strongest.
+func strength(at string) int { return slices.Index(dirs, path.Dir(path.Dir(at))) }
+
+// definition are all parts that a change of restarts the unit.
+func (p *planner) definition() []string {
+	out := slices.Clone(p.drops)
+	if p.fragment != "" {
+		out = append(out, p.fragment)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// collectTriggers are the files that somebody named, and what a program reads
+// once, when it starts, of what the unit comes after: CA certificates and the
+// credential that berth obtained.
+func (p *planner) collectTriggers() {
+	for _, at := range p.u.Triggers {
+		p.triggers = append(p.triggers, p.Real(at))
+	}
+	for _, at := range p.u.ReloadTriggers {
+		p.reloads = append(p.reloads, p.Real(at))
+	}
+	for _, id := range p.u.After {
+		files, regenerated := p.InputsOf(id)
+		p.triggers, p.bundles = append(p.triggers, files...), append(p.bundles, regenerated...)
+	}
+	slices.Sort(p.triggers)
+	p.triggers = slices.Compact(p.triggers)
+}

@@ -1,0 +1,149 @@
+package unit
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// adminDir is where berth makes the links of [Install], as systemctl enable does.
+const adminDir = "/etc/systemd/system"
+
+// dirs are where definitions and drop-ins may lie, the strongest first
+// (systemd.unit(5), without what generators make).
+var dirs = []string{adminDir, "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system"}
+
+var unitTypes = []string{".service", ".socket", ".timer", ".mount", ".automount", ".swap", ".path", ".slice", ".target"}
+
+// part is what a name of the tree is for units.
+type part struct {
+	// of is a unit ("w.service", "w@a.service"), a template ("w@.service"), a prefix
+	// ("w-.service") or a type ("service").
+	of   string
+	role role
+}
+
+type role int
+
+const (
+	definition role = iota + 1
+	dropIn
+	// wantedLink is a link that makes another unit pull in this one.
+	wantedLink
+)
+
+// partOf says what a path is for units; ok is false where it is nothing to them.
+func partOf(name string) (part, bool) {
+	dir, base := path.Dir(name), path.Base(name)
+	if slices.Contains(dirs, dir) && slices.Contains(unitTypes, path.Ext(base)) {
+		return part{base, definition}, true
+	}
+	if !slices.Contains(dirs, path.Dir(dir)) {
+		return part{}, false
+	}
+	above := path.Base(dir)
+	switch {
+	case strings.HasSuffix(above, ".d") && strings.HasSuffix(base, ".conf"):
+		return part{strings.TrimSuffix(above, ".d"), dropIn}, true
+	case strings.HasSuffix(above, ".wants"), strings.HasSuffix(above, ".requires"):
+		return part{base, wantedLink}, true
+	}
+	return part{}, false
+}
+
+// isUnit says whether a name is that of a unit, and not of a template, a prefix
+// or a type.
+func isUnit(name string) bool {
+	stem := strings.TrimSuffix(name, path.Ext(name))
+	return stem != "" && slices.Contains(unitTypes, path.Ext(name)) && !strings.HasSuffix(stem, "@") && !strings.HasSuffix(stem, "-")
+}
+
+func isTemplate(name string) bool {
+	return strings.HasSuffix(strings.TrimSuffix(name, path.Ext(name)), "@")
+}
+
+// template is that of an instance: "w@.service" of "w@a.service"; "" for others.
+func template(name string) string {
+	prefix, rest, ok := strings.Cut(name, "@")
+	if !ok || strings.HasPrefix(rest, ".") {
+		return ""
+	}
+	return prefix + "@" + path.Ext(name)
+}
+
+// instance is what stands between @ and the type.
+func instance(name string) string {
+	_, rest, _ := strings.Cut(name, "@")
+	return strings.TrimSuffix(rest, path.Ext(name))
+}
+
+// definers are the names under which a unit's definition may lie.
+func definers(name string) []string {
+	if t := template(name); t != "" {
+		return []string{name, t}
+	}
+	return []string{name}
+}
+
+// configurers are the names under which its drop-ins may lie: its own, its
+// template's, its prefixes', its type's (systemd.unit(5)).
+func configurers(name string) []string {
+	out, ext := definers(name), path.Ext(name)
+	stem, _, _ := strings.Cut(strings.TrimSuffix(name, ext), "@")
+	for i := len(stem) - 1; i > 0; i-- {
+		if stem[i] == '-' && i < len(stem)-1 {
+			out = append(out, stem[:i+1]+ext)
+		}
+	}
+	return append(out, strings.TrimPrefix(ext, "."))
+}
+
+// concerns says whether a part is one of a unit's.
+func (p part) concerns(unit string) bool {
+	switch p.role {
+	case definition:
+		return slices.Contains(definers(unit), p.of)
+	case dropIn:
+		return slices.Contains(configurers(unit), p.of)
+	}
+	return p.of == unit
+}
+
+// pattern matches the units that a part may concern, for ListUnits.
+func (p part) pattern() string {
+	switch {
+	case !strings.Contains(p.of, "."):
+		return "*." + p.of
+	case isTemplate(p.of), strings.HasSuffix(strings.TrimSuffix(p.of, path.Ext(p.of)), "-"):
+		return strings.TrimSuffix(p.of, path.Ext(p.of)) + "*" + path.Ext(p.of)
+	}
+	return p.of
+}
+
+// expand replaces the specifiers that [Install] may hold (systemd.unit(5)).
+func expand(value, name string) string {
+	stem := strings.TrimSuffix(name, path.Ext(name))
+	prefix, _, _ := strings.Cut(stem, "@")
+	last := prefix[strings.LastIndexByte(prefix, '-')+1:]
+	return strings.NewReplacer("%n", name, "%N", stem, "%p", prefix, "%P", unescape(prefix), "%i", instance(name), "%I", unescape(instance(name)),
+		"%j", last, "%J", unescape(last), "%%", "%").Replace(value)
+}
+
+// unescape undoes systemd-escape(1).
+func unescape(s string) string {
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '-':
+			out.WriteByte('/')
+		case s[i] == '\\' && i+3 < len(s) && s[i+1] == 'x' && hex(s[i+2]) >= 0 && hex(s[i+3]) >= 0:
+			out.WriteByte(byte(hex(s[i+2])<<4 | hex(s[i+3])))
+			i += 3
+		default:
+			out.WriteByte(s[i])
+		}
+	}
+	return out.String()
+}
+
+func hex(c byte) int { return strings.IndexByte("0123456789abcdef", c) }

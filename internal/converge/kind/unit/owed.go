@@ -1,0 +1,227 @@
+package unit
+
+import (
+	"path"
+	"slices"
+	"time"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+)
+
+// owed says why a running unit must be restarted; "" if it must not.
+func (p *planner) owed() (string, error) {
+	want, unknown, err := p.wanted()
+	if err != nil || unknown != "" {
+		return because(unknown, "changes"), err
+	}
+	if !p.stamped() {
+		reason, err := p.owedByTime()
+		if err == nil && reason == "" {
+			p.adopt(want)
+		}
+		return reason, err
+	}
+	for _, at := range p.definition() {
+		if old, ok := p.last.Definition[at]; !ok {
+			return because(at, "is new"), nil
+		} else if old != want.Definition[at] {
+			return p.changed(at), nil
+		}
+	}
+	for _, at := range sorted(p.last.Definition) {
+		if _, ok := want.Definition[at]; !ok {
+			return because(at, "goes"), nil
+		}
+	}
+	if at := differing(p.last.Triggers, want.Triggers); at != "" {
+		return p.changed(at), nil
+	}
+	for _, at := range p.triggers {
+		if _, known := p.last.Triggers[at]; !known && p.Changes(at) {
+			return because(at, "changes"), nil
+		}
+	}
+	p.learn(want)
+	return "", nil
+}
+
+func because(at, what string) string {
+	if at == "" {
+		return ""
+	}
+	return at + " " + what
+}
+
+func (p *planner) changed(at string) string {
+	if p.Changes(at) {
+		return because(at, "changes")
+	}
+	return because(at, "is not what it was started with")
+}
+
+// stamped says that the stamp speaks of what runs, or of what has run.
+func (p *planner) stamped() bool {
+	if p.done() {
+		return true
+	}
+	return p.last.InvocationID != "" && p.last.InvocationID == p.status.InvocationID
+}
+
+// adopt stamps a unit that runs with what is wanted but was started by another,
+// or by a run that was cut off before it could.
+func (p *planner) adopt(want stamp) {
+	if p.status.InvocationID == "" {
+		return
+	}
+	want.InvocationID = p.status.InvocationID
+	p.t.Finalize = func() error { return writeStamp(p.Host, p.u.Name, want) }
+	p.t.Rewrites = append(p.t.Rewrites, stampPath(p.u.Name))
+}
+
+// learn adds triggers to a stamp that somebody names for the first time: from now
+// on their change restarts the unit.
+func (p *planner) learn(want stamp) {
+	s, added := p.last, false
+	s.Triggers, added = merged(s.Triggers, want.Triggers, added)
+	s.Reloads, added = merged(s.Reloads, want.Reloads, added)
+	if added {
+		p.t.Finalize = func() error { return writeStamp(p.Host, p.u.Name, s) }
+		p.t.Rewrites = append(p.t.Rewrites, stampPath(p.u.Name))
+	}
+}
+
+// merged adds what is not known yet.
+func merged(have, more map[string]string, added bool) (map[string]string, bool) {
+	out := map[string]string{}
+	for at, tok := range have {
+		out[at] = tok
+	}
+	for at, tok := range more {
+		if _, ok := out[at]; !ok {
+			out[at], added = tok, true
+		}
+	}
+	return out, added
+}
+
+// owedByTime is the rule without a stamp: a file that changes in this plan, or
+// changed after the start, means that a restart is owed.
+func (p *planner) owedByTime() (string, error) {
+	if which := p.changing(); which != "" {
+		return which, nil
+	}
+	which, err := p.changedSince(began(p.status.ExecMainStart, p.status.ActiveEnter))
+	return because(which, "changed after the start"), err
+}
+
+// began is when a unit's files were read: a daemon reads them when its process
+// starts, and may be ready much later.
+func began(process, active time.Time) time.Time {
+	if process.IsZero() {
+		return active
+	}
+	return process
+}
+
+// inputs are all files that a unit runs with.
+func (p *planner) inputs() []string {
+	return slices.Concat(p.bundles, p.definition(), p.triggers)
+}
+
+// changing names the first input that this plan changes.
+func (p *planner) changing() string {
+	if len(p.gone) > 0 {
+		return because(p.gone[0], "goes")
+	}
+	for _, at := range p.inputs() {
+		if p.Changes(at) {
+			return because(at, "changes")
+		}
+	}
+	return ""
+}
+
+// changedSince names the input that changed last, if that was after a time.
+func (p *planner) changedSince(start time.Time) (string, error) {
+	which, at, err := newest(p.View, slices.Concat(p.inputs(), p.vanishedFrom()))
+	if err != nil || !at.After(start) {
+		return "", err
+	}
+	return which, nil
+}
+
+// vanishedFrom are the directories in which a run that was cut off, or somebody
+// else, deleted parts of the definition: they changed when that happened.
+func (p *planner) vanishedFrom() []string {
+	var out []string
+	for _, name := range p.Vanished() {
+		if part, ok := partOf(name); !ok || part.role == wantedLink || !part.concerns(p.name) {
+			continue
+		}
+		for name = path.Dir(name); name != "/"; name = path.Dir(name) {
+			if info, err := p.Lstat(name); err == nil && info != nil {
+				out = append(out, name)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// wanted is what a unit will be started with. Where one input can't be known
+// before the download, its path is returned.
+func (p *planner) wanted() (s stamp, unknown string, err error) {
+	for _, part := range []struct {
+		into *map[string]string
+		of   []string
+	}{{&s.Definition, p.definition()}, {&s.Triggers, p.triggers}, {&s.Reloads, p.reloads}} {
+		*part.into = map[string]string{}
+		for _, at := range part.of {
+			tok, ok, err := p.future(at)
+			if err != nil || !ok {
+				return s, at, err
+			}
+			(*part.into)[at] = tok
+		}
+	}
+	return s, "", nil
+}
+
+// future is the token of a path as it will be; ok is false where that is not
+// known yet.
+func (p *planner) future(at string) (tok string, ok bool, err error) {
+	if p.Deletes(at) {
+		return kind.Absent, true, nil
+	}
+	if q := p.Expected(at); q != nil {
+		tok, ok = q.Token()
+		return tok, ok, nil
+	}
+	if p.Changes(at) {
+		return "", false, nil // made in stage
+	}
+	tok, err = token(p.View, at)
+	return tok, true, err
+}
+
+// reloadOwed plans a reload of what the unit rereads while it runs.
+func (p *planner) reloadOwed() error {
+	if len(p.reloads) == 0 || !running(p.status) {
+		return nil
+	}
+	for _, at := range p.reloads {
+		tok, ok, err := p.future(at)
+		if err != nil {
+			return err
+		}
+		if old, known := p.last.Reloads[at]; ok && (!known && !p.Changes(at) || old == tok) {
+			continue
+		}
+		p.t.Act(kind.VerbReload, p.changed(at), kind.DisruptReload)
+		p.t.Live, p.t.Finalize = p.reload, nil
+		p.t.Rewrites = append(p.t.Rewrites, stampPath(p.u.Name))
+		p.t.Before = p.baseline
+		return nil
+	}
+	return nil
+}

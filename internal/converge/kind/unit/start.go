@@ -1,0 +1,273 @@
+package unit
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Error is a unit that did not come to the state that was asked for.
+type Error struct {
+	Unit string
+	Err  error
+}
+
+// Error names the unit.
+func (e *Error) Error() string { return e.Unit + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// baseline notes, before anything changes, the triggers that somebody names for
+// the first time: a change of them in this run then shows, also after a kill.
+func (p *planner) baseline(context.Context) error {
+	if !p.stamped() {
+		return nil
+	}
+	s, added := p.last, false
+	for _, part := range []struct {
+		into *map[string]string
+		of   []string
+	}{{&s.Triggers, p.triggers}, {&s.Reloads, p.reloads}} {
+		now, err := tokens(p.View, part.of)
+		if err != nil {
+			return err
+		}
+		*part.into, added = merged(*part.into, now, added)
+	}
+	if !added {
+		return nil
+	}
+	p.last = s
+	return writeStamp(p.Host, p.u.Name, s)
+}
+
+// start brings the unit up with what is on the disk now. The state is looked at
+// again: a unit that meanwhile runs with the present inputs is left alone.
+func (p *planner) start(ctx context.Context) error {
+	if err := p.startUnit(ctx); err != nil {
+		return &Error{Unit: p.u.Name, Err: err}
+	}
+	return nil
+}
+
+func (p *planner) startUnit(ctx context.Context) error {
+	planned := p.status.InvocationID
+	if err := p.refresh(ctx); err != nil {
+		return err
+	}
+	now, err := p.present()
+	if err != nil {
+		return err
+	}
+	if p.status.ActiveState == "failed" {
+		if err := p.Host.ResetFailed(ctx, p.u.Name); err != nil {
+			return err
+		}
+	}
+	fresh, err := p.startedSince(planned)
+	if err != nil || fresh {
+		return errors.Join(err, p.note(ctx, now))
+	}
+	job, err := p.job(ctx, planned)
+	if err != nil {
+		return err
+	}
+	err = job(ctx, p.u.Name)
+	if startLimited(err) {
+		// The limit is for units that end by themselves; this one has new inputs.
+		if err := p.Host.ResetFailed(ctx, p.u.Name); err != nil {
+			return err
+		}
+		err = job(ctx, p.u.Name)
+	}
+	if err != nil && !isSkipped(err) {
+		return err
+	}
+	return p.note(ctx, now)
+}
+
+// refresh asks systemd anew, when it has read what changed.
+func (p *planner) refresh(ctx context.Context) error {
+	if err := p.sys.current(ctx); err != nil {
+		return err
+	}
+	st, err := p.Host.Unit(ctx, p.u.Name)
+	if err != nil {
+		return err
+	}
+	if p.holdsOld(st) {
+		if err := p.sys.reload(ctx); err != nil {
+			return err
+		}
+		if st, err = p.Host.Unit(ctx, p.u.Name); err != nil {
+			return err
+		}
+	}
+	p.status = st
+	return nil
+}
+
+// holdsOld says that systemd holds an old definition. Its own flag sees neither a
+// new definition of higher precedence than the loaded one, nor a drop-in in a
+// directory that did not exist at its last reload.
+func (p *planner) holdsOld(st host.UnitStatus) bool {
+	if st.NeedDaemonReload || st.LoadState == "masked" {
+		return true
+	}
+	if st.LoadState != "loaded" {
+		return false
+	}
+	stronger := strings.HasPrefix(p.fragment, adminDir+"/") && p.Real(st.FragmentPath) != p.fragment
+	return stronger || slices.ContainsFunc(p.drops, func(at string) bool { return !namesBase(st.DropInPaths, at) })
+}
+
+// namesBase compares by base name: a drop-in hides one of the same name in a
+// directory of lower precedence.
+func namesBase(paths []string, p string) bool {
+	return slices.ContainsFunc(paths, func(q string) bool { return path.Base(q) == path.Base(p) })
+}
+
+// present is what the unit is started with: what systemd says that it consists
+// of, and the triggers of all who named any.
+func (p *planner) present() (stamp, error) {
+	definition := []string{}
+	for _, at := range append(slices.Clone(p.status.DropInPaths), p.status.FragmentPath) {
+		if at != "" {
+			definition = append(definition, p.Real(at))
+		}
+	}
+	s := stamp{}
+	for _, part := range []struct {
+		into *map[string]string
+		of   []string
+	}{{&s.Definition, definition}, {&s.Triggers, append(sorted(p.last.Triggers), p.triggers...)}, {&s.Reloads, append(sorted(p.last.Reloads), p.reloads...)}} {
+		var err error
+		if *part.into, err = tokens(p.View, part.of); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// startedSince says that systemd has started the unit by itself since the plan was
+// made, with everything as it is now: as a consequence of another unit's restart.
+func (p *planner) startedSince(planned string) (bool, error) {
+	if !running(p.status) || p.status.InvocationID == planned || planned == "" {
+		return false, nil
+	}
+	which, err := p.changedSince(began(p.status.ExecMainStart, p.status.ActiveEnter))
+	return which == "", err
+}
+
+// job is what brings the unit up: a restart where it runs, or where a start would
+// join a run that began with old files.
+func (p *planner) job(ctx context.Context, planned string) (func(context.Context, string) error, error) {
+	old, err := p.startsWithOld(planned)
+	if err != nil {
+		return nil, err
+	}
+	if !running(p.status) && !old {
+		return p.Host.StartUnit, nil
+	}
+	if path.Ext(p.name) == ".socket" {
+		return p.Host.RestartUnit, p.stopTriggered(ctx)
+	}
+	return p.Host.RestartUnit, nil
+}
+
+// startsWithOld says that a run which is not ready yet began before one of its
+// inputs changed: a start would join it. In auto-restart the next run has not
+// begun. planned is the run that the plan found: it has nothing that the plan
+// changed.
+func (p *planner) startsWithOld(planned string) (bool, error) {
+	if p.status.ActiveState != "activating" || strings.HasPrefix(p.status.SubState, "auto-restart") {
+		return false, nil
+	}
+	if p.status.InvocationID == planned && p.changing() != "" {
+		return true, nil
+	}
+	which, err := p.changedSince(p.status.ExecMainStart)
+	return which != "", err
+}
+
+// stopTriggered stops the services of a socket: systemd refuses to start a socket
+// whose service runs. They start again when the run ends.
+func (p *planner) stopTriggered(ctx context.Context) error {
+	for _, name := range p.status.Triggers {
+		st, err := p.Host.Unit(ctx, name)
+		if err != nil {
+			return err
+		}
+		if down(st) {
+			continue
+		}
+		if err := stopUnit(ctx, p.Host, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func startLimited(err error) bool {
+	e, ok := errors.AsType[*host.JobError](err)
+	return ok && e.Status.Result == "start-limit-hit"
+}
+
+// isSkipped says that an Assert…= of the definition does not hold. systemd calls a
+// condition that does not hold a start that is done.
+func isSkipped(err error) bool {
+	e, ok := errors.AsType[*host.JobError](err)
+	return ok && e.Result == "assert"
+}
+
+// note writes with what the unit was started. Without the stamp a later run
+// decides by time.
+func (p *planner) note(ctx context.Context, s stamp) error {
+	st, err := p.Host.Unit(ctx, p.u.Name)
+	if err != nil {
+		return err
+	}
+	p.status, s.InvocationID = st, st.InvocationID
+	switch {
+	case st.ActiveState == "failed", strings.HasPrefix(st.SubState, "auto-restart"):
+		return &host.JobError{Unit: p.u.Name, Job: "start", Result: "failed", Status: st}
+	case st.ActiveState == "inactive" && !(st.ConditionResult && st.AssertResult):
+		s.State = skipped
+		p.sys.remark(p.u.Name + " is skipped: a condition of its definition does not hold")
+	case st.ActiveState == "inactive" && st.ServiceType == "oneshot":
+		s.State = finished
+	case st.ActiveState == "inactive":
+		return &host.JobError{Unit: p.u.Name, Job: "start", Result: "ended at once", Status: st}
+	case st.InvocationID == "":
+		return errors.New("systemd gave it no invocation id")
+	}
+	p.sys.watch(st)
+	return writeStamp(p.Host, p.u.Name, s)
+}
+
+// reload makes a running unit read its files again; one that can't is restarted.
+func (p *planner) reload(ctx context.Context) error {
+	if err := p.refresh(ctx); err != nil {
+		return &Error{Unit: p.u.Name, Err: err}
+	}
+	if !p.status.CanReload {
+		return p.start(ctx)
+	}
+	now, err := p.present()
+	if err == nil {
+		err = p.Host.ReloadUnit(ctx, p.u.Name)
+	}
+	if err != nil {
+		return &Error{Unit: p.u.Name, Err: err}
+	}
+	now.Definition, now.InvocationID = p.last.Definition, p.last.InvocationID
+	for at, tok := range p.last.Triggers {
+		now.Triggers[at] = tok // they need a restart
+	}
+	return writeStamp(p.Host, p.u.Name, now)
+}

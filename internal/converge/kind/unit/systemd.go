@@ -1,0 +1,212 @@
+package unit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// systemd is what all units of one run share.
+type systemd struct {
+	v *kind.View
+
+	mu sync.Mutex
+	// known is what systemd had loaded before anybody asked for a unit, by name.
+	known map[string]host.UnitStatus
+	// asked are the units that this run asked for: systemd may hold what it read of
+	// them for a while.
+	asked map[string]bool
+	// stale: systemd has to read definitions again; reloaded: it has, since the names
+	// changed.
+	stale, reloaded bool
+	// revive are units that ran and that may stop as a consequence.
+	revive []string
+	// watched are services that this run started and that count as up as soon as
+	// their process exists.
+	watched []host.UnitStatus
+	remarks []string
+}
+
+func systemdOf(v *kind.View) *systemd {
+	return v.Shared("systemd", func() any { return &systemd{v: v, asked: map[string]bool{}} }).(*systemd)
+}
+
+// unit describes a unit. To ask for one makes systemd load it: which it had loaded
+// is asked first.
+func (s *systemd) unit(ctx context.Context, name string) (host.UnitStatus, error) {
+	if err := s.list(ctx); err != nil {
+		return host.UnitStatus{}, err
+	}
+	s.mu.Lock()
+	s.asked[name] = true
+	s.mu.Unlock()
+	return s.v.Host.Unit(ctx, name)
+}
+
+// list asks once what of all that the plan may concern systemd has loaded.
+func (s *systemd) list(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known != nil {
+		return nil
+	}
+	patterns := map[string]bool{}
+	for _, r := range s.v.State.Resources {
+		if name, ok := strings.CutPrefix(string(r.ID()), "unit:"); ok {
+			patterns[name] = true
+		}
+	}
+	for _, name := range s.touched() {
+		if p, ok := partOf(name); ok {
+			patterns[p.pattern()] = true
+		}
+	}
+	s.known = map[string]host.UnitStatus{}
+	if len(patterns) == 0 {
+		return nil
+	}
+	units, err := s.v.Host.ListUnits(ctx, sorted(patterns)...)
+	for _, u := range units {
+		s.known[u.Name] = u
+	}
+	return err
+}
+
+// touched are all names that change, or that changed in a run that was cut off.
+func (s *systemd) touched() []string {
+	out := append(s.v.ChangedNames(), s.v.Vanished()...)
+	if o := s.v.OwedHere(); o != nil {
+		out = append(out, o.Definitions...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// concerned are the units that systemd has loaded and that a part concerns.
+func (s *systemd) concerned(p part) []host.UnitStatus {
+	var out []host.UnitStatus
+	for _, name := range sorted(s.known) {
+		if p.concerns(name) && s.known[name].LoadState != "not-found" {
+			out = append(out, s.known[name])
+		}
+	}
+	return out
+}
+
+// outdated notes that systemd has to read definitions again.
+func (s *systemd) outdated() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = true
+}
+
+// current makes systemd read the definitions, if they have changed and nobody
+// has since.
+func (s *systemd) current(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stale || s.reloaded {
+		return nil
+	}
+	return s.reloadNow(ctx)
+}
+
+// reload makes systemd read the definitions.
+func (s *systemd) reload(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reloadNow(ctx)
+}
+
+func (s *systemd) reloadNow(ctx context.Context) error {
+	err := s.v.Host.DaemonReload(ctx)
+	s.reloaded = err == nil
+	return err
+}
+
+// readAll makes systemd read what it holds an older version of, of all that
+// changed.
+func (s *systemd) readAll(ctx context.Context, names []string) error {
+	if err := s.current(ctx); err != nil || s.reloaded {
+		return err
+	}
+	for _, name := range sorted(s.asked) {
+		concerned := slices.ContainsFunc(names, func(n string) bool { p, _ := partOf(n); return p.role != wantedLink && p.concerns(name) })
+		if !concerned {
+			continue
+		}
+		if st, err := s.v.Host.Unit(ctx, name); err != nil || st.NeedDaemonReload {
+			return errors.Join(err, s.reload(ctx))
+		}
+	}
+	return nil
+}
+
+// remark adds to what the run says in the end.
+func (s *systemd) remark(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remarks = append(s.remarks, text)
+}
+
+// watch notes a service whose start says nothing of whether it works.
+func (s *systemd) watch(st host.UnitStatus) {
+	if !slices.Contains([]string{"simple", "exec", "idle"}, st.ServiceType) || !running(st) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watched = append(s.watched, st)
+}
+
+// upFor is how long a service has to stay up, where systemd calls it started as
+// soon as its process exists.
+const upFor = 200 * time.Millisecond
+
+// confirm looks whether such services are still up.
+func (s *systemd) confirm(ctx context.Context) error {
+	for _, was := range s.watched {
+		if left := upFor - s.v.Host.Now().Sub(was.ExecMainStart); left > 0 && !was.ExecMainStart.IsZero() {
+			if err := s.v.Host.Sleep(ctx, min(left, upFor)); err != nil {
+				return err
+			}
+		}
+		st, err := s.v.Host.Unit(ctx, was.Name)
+		if err != nil {
+			return err
+		}
+		if st.NRestarts > was.NRestarts || strings.HasPrefix(st.SubState, "auto-restart") || st.ActiveState == "failed" {
+			return &Error{Unit: was.Name, Err: fmt.Errorf("it started and ended again: %w", &host.JobError{Unit: was.Name, Job: "start", Result: cmp.Or(st.Result, "failed"), Status: st})}
+		}
+	}
+	return nil
+}
+
+// bringBack starts what ran before and stopped as a consequence of what was done
+// to others.
+func (s *systemd) bringBack(ctx context.Context) error {
+	for _, name := range s.revive {
+		st, err := s.v.Host.Unit(ctx, name)
+		if err != nil {
+			return err
+		}
+		if !down(st) || st.LoadState != "loaded" {
+			continue
+		}
+		if err := s.v.Host.StartUnit(ctx, name); err != nil {
+			return &Error{Unit: name, Err: fmt.Errorf("start again what stopped as a consequence: %w", err)}
+		}
+	}
+	return nil
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,282 @@
+package kind
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Options are what kinds need of the engine's.
+type Options struct {
+	Fetcher Fetcher
+	Issuer  Issuer
+	Prober  Prober
+	Images  Images
+	// SelfSigned makes a serving key pair; ServingValid says whether one serves.
+	SelfSigned   func(names []string, now time.Time) (certPEM, keyPEM []byte, err error)
+	ServingValid func(certPEM, keyPEM []byte, names []string, now time.Time) (ok bool, reason string)
+	// Offline: the host is a root directory, not a running machine. Live changes
+	// are deferred.
+	Offline bool
+	// NoFetch: artifacts that are missing are deferred (offline without --fetch).
+	NoFetch bool
+	// TakeOver makes this owner's what another contract wants otherwise; without it
+	// that is refused.
+	TakeOver bool
+}
+
+// ErrNoProvider is a resource for which the engine was given nothing.
+var ErrNoProvider = errors.New("this engine was built without a provider for it")
+
+// View is one comparison of a state with a machine.
+type View struct {
+	Options
+	Host   host.Host
+	State  *desired.State
+	Ledger *ledger.Ledger
+
+	kinds map[string]Kind
+
+	mu    sync.Mutex
+	tasks []*Task
+	byID  map[desired.ID]*Task
+	// content is what each path of the state will hold, where it is known.
+	content map[string]*Change
+	// changed are the paths that the tree's part of the plan changes, deleted those
+	// that it deletes.
+	changed, deleted map[string]bool
+	// removed are the names that nobody wants any more.
+	removed map[string]bool
+	// vanished are names of the ledger that are neither there nor wanted, left those
+	// that this owner wants no more and that are not only berth's.
+	vanished, left []string
+	real           map[string]string
+	shared         map[string]any
+}
+
+// NewView has a task for each resource of a state.
+func NewView(o Options, kinds map[string]Kind, h host.Host, st *desired.State, l *ledger.Ledger) *View {
+	v := &View{Options: o, kinds: kinds, Host: h, State: st, Ledger: l, byID: map[desired.ID]*Task{}, content: map[string]*Change{},
+		changed: map[string]bool{}, deleted: map[string]bool{}, real: map[string]string{}, removed: map[string]bool{}, shared: map[string]any{}}
+	for _, r := range st.Resources {
+		v.Add(&Task{ID: r.ID(), Base: r.Order()})
+	}
+	return v
+}
+
+// Add enters a task that no resource of the state stands for, or one that does.
+func (v *View) Add(t *Task) *Task {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if t.Base == nil {
+		t.Base = &desired.Base{}
+	}
+	v.tasks = append(v.tasks, t)
+	if v.byID[t.ID] == nil {
+		v.byID[t.ID] = t
+	}
+	return t
+}
+
+// Tasks are all tasks, those of the state first, in its order.
+func (v *View) Tasks() []*Task {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.tasks)
+}
+
+// Task is the one of an id, or nil.
+func (v *View) Task(id desired.ID) *Task {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.byID[id]
+}
+
+// OwedHere is a run of this boot that was cut off; what it owed to what ran before
+// a boot is no longer owed.
+func (v *View) OwedHere() *ledger.Run {
+	if o := v.Ledger.Owed; o != nil && o.Boot == v.Boot() {
+		return o
+	}
+	return nil
+}
+
+// Boot identifies this boot; "" where nothing does.
+func (v *View) Boot() string {
+	id, _, _ := v.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
+}
+
+// NamesOf are the ids of the ledger that stand for a resource.
+func (v *View) NamesOf(r desired.Resource) []string {
+	if k := v.kinds[r.Kind()]; k != nil {
+		return k.Names(v, r)
+	}
+	return nil
+}
+
+// AskedOf is what tells two wishes for a resource apart where its content does not.
+func (v *View) AskedOf(r desired.Resource) string {
+	if k, ok := v.kinds[r.Kind()].(Asker); ok {
+		return k.Asked(r)
+	}
+	return ""
+}
+
+// InputsOf are the files of a resource that programs read when they start.
+func (v *View) InputsOf(id desired.ID) (files, regenerated []string) {
+	r := v.State.Lookup(id)
+	if r == nil {
+		return nil, nil
+	}
+	if k, ok := v.kinds[r.Kind()].(Input); ok {
+		return k.Inputs(v, r)
+	}
+	return nil, nil
+}
+
+// Shared is what a kind keeps for all its resources of one run, made by the first
+// who asks.
+func (v *View) Shared(key string, first func() any) any {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.shared[key] == nil {
+		v.shared[key] = first()
+	}
+	return v.shared[key]
+}
+
+// Expect notes what a path will hold when the plan is done.
+func (v *View) Expect(q *Change) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.content[q.Path] = q
+}
+
+// Expected returns what a path will hold, or nil where the plan says nothing.
+func (v *View) Expected(path string) *Change {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.content[path]
+}
+
+// ExpectedNames are the paths of which the plan says what they will hold.
+func (v *View) ExpectedNames() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Sorted(maps.Keys(v.content))
+}
+
+// NoteChanges fixes which paths change, before the next pass.
+func (v *View) NoteChanges() {
+	for _, t := range v.Tasks() {
+		for _, q := range t.Changes {
+			v.changed[q.Path] = q.Type != ledger.Attributes
+			v.deleted[q.Path] = q.Type == ledger.Gone
+		}
+		for _, name := range t.Regenerated {
+			v.changed[name] = true
+		}
+	}
+}
+
+// Changes says whether the passes before this one change what a path holds.
+func (v *View) Changes(path string) bool { return v.changed[path] }
+
+// Deletes says whether they delete it.
+func (v *View) Deletes(path string) bool { return v.deleted[path] }
+
+// ChangedNames are all paths that they change, in order.
+func (v *View) ChangedNames() []string {
+	var out []string
+	for name, changes := range v.changed {
+		if changes {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Leave notes that this owner wants an id no more which others still want, or
+// which was there before it.
+func (v *View) Leave(id string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.left = append(v.left, id)
+}
+
+// Vanish notes an id of the ledger that is neither there nor wanted.
+func (v *View) Vanish(id string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.vanished = append(v.vanished, id)
+}
+
+// Left are the ids that Leave was called for.
+func (v *View) Left() []string { return v.left }
+
+// Vanished are the ids that Vanish was called for.
+func (v *View) Vanished() []string { return v.vanished }
+
+// Lstat describes a path, nil if there is nothing.
+func (v *View) Lstat(path string) (*host.Info, error) { return ledger.Lstat(v.Host, path) }
+
+// ReadFile reads a file; ok is false if there is none.
+func (v *View) ReadFile(path string) (data []byte, ok bool, err error) {
+	return ledger.ReadFile(v.Host, path)
+}
+
+// maxLinks bounds the links in a path, as the kernel does.
+const maxLinks = 40
+
+// Real is a path without links among its parents, so that /lib/x and /usr/lib/x
+// are one name. A parent that berth does not follow stays as it is spelled.
+func (v *View) Real(p string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	links := maxLinks
+	return path.Join(v.realDir(path.Dir(p), &links), path.Base(p))
+}
+
+func (v *View) realDir(dir string, links *int) string {
+	if dir == "/" || dir == "." {
+		return dir
+	}
+	if r, ok := v.real[dir]; ok {
+		return r
+	}
+	r := path.Join(v.realDir(path.Dir(dir), links), path.Base(dir))
+	if target := v.followed(r); target != "" && *links > 0 {
+		*links--
+		r = v.realDir(target, links)
+	}
+	v.real[dir] = r
+	return r
+}
+
+// followed is where a link leads that berth follows; "" for what is none.
+func (v *View) followed(p string) string {
+	info, err := v.Host.Lstat(p)
+	if err != nil || info.Mode&fs.ModeSymlink == 0 || info.UID != 0 {
+		return ""
+	}
+	target, err := v.Host.Readlink(p)
+	if err != nil {
+		return ""
+	}
+	to := host.Splice(path.Dir(p), target, "")
+	if host.LeadsAstray(p, to) {
+		return ""
+	}
+	return to
+}

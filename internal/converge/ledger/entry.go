@@ -1,0 +1,76 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// Entry is what berth remembers of one resource id: a path, or "unit:", "sysctl:",
+// "module:", "credential:", "trust:" and a name.
+type Entry struct {
+	// Owners want it; the last to go takes it along. The value is what an owner asked
+	// for where Put does not tell: the version of a download, the names in a
+	// certificate, a unit's state.
+	Owners map[desired.Owner]string `json:"owners,omitempty"`
+	// Put is what berth put there.
+	Put Standing `json:"put"`
+	// Was is what stood there before; nil for nothing. A file's content is stored
+	// under its sum.
+	Was *Standing `json:"was,omitempty"`
+	// Mark is the fingerprint of a download.
+	Mark string `json:"mark,omitempty"`
+	// Seed content is its owner's once it is there.
+	Seed bool `json:"seed,omitempty"`
+	// Parent is a directory that was made on the way to another name, so that nobody
+	// asked for its mode.
+	Parent bool `json:"parent,omitempty"`
+	// Adopted: it was as wanted when berth came, or when the ledger was lost. Whose
+	// it is can't be said, so it is never deleted.
+	Adopted bool `json:"adopted,omitempty"`
+}
+
+// clone makes owners of its own.
+func (e Entry) clone() Entry {
+	e.Owners = maps.Clone(e.Owners)
+	return e
+}
+
+// Others are the owners besides o, in order.
+func (e Entry) Others(o desired.Owner) []desired.Owner {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(e.Owners)), func(other desired.Owner) bool { return other == o })
+}
+
+// Owns says whether an owner wants it.
+func (e Entry) Owns(o desired.Owner) bool {
+	_, ok := e.Owners[o]
+	return ok
+}
+
+// Join returns the entry with an owner and what it asks for, and whether that
+// is new.
+func (e Entry) Join(o desired.Owner, asked string) (Entry, bool) {
+	if have, ok := e.Owners[o]; ok && have == asked {
+		return e, false
+	}
+	e = e.clone()
+	if e.Owners == nil {
+		e.Owners = map[desired.Owner]string{}
+	}
+	e.Owners[o] = asked
+	return e, true
+}
+
+// Leave returns the entry without an owner.
+func (e Entry) Leave(o desired.Owner) Entry {
+	e = e.clone()
+	delete(e.Owners, o)
+	return e
+}
+
+// InPlace says that only mode and owner of what is there are berth's.
+func (e Entry) InPlace() bool { return e.Was != nil && e.Was.Stays() && e.Put.Stays() }
+
+// Gone says that berth took away what was there.
+func (e Entry) Gone() bool { return e.Put.Type == Gone }

@@ -1,0 +1,251 @@
+// Package ledger is what berth remembers on a machine: what it put where for
+// whom, what was there before, and what a run still owes. It holds no decision:
+// what to do follows from the machine, and a lost ledger costs work, never
+// correctness.
+package ledger
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Where berth keeps its own things.
+const (
+	StateDir     = "/var/lib/berth"
+	OriginalsDir = StateDir + "/originals"
+	RunDir       = "/run/berth"
+	StampDir     = RunDir + "/units"
+	LockPath     = RunDir + "/lock"
+
+	ledgerPath = StateDir + "/ledger.json"
+	endPath    = StateDir + "/ended"
+	version    = 2
+)
+
+// Ledger is what berth has put on this machine, by id, as it is when the last
+// run's end, or the machine's state where it was cut off, is taken into account.
+type Ledger struct {
+	Entries map[string]Entry
+	// Owed is the run that did not come to its end; nil where the last one did.
+	Owed *Run
+}
+
+// document is the file.
+type document struct {
+	Version int              `json:"version"`
+	Entries map[string]Entry `json:"entries"`
+	// Run is the last run that changed anything: its claims are entries when it has
+	// ended.
+	Run *Run `json:"run,omitempty"`
+}
+
+// Load reads the ledger. A lost or torn one is rebuilt from the sidecars of the
+// originals: what they name was berth's; nothing else is claimed. One that a
+// newer berth wrote is not lost.
+func Load(h host.FS) (*Ledger, error) {
+	d := document{}
+	data, ok, err := ReadFile(h, ledgerPath)
+	if err != nil {
+		return nil, fmt.Errorf("read ledger: %w", err)
+	}
+	whole := ok && json.Unmarshal(data, &d) == nil && d.Entries != nil
+	if d.Version > version {
+		return nil, &VersionError{Version: d.Version}
+	}
+	if !whole || d.Version != version {
+		return rebuild(h)
+	}
+	l := &Ledger{Entries: d.Entries}
+	if d.Run == nil {
+		return l, nil
+	}
+	end, _, err := ReadFile(h, endPath)
+	if err != nil {
+		return nil, fmt.Errorf("read ledger: %w", err)
+	}
+	return l, l.take(h, d.Run, string(end))
+}
+
+// take enters what the last run came to.
+func (l *Ledger) take(h host.FS, r *Run, end string) error {
+	switch strings.TrimSpace(end) {
+	case r.ID + " done":
+		l.enter(r)
+		return nil
+	case r.ID + " aborted":
+		return nil
+	}
+	l.Owed = r
+	for name, c := range r.Claims {
+		placed, err := c.placed(h, name)
+		if err != nil {
+			return fmt.Errorf("look for what an interrupted run did: %w", err)
+		}
+		if placed {
+			l.Entries[name] = c.Entry
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) enter(r *Run) {
+	for name, c := range r.Claims {
+		l.Entries[name] = c.Entry
+	}
+	for _, name := range r.Drops {
+		delete(l.Entries, name)
+	}
+	for _, name := range r.Leaves {
+		e := l.Entries[name].Leave(r.Owner)
+		l.Entries[name] = e
+		if len(e.Owners) == 0 {
+			delete(l.Entries, name) // it was adopted, or is somebody else's now
+		}
+	}
+}
+
+// Ours says whether an id is in the ledger at all.
+func (l *Ledger) Ours(id string) bool {
+	_, ok := l.Entries[id]
+	return ok
+}
+
+// Made says whether berth put the path there.
+func (l *Ledger) Made(path string) bool {
+	e, ok := l.Entries[path]
+	return ok && !e.InPlace() && !e.Adopted
+}
+
+// Begin makes durable what a run is about to do, before it writes anything else.
+func (l *Ledger) Begin(h host.FS, r *Run) error {
+	for _, dir := range []string{StateDir, OriginalsDir, StampDir} {
+		if err := host.PrivateDir(h, dir); err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+	}
+	return l.save(h, r)
+}
+
+// Save makes entries durable that need no run.
+func (l *Ledger) Save(h host.FS) error {
+	if err := host.PrivateDir(h, StateDir); err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	return l.save(h, nil)
+}
+
+func (l *Ledger) save(h host.FS, r *Run) error {
+	data, err := json.MarshalIndent(document{Version: version, Entries: l.Entries, Run: r}, "", " ")
+	if err != nil {
+		return fmt.Errorf("print ledger: %w", err)
+	}
+	if err := host.WriteFile(h, ledgerPath, append(data, '\n'), host.Attributes{Mode: 0o600}); err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	return nil
+}
+
+// Enter makes a run's claims entries.
+func (l *Ledger) Enter(r *Run) { l.enter(r) }
+
+// Done notes that a run has come to its end. Where it only claims, the note is not
+// synced: a power cut that takes it away makes the next run look at each claim, no
+// more. What left the ledger the machine does not show.
+func (l *Ledger) Done(h host.FS, r *Run) error {
+	text := r.ID + " done\n"
+	if len(r.Drops)+len(r.Leaves) == 0 {
+		return end(h, text)
+	}
+	if err := host.WriteFile(h, endPath, []byte(text), host.Attributes{Mode: 0o600}); err != nil {
+		return fmt.Errorf("note the end: %w", err)
+	}
+	return nil
+}
+
+// Aborted ends a run that changed no name.
+func (l *Ledger) Aborted(h host.FS, r *Run) error { return end(h, r.ID+" aborted\n") }
+
+func end(h host.FS, text string) error {
+	tmp := host.TempName(endPath)
+	if err := RemoveIfThere(h, tmp); err != nil {
+		return fmt.Errorf("note the end: %w", err)
+	}
+	f, err := h.Create(tmp)
+	if err != nil {
+		return fmt.Errorf("note the end: %w", err)
+	}
+	_, err = f.Write([]byte(text))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("note the end: %w", err)
+	}
+	return h.Rename(tmp, endPath)
+}
+
+// rebuild makes a ledger of the sidecars.
+func rebuild(h host.FS) (*Ledger, error) {
+	l := &Ledger{Entries: map[string]Entry{}}
+	names, err := h.ReadDir(OriginalsDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rebuild ledger: %w", err)
+	}
+	for _, name := range names {
+		side, err := readSidecar(h, name)
+		if err != nil || side.Path == "" {
+			continue
+		}
+		if l.Entries[side.Path], err = rebuilt(h, &side); err != nil {
+			return nil, fmt.Errorf("rebuild ledger: %w", err)
+		}
+	}
+	return l, nil
+}
+
+// rebuilt is the entry of a name whose original is there. What berth made of it
+// is not known any more, but that it took it away shows.
+func rebuilt(h host.FS, side *sidecar) (Entry, error) {
+	e := Entry{Was: &side.Was, Put: Standing{Type: File}}
+	if side.Owner != "" {
+		e, _ = e.Join(side.Owner, "")
+	}
+	if side.Was.Stays() {
+		e.Put.Type = side.Was.Type
+		return e, nil
+	}
+	info, err := Lstat(h, side.Path)
+	switch {
+	case err != nil:
+		return e, err
+	case info == nil:
+		e.Put.Type = Gone
+	case info.Mode&fs.ModeSymlink != 0:
+		e.Put.Type = Link
+		e.Put.Target, err = h.Readlink(side.Path)
+	}
+	return e, err
+}
+
+// VersionError is a ledger that a newer berth wrote. It says what is berth's on
+// this machine, so nothing is done without it.
+type VersionError struct{ Version int }
+
+// Error names the file and its version.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%s has version %d, and this berth knows version %d", ledgerPath, e.Version, version)
+}
+
+// Hint says which berth to use.
+func (e *VersionError) Hint() string {
+	return "A newer berth has changed this machine: use that version or a later one."
+}
+
+// IsPath says whether an id is a name of the tree.
+func IsPath(id string) bool { return path.IsAbs(id) }

@@ -1,0 +1,128 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Run is what a run is about to do, ids and names only: with it an interrupted
+// run resumes. Until the run has ended its claims are entries only where the
+// machine shows that they came about.
+type Run struct {
+	ID    string        `json:"id"`
+	Owner desired.Owner `json:"owner"`
+	// Boot is the boot that Definitions and Revive speak of.
+	Boot string `json:"boot,omitempty"`
+	// Claims are the entries as they will be.
+	Claims map[string]Claim `json:"claims,omitempty"`
+	// Drops are the ids that leave the ledger, Leaves those that the owner leaves to
+	// others.
+	Drops  []string `json:"drops,omitempty"`
+	Leaves []string `json:"leaves,omitempty"`
+	// Regenerated are files that programs of the machine make anew; their durability
+	// is owed.
+	Regenerated []string `json:"regenerated,omitempty"`
+	// Temps are paths whose temporary files may exist.
+	Temps []string `json:"temps,omitempty"`
+	// Definitions are names of unit definitions, drop-ins and links that change:
+	// systemd has to read them again.
+	Definitions []string `json:"definitions,omitempty"`
+	// Revive are units that ran and that may stop as a consequence of others.
+	Revive []string `json:"revive,omitempty"`
+}
+
+// Claim is an entry as it will be, and what stood at the name when that was
+// decided.
+type Claim struct {
+	Entry Entry `json:"entry"`
+	// Seen is the identity of what stood there: inode and time of change; "" for
+	// nothing.
+	Seen string `json:"seen,omitempty"`
+	// Prepared: another wrote the file; its mark is known when that has ended.
+	Prepared bool `json:"prepared,omitempty"`
+}
+
+// Seen is the identity of what stands at a path.
+func Seen(info *host.Info) string {
+	if info == nil {
+		return ""
+	}
+	if info.Mode.IsDir() {
+		return fmt.Sprintf("%d:%o:%d:%d", info.Inode, info.Mode, info.UID, info.GID)
+	}
+	return fmt.Sprintf("%d:%d", info.Inode, info.ChangeTime.UnixNano())
+}
+
+// Mark tells two versions of a downloaded file apart without reading it: programs
+// are large and plan is to be quick.
+func Mark(info *host.Info) string { return fmt.Sprintf("%d:%d", info.Size, info.ModTime.UnixNano()) }
+
+// placed says whether what a claim speaks of came about. A temporary file that is
+// still there never got its name. What is neither as it was nor as claimed is
+// somebody's edit, which the next run has to keep.
+func (c *Claim) placed(h host.FS, name string) (bool, error) {
+	if !IsPath(name) {
+		return true, nil // what was there before is in the claim, and is true
+	}
+	p := &c.Entry.Put
+	if p.Type == File || p.Type == Link {
+		if tmp, err := Lstat(h, host.TempName(name)); err != nil || tmp != nil {
+			return false, err
+		}
+	}
+	info, err := Lstat(h, name)
+	if err != nil || Seen(info) == c.Seen {
+		return false, err
+	}
+	if c.Prepared {
+		return info != nil && c.Entry.Mark != "" && Mark(info) == c.Entry.Mark, nil
+	}
+	return p.matches(h, name, info)
+}
+
+// matches says whether what stands at a name is this, as far as it is known.
+func (s *Standing) matches(h host.FS, name string, info *host.Info) (bool, error) {
+	switch s.Type {
+	case Gone:
+		return info == nil, nil
+	case Directory:
+		return info != nil && info.Mode.IsDir(), nil
+	case Attributes:
+		return info != nil && AttributeDifference(info, s.Mode, s.UID, s.GID) == "", nil
+	case Link:
+		target, err := h.Readlink(name)
+		return err == nil && (target == s.Target || s.Target == ""), nil
+	}
+	if info == nil || !info.IsRegular() {
+		return false, nil
+	}
+	if s.Sum == "" {
+		return true, nil
+	}
+	sum, err := ContentSum(h, name)
+	return sum == s.Sum, err
+}
+
+// Clear removes the temporary files of a run that did not come to its end.
+func (r *Run) Clear(h host.FS) error {
+	for _, p := range append(slices.Clone(r.Temps), endPath) {
+		for _, name := range []string{host.TempName(p), DisplacedName(p)} {
+			info, err := Lstat(h, name)
+			if err == nil && info != nil {
+				err = RemoveIfThere(h, name)
+			}
+			if err != nil {
+				return fmt.Errorf("clear leftover: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// DisplacedName is where what a change displaces waits until all names are in
+// place.
+func DisplacedName(p string) string { return strings.TrimSuffix(host.TempName(p), ".new") + ".old" }

@@ -1,0 +1,190 @@
+package converge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// planner compares a state with a machine.
+type planner struct {
+	opt   Options
+	kinds map[string]kind.Kind
+	h     host.Host
+	st    *desired.State
+	led   *ledger.Ledger
+	v     *kind.View
+}
+
+// plan observes everything in parallel: first credentials, then what stands in the
+// tree and what goes from it, then the units, whose state depends on what happens
+// to their files.
+func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger) (*planner, error) {
+	o := kind.Options{Fetcher: e.opt.Fetcher, Issuer: e.opt.Issuer, Prober: e.opt.Prober, Images: e.opt.Images,
+		SelfSigned: e.opt.SelfSigned, ServingValid: e.opt.ServingValid,
+		Offline: e.opt.Offline, NoFetch: e.opt.NoFetch, TakeOver: e.opt.TakeOver}
+	p := &planner{opt: e.opt, kinds: e.kinds, h: e.opt.Host, st: st, led: led, v: kind.NewView(o, e.kinds, e.opt.Host, st, led)}
+	for _, step := range []func(context.Context) error{
+		p.observer(kind.Credentials), p.observer(kind.Tree), p.removals, p.observer(kind.Units), p.closing,
+		p.obstacles, p.parents,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+		p.v.NoteChanges()
+	}
+	return p, nil
+}
+
+func (p *planner) observer(pass kind.Pass) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := p.observe(ctx, pass); err != nil {
+			return err
+		}
+		p.v.NoteChanges()
+		return p.removeLive(ctx, pass)
+	}
+}
+
+func (p *planner) observe(ctx context.Context, pass kind.Pass) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(p.opt.Workers)
+	for _, r := range p.st.Resources {
+		k := p.kinds[r.Kind()]
+		if k == nil {
+			return &ActionError{ID: r.ID(), Verb: VerbCheck, Field: r.Order().Field, Err: fmt.Errorf("no kind %q", r.Kind())}
+		}
+		if k.Pass() == pass {
+			g.Go(func() error { return p.observeOne(ctx, k, r) })
+		}
+	}
+	return g.Wait()
+}
+
+func (p *planner) observeOne(ctx context.Context, k kind.Kind, r desired.Resource) error {
+	t := p.v.Task(r.ID())
+	err := Safely(func() error { return k.Observe(ctx, p.v, t, r) })
+	if e, ok := errors.AsType[*OwnedElsewhereError](err); ok {
+		t.Refuse(e)
+		return nil
+	}
+	if err != nil {
+		return &ActionError{ID: r.ID(), Verb: VerbCheck, Field: r.Order().Field, Err: err}
+	}
+	return nil
+}
+
+// closing lets kinds look at the plan as a whole.
+func (p *planner) closing(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(p.kinds)) {
+		k, ok := p.kinds[name].(kind.Closer)
+		if !ok {
+			continue
+		}
+		if err := k.Close(ctx, p.v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// public is the plan as data, in an order in which it could be done.
+func (p *planner) public() *Plan {
+	plan := &Plan{Owner: p.st.Owner, Actions: []Action{}}
+	for _, t := range p.sorted() {
+		plan.Actions = append(plan.Actions, t.Actions...)
+		plan.Deferred = append(plan.Deferred, t.Deferred...)
+		plan.Remarks = append(plan.Remarks, t.Remarks...)
+		plan.Kept = append(plan.Kept, t.Kept...)
+	}
+	slices.Sort(plan.Remarks)
+	slices.Sort(plan.Kept)
+	return plan
+}
+
+// blocked is why the plan can't be carried out.
+func (p *planner) blocked() error {
+	var errs []error
+	for _, t := range p.v.Tasks() {
+		errs = append(errs, t.Refused)
+	}
+	return errors.Join(errs...)
+}
+
+// sorted orders tasks so that each follows what it comes after, units last, ties
+// by the state's order, then removals.
+func (p *planner) sorted() []*kind.Task {
+	var out []*kind.Task
+	seen := map[*kind.Task]bool{}
+	var visit func(t *kind.Task)
+	visit = func(t *kind.Task) {
+		if t == nil || seen[t] {
+			return
+		}
+		seen[t] = true
+		for _, id := range slices.Concat(t.Base.After, t.LiveAfter) {
+			visit(p.v.Task(id))
+		}
+		out = append(out, t)
+	}
+	for _, last := range []bool{false, true} {
+		for _, t := range p.v.Tasks() {
+			if strings.HasPrefix(string(t.ID), "unit:") == last {
+				visit(t)
+			}
+		}
+	}
+	return out
+}
+
+// parents adds the directories that are missing above what the plan creates.
+func (p *planner) parents(context.Context) error {
+	known := map[string]bool{}
+	for _, t := range p.v.Tasks() {
+		for _, q := range t.Changes {
+			if q.Type == ledger.Directory {
+				known[q.Path] = true
+			}
+		}
+	}
+	for _, t := range p.v.Tasks() {
+		if err := p.parentsOf(t, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *planner) parentsOf(t *kind.Task, known map[string]bool) error {
+	var made []*kind.Change
+	for _, q := range t.Changes {
+		if q.Type == ledger.Gone {
+			continue
+		}
+		for dir := path.Dir(q.Path); dir != "/" && !known[dir]; dir = path.Dir(dir) {
+			info, err := p.v.Lstat(dir)
+			if err != nil {
+				return err
+			}
+			if info != nil && (info.Mode.IsDir() || !p.isOurFile(dir)) {
+				break
+			}
+			known[dir] = true
+			made = append(made, &kind.Change{Type: ledger.Directory, Path: dir, Attrs: host.Attributes{Mode: 0o755}, Parent: true, Seen: info})
+		}
+	}
+	slices.Reverse(made) // outermost first
+	t.Changes = append(made, t.Changes...)
+	return nil
+}

@@ -1,0 +1,31 @@
+package converge
+
+import (
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/kind/artifact"
+	"github.com/berth-dev/berth/internal/converge/kind/check"
+	"github.com/berth-dev/berth/internal/converge/kind/credential"
+	"github.com/berth-dev/berth/internal/converge/kind/directory"
+	"github.com/berth-dev/berth/internal/converge/kind/file"
+	"github.com/berth-dev/berth/internal/converge/kind/image"
+	"github.com/berth-dev/berth/internal/converge/kind/link"
+	"github.com/berth-dev/berth/internal/converge/kind/module"
+	"github.com/berth-dev/berth/internal/converge/kind/serving"
+	"github.com/berth-dev/berth/internal/converge/kind/sysctl"
+	"github.com/berth-dev/berth/internal/converge/kind/trust"
+	"github.com/berth-dev/berth/internal/converge/kind/unit"
+)
+
+// builtin are the kinds of resources that berth knows.
+var builtin = []kind.Kind{
+	artifact.Kind{}, check.Kind{}, credential.Kind{}, directory.Kind{}, file.Kind{}, image.Kind{}, link.Kind{},
+	module.Kind{}, serving.Kind{}, sysctl.Kind{}, trust.Kind{}, unit.Kind{},
+}
+
+func register(more []kind.Kind) map[string]kind.Kind {
+	out := map[string]kind.Kind{}
+	for _, k := range append(append([]kind.Kind{}, builtin...), more...) {
+		out[k.Name()] = k
+	}
+	return out
+}
