@@ -9,8 +9,9 @@ import (
 // Systemd is the service manager. Without one (under a root directory) every
 // method returns ErrNoSystemd.
 type Systemd interface {
-	// Unit describes a unit; one that does not exist has LoadState "not-found". A
-	// template is no unit: its own name is refused with ErrNotAUnit.
+	// Unit describes a unit; one that does not exist has LoadState "not-found", one
+	// that runs and whose definition has gone too. A template is no unit: its own
+	// name is refused with ErrNotAUnit, here and in every job.
 	Unit(ctx context.Context, name string) (UnitStatus, error)
 	// ListUnits lists what systemd has loaded whose name matches one of the shell
 	// patterns (all of it if there is none), by name. Only Name, LoadState,
@@ -22,7 +23,9 @@ type Systemd interface {
 	// its real result; a result other than "done" is a *JobError, a job that is
 	// not accepted a *UnitError. When ctx ends first, the job goes on. Stopping a
 	// unit that does not exist is done. Starting a unit that is being started joins
-	// that start: no new run begins.
+	// that start: no new run begins. A start that a condition prevents is done.
+	// A socket whose service runs can't be started: the job fails, and a restart has
+	// stopped it by then. A restart does not wait for the units it takes along.
 	StartUnit(ctx context.Context, name string) error
 	StopUnit(ctx context.Context, name string) error
 	RestartUnit(ctx context.Context, name string) error
@@ -46,14 +49,22 @@ type UnitStatus struct {
 	LoadState   string // loaded, not-found, masked, bad-setting, error
 	ActiveState string // active, reloading, inactive, failed, activating, deactivating
 	SubState    string
-	// UnitFileState is enabled, disabled, static, masked, … as systemd found it
-	// when it loaded the unit: links that changed since show after DaemonReload.
+	// UnitFileState is enabled, disabled, static, masked, indirect (an alias leads to
+	// it), linked (it stands elsewhere), bad (it has gone), … as systemd found it when
+	// it was first asked after it had loaded the unit: links that changed since show
+	// after DaemonReload.
 	UnitFileState string
-	FragmentPath  string
-	DropInPaths   []string
+	// FragmentPath is spelled as systemd searches: Debian 12 says /lib/systemd/system
+	// for what is in /usr/lib/systemd/system, but not so in DropInPaths, which holds
+	// drop-ins that are masked, too.
+	FragmentPath string
+	DropInPaths  []string
 	// NeedDaemonReload is systemd's own judgement, by time of change. It does not
-	// notice a definition of higher precedence that is new, nor a drop-in
-	// directory that is new.
+	// notice a definition of higher precedence that is new, a definition that became
+	// a link to /dev/null, links in .wants and .requires, aliases, nor a drop-in
+	// directory that is new (that one as soon as it loads any other unit). It is
+	// false for a unit that does nothing and that no other names: of such a one
+	// systemd keeps nothing, and reads it anew each time.
 	NeedDaemonReload bool
 	// InvocationID is 32 hex digits of the present (or last) run; empty if never
 	// started. systemd forgets it, and the fields below, once a unit that no other
@@ -61,9 +72,10 @@ type UnitStatus struct {
 	InvocationID string
 	// ActiveEnter is when the unit became active; zero if never.
 	ActiveEnter time.Time
-	Result      string // success, exit-code, signal, timeout, …
-	NRestarts   uint32
-	MainPID     uint32
+	// Result is of the last run; "" for types of units that have none.
+	Result    string // success, exit-code, signal, timeout, …
+	NRestarts uint32
+	MainPID   uint32
 	// ExecMainStart is when the main process started; zero if never.
 	ExecMainStart  time.Time
 	ExecMainStatus int32
@@ -73,7 +85,9 @@ type UnitStatus struct {
 	RemainAfterExit bool
 
 	// ConditionResult and AssertResult are those of the last start, at
-	// ConditionTime; zero if the unit was never started.
+	// ConditionTime; zero if the unit was never started. Where systemd has forgotten
+	// them they are what it said while this process was connected: a unit that
+	// nobody refers to and that was skipped still shows it.
 	ConditionResult bool
 	AssertResult    bool
 	ConditionTime   time.Time

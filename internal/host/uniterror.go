@@ -2,6 +2,8 @@ package host
 
 import (
 	"errors"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -11,14 +13,29 @@ var (
 	ErrUnitMasked    = errors.New("unit is masked")
 	ErrBadUnit       = errors.New("unit has a bad setting")
 	ErrNotApplicable = errors.New("job type is not applicable")
+	// ErrOnlyByDependency: RefuseManualStart= or RefuseManualStop= is set.
+	ErrOnlyByDependency = errors.New("unit takes this job from other units only")
 )
 
-// ErrNotAUnit is the answer for the name of a template, of which there are only
-// instances.
-var ErrNotAUnit = errors.New("a template is no unit")
+// ErrNotAUnit is the answer for a name that no unit can have: that of a template,
+// of which there are only instances, or one without a type.
+var ErrNotAUnit = errors.New("not the name of a unit")
 
 // IsTemplate says whether a name is that of a template: NAME@.TYPE.
 func IsTemplate(name string) bool { return strings.Contains(name, "@.") }
+
+// unitTypes are the ends of unit names.
+var unitTypes = []string{
+	".service", ".socket", ".target", ".mount", ".automount", ".swap", ".timer", ".path", ".slice", ".scope", ".device",
+}
+
+// CheckUnit refuses a name that no unit can have: ErrNotAUnit.
+func CheckUnit(name string) error {
+	if IsTemplate(name) || !slices.Contains(unitTypes, path.Ext(name)) {
+		return &UnitError{Unit: name, Err: ErrNotAUnit}
+	}
+	return nil
+}
 
 // UnitError is a job that was not accepted. It matches one of the errors above
 // by errors.Is where systemd's answer is one of them.

@@ -32,6 +32,7 @@ const (
 type manager struct {
 	mu   sync.Mutex
 	conn *connection
+	news news
 }
 
 var _ host.Systemd = (*manager)(nil)
@@ -67,7 +68,7 @@ func (m *manager) open(ctx context.Context) (*connection, error) {
 		until = time.Now().Add(reconnectFor)
 	}
 	for {
-		c, err := dialWithin(ctx)
+		c, err := m.dialWithin(ctx)
 		if err == nil || time.Now().After(until) {
 			return c, err
 		}
@@ -81,14 +82,14 @@ func (m *manager) open(ctx context.Context) (*connection, error) {
 
 // dialWithin is dial that gives up with ctx. ctx is not the connection's own: it
 // outlives the call that opened it.
-func dialWithin(ctx context.Context) (*connection, error) {
+func (m *manager) dialWithin(ctx context.Context) (*connection, error) {
 	type answer struct {
 		c   *connection
 		err error
 	}
 	done := make(chan answer, 1)
 	go func() {
-		c, err := dial()
+		c, err := m.dial()
 		done <- answer{c, err}
 	}()
 	select {
@@ -104,16 +105,16 @@ func dialWithin(ctx context.Context) (*connection, error) {
 	}
 }
 
-func dial() (*connection, error) {
+func (m *manager) dial() (*connection, error) {
 	var private error
 	if os.Geteuid() == 0 {
-		c, err := wrap(dialPrivate)
+		c, err := m.wrap(dialPrivate)
 		if err == nil {
 			return c, nil
 		}
 		private = err
 	}
-	c, err := wrap(dialBus)
+	c, err := m.wrap(dialBus)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", host.ErrNoSystemd, errors.Join(private, err))
 	}
@@ -121,9 +122,9 @@ func dial() (*connection, error) {
 }
 
 // wrap gives go-systemd one connection for calls and for signals: neither waits
-// for the other.
-func wrap(open func() (*dbus.Conn, error)) (*connection, error) {
-	raw, err := open()
+// for the other. Each signal is seen here before go-systemd has it.
+func (m *manager) wrap(open func(dbus.ConnOption) (*dbus.Conn, error)) (*connection, error) {
+	raw, err := open(dbus.WithSignalHandler(&listener{dbus.NewDefaultSignalHandler(), m.news.hear}))
 	if err != nil {
 		return nil, err
 	}
@@ -135,16 +136,16 @@ func wrap(open func() (*dbus.Conn, error)) (*connection, error) {
 }
 
 // dialPrivate connects to systemd itself; there is no bus to say hello to.
-func dialPrivate() (*dbus.Conn, error) {
-	raw, err := dbus.Dial(privateSocket)
+func dialPrivate(signals dbus.ConnOption) (*dbus.Conn, error) {
+	raw, err := dbus.Dial(privateSocket, signals)
 	if err != nil {
 		return nil, err
 	}
 	return raw, authenticate(raw)
 }
 
-func dialBus() (*dbus.Conn, error) {
-	raw, err := dbus.SystemBusPrivate()
+func dialBus(signals dbus.ConnOption) (*dbus.Conn, error) {
+	raw, err := dbus.SystemBusPrivate(signals)
 	if err != nil {
 		return nil, err
 	}

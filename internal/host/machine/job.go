@@ -64,6 +64,9 @@ func (m *manager) ReloadUnit(ctx context.Context, name string) error {
 
 // ResetFailed implements host.Systemd.
 func (m *manager) ResetFailed(ctx context.Context, name string) error {
+	if err := host.CheckUnit(name); err != nil {
+		return err
+	}
 	ctx, cancel := bounded(ctx, answerBound)
 	defer cancel()
 	_, err := call(ctx, m, func(c *connection) (struct{}, error) {
@@ -83,6 +86,9 @@ func unlessUnknown(err error) error {
 
 // job enqueues a job and waits for its result.
 func (m *manager) job(ctx context.Context, verb, name string) error {
+	if err := host.CheckUnit(name); err != nil {
+		return err
+	}
 	result, err := m.result(ctx, verb, name)
 	if err != nil {
 		return refused(name, err)
@@ -168,6 +174,7 @@ var refusals = map[string]error{
 	"org.freedesktop.systemd1.BadUnitSetting":       host.ErrBadUnit,
 	"org.freedesktop.systemd1.LoadFailed":           host.ErrBadUnit,
 	"org.freedesktop.systemd1.JobTypeNotApplicable": host.ErrNotApplicable,
+	"org.freedesktop.systemd1.OnlyByDependency":     host.ErrOnlyByDependency,
 }
 
 // refused gives an error of systemd the unit it is about.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -18,8 +19,9 @@ import (
 const (
 	busName      = "org.freedesktop.systemd1"
 	managerPath  = "/org/freedesktop/systemd1"
+	managerIface = "org.freedesktop.systemd1.Manager"
 	unitIface    = "org.freedesktop.systemd1.Unit"
-	serviceIface = "org.freedesktop.systemd1.Service"
+	typeIface    = "org.freedesktop.systemd1."
 	properties   = "org.freedesktop.DBus.Properties"
 )
 
@@ -51,10 +53,23 @@ func (p props) names(lists ...string) []string {
 	return slices.Compact(out)
 }
 
-// serviceProps are the few of a service's many properties that are wanted: all
-// of them cost systemd far more to tell, since it reads the cgroup for some.
-var serviceProps = []string{
-	"Result", "NRestarts", "MainPID", "ExecMainStartTimestamp", "ExecMainStatus", "Type", "RemainAfterExit",
+// typeProps are the few properties that are wanted of those that only units of a
+// type have, and of which interface: all of a service's cost systemd far more to
+// tell, since it reads the cgroup for some.
+var typeProps = map[string]struct {
+	iface string
+	names []string
+}{
+	".service": {typeIface + "Service", []string{
+		"Result", "NRestarts", "MainPID", "ExecMainStartTimestamp", "ExecMainStatus", "Type", "RemainAfterExit",
+	}},
+	".socket":    {typeIface + "Socket", []string{"Result"}},
+	".timer":     {typeIface + "Timer", []string{"Result"}},
+	".path":      {typeIface + "Path", []string{"Result"}},
+	".mount":     {typeIface + "Mount", []string{"Result"}},
+	".automount": {typeIface + "Automount", []string{"Result"}},
+	".swap":      {typeIface + "Swap", []string{"Result"}},
+	".scope":     {typeIface + "Scope", []string{"Result"}},
 }
 
 // Dependencies by which the stop of one unit stops another, seen from both sides.
@@ -64,10 +79,10 @@ var (
 )
 
 // Unit implements host.Systemd. A unit's properties come in one call, a
-// service's own in a few more that are on the way at the same time.
+// type's own in a few more that are on the way at the same time.
 func (m *manager) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
-	if host.IsTemplate(name) {
-		return host.UnitStatus{}, &host.UnitError{Unit: name, Err: host.ErrNotAUnit}
+	if err := host.CheckUnit(name); err != nil {
+		return host.UnitStatus{}, err
 	}
 	ctx, cancel := bounded(ctx, answerBound)
 	defer cancel()
@@ -75,25 +90,27 @@ func (m *manager) Unit(ctx context.Context, name string) (host.UnitStatus, error
 	if err != nil {
 		return host.UnitStatus{}, refused(name, err)
 	}
+	m.news.recall(p)
 	return status(name, p), nil
 }
 
 func (c *connection) unit(ctx context.Context, name string) (props, error) {
-	obj := c.raw.Object(busName, dbus.ObjectPath(managerPath+"/unit/"+systemd.PathBusEscape(name)))
+	obj := c.raw.Object(busName, objectOf(name))
 	all := obj.GoWithContext(ctx, properties+".GetAll", 0, make(chan *dbus.Call, 1), unitIface)
-	single := make([]*dbus.Call, len(serviceProps))
-	for i, n := range serviceProps {
-		single[i] = obj.GoWithContext(ctx, properties+".Get", 0, make(chan *dbus.Call, 1), serviceIface, n)
+	own := typeProps[path.Ext(name)]
+	single := make([]*dbus.Call, len(own.names))
+	for i, n := range own.names {
+		single[i] = obj.GoWithContext(ctx, properties+".Get", 0, make(chan *dbus.Call, 1), own.iface, n)
 	}
 	p := props{}
 	if err := (<-all.Done).Store((*map[string]dbus.Variant)(&p)); err != nil {
 		return nil, err
 	}
-	for i, n := range serviceProps {
+	for i, n := range own.names {
 		var v dbus.Variant
-		var noService dbus.Error
+		var other dbus.Error // an alias of another type
 		err := (<-single[i].Done).Store(&v)
-		if err != nil && !errors.As(err, &noService) {
+		if err != nil && !errors.As(err, &other) {
 			return nil, err
 		}
 		p[n] = v
