@@ -38,7 +38,7 @@ func TestHostConformance(t *testing.T) {
 	if err := n.WriteFile("/root/hosttest", content, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r, err := n.Exec(within(t, 3*time.Minute), "env", "BERTH_CONFORMANCE=machine", "/root/hosttest", "-test.v=test2json")
+	r, err := n.Exec(within(t, 8*time.Minute), "env", "BERTH_CONFORMANCE=machine", "/root/hosttest", "-test.v=test2json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package hosttest
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"testing"
 
 	"github.com/berth-dev/berth/internal/host"
@@ -47,7 +48,7 @@ func Run(t *testing.T, newHost func(t *testing.T) host.Host, o Options) {
 		cases = append(cases, mountCases...)
 	}
 	if o.Systemd {
-		cases = append(cases, units...)
+		cases = slices.Concat(cases, units, lifecycles, namings, relations, kinds)
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(t, newHost(t), o.Dir(t)) })

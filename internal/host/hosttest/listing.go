@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -25,7 +26,7 @@ func unitsListed(t *testing.T, h host.Host, _ string) {
 	var want []host.UnitStatus
 	for _, name := range []string{"berth-conformance-list@a.service", "berth-conformance-list@b.service"} {
 		must(t, h.StartUnit(t.Context(), name))
-		t.Cleanup(func() { _ = h.StopUnit(t.Context(), name) })
+		t.Cleanup(func() { _ = h.StopUnit(context.Background(), name) })
 		want = append(want, host.UnitStatus{Name: name, LoadState: "loaded", ActiveState: "active", SubState: "running"})
 	}
 	for _, patterns := range [][]string{{"berth-conformance-list@*.service"}, {"none", "berth-conformance-list@?.*"}} {

@@ -20,7 +20,13 @@ func Model(h *memory.Host) {
 	h.Program("/usr/bin/false", exits(1))
 	h.Program("/bin/cat", func(c host.Command) host.Output { return host.Output{Stdout: c.Stdin} })
 	h.Program("/bin/sh", shell)
-	h.Program("/usr/bin/systemctl", exits(0))
+	h.Behave(CrashingUnit, func(memory.Start) memory.Outcome { return memory.Outcome{Status: 1} })
+	h.Program("/usr/bin/systemctl", func(c host.Command) host.Output {
+		if c.Args[0] == "kill" {
+			h.Crash(c.Args[2], 9)
+		}
+		return host.Output{}
+	})
 	h.Program("/usr/bin/chattr", func(c host.Command) host.Output {
 		h.SetImmutable(c.Args[1], c.Args[0][0] == '+')
 		return host.Output{}

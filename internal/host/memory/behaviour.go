@@ -3,6 +3,7 @@ package memory
 import (
 	"crypto/sha256"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/berth-dev/berth/internal/host"
@@ -93,14 +94,22 @@ func (h *Host) Units() map[string]host.UnitStatus {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := map[string]host.UnitStatus{}
-	for name, u := range h.systemd.units {
-		out[name] = h.status(u)
+	for _, name := range sortedKeys(h.systemd.units) {
+		out[name] = h.status(name)
 	}
 	return out
 }
 
+// quiet is a slice that nobody defined: it comes and goes with what is in it.
+func (u *unit) quiet() bool {
+	return path.Ext(u.name) == ".slice" && u.def != nil && u.def.fragment == ""
+}
+
 // record appends a job to the log; its result is filled in when it is known.
 func (h *Host) record(u *unit, verb string) int {
+	if u.quiet() {
+		return -1
+	}
 	j := Job{Boot: h.boots, Unit: u.name, Verb: verb, Result: "success"}
 	if verb != "stop" {
 		j.InvocationID = u.invocation

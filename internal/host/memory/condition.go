@@ -2,6 +2,7 @@ package memory
 
 import (
 	"strings"
+	"time"
 )
 
 // test is a Condition…= or Assert…= setting.
@@ -23,7 +24,14 @@ var tests = []test{
 func (h *Host) tested(u *unit, kind string, result *bool) bool {
 	u.tested = h.now
 	*result = h.met(u.def.settings, kind)
+	h.systemd.told[u.name] = told{u.tested, u.condition, u.assert}
 	return *result
+}
+
+// told is what a process learned of a unit's conditions and assertions.
+type told struct {
+	at                time.Time
+	condition, assert bool
 }
 
 // met evaluates the conditions (kind "Condition") or assertions ("Assert") of a

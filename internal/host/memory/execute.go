@@ -18,7 +18,11 @@ func (h *Host) execute(u *unit, verb string) string {
 	u.invocation = h.invocation(u.name)
 	u.recent = append(u.recent, h.now)
 	at := h.record(u, verb)
-	if path.Ext(u.name) != ".service" {
+	switch path.Ext(u.name) {
+	case ".service":
+	case ".mount":
+		return h.startMount(u, at)
+	default:
 		h.enter(u, activeSub(u.name))
 		return "done"
 	}
@@ -45,14 +49,19 @@ func (h *Host) outcome(u *unit, verb string) Outcome {
 		}
 	}
 	if b := h.systemd.behaviours[u.name]; b != nil {
-		h.mu.Unlock()
-		defer h.mu.Lock()
-		return b(Start{Unit: u.name, Verb: verb})
+		return h.behave(b, Start{Unit: u.name, Verb: verb})
 	}
 	if u.oneshot() {
 		return h.runOneshot(s)
 	}
 	return Outcome{}
+}
+
+// behave asks a behaviour, which may use the host's files.
+func (h *Host) behave(b Behaviour, s Start) Outcome {
+	h.mu.Unlock()
+	defer h.mu.Lock()
+	return b(s)
 }
 
 // runOneshot runs those programs of a oneshot service that have a model.
@@ -114,17 +123,53 @@ func (h *Host) failed(u *unit, out Outcome, at int) string {
 	}
 	h.systemd.log[at].Result = out.Result
 	h.fail(u, out.Result, out.Status)
-	if restarts(u.def.settings) && !h.limited(u) {
-		u.active, u.sub = "activating", "auto-restart"
+	if restarts(u.def.settings) {
+		u.active, u.sub, u.again = "activating", autoRestart, h.now.Add(restartPause(u.def.settings))
 	}
-	if t := u.def.settings.last("Service.Type"); t == "" || t == "simple" || t == "idle" {
+	if t := u.def.settings.last("Service.Type"); path.Ext(u.name) == ".service" && (t == "" || t == "simple" || t == "idle") {
 		u.entered = h.now
 		return "done"
 	}
-	if out.Result == "timeout" {
-		return "timeout"
-	}
 	return "failed"
+}
+
+// autoRestart is the sub-state in which a service waits for systemd's own restart.
+const autoRestart = "auto-restart"
+
+// restartPause is RestartSec=, 100 ms where nothing is said.
+func restartPause(s settings) time.Duration {
+	if v := s.last("Service.RestartSec"); v != "" {
+		return span(v)
+	}
+	return 100 * time.Millisecond
+}
+
+// restartsUntil does the restarts that are due until a time, each at its own.
+func (h *Host) restartsUntil(end time.Time) {
+	for {
+		var next *unit
+		for _, name := range sortedKeys(h.systemd.units) {
+			if u := h.systemd.units[name]; u.sub == autoRestart && !u.again.After(end) && (next == nil || u.again.Before(next.again)) {
+				next = u
+			}
+		}
+		if next == nil {
+			return
+		}
+		h.now = latest(h.now, next.again)
+		h.restartAgain(next)
+	}
+}
+
+// restartAgain is a restart of systemd's own: one that exceeds the start limit is
+// the last, and what the unit failed of stays.
+func (h *Host) restartAgain(u *unit) {
+	if u.def == nil || h.limited(u) {
+		u.active, u.sub = "failed", "failed"
+		return
+	}
+	u.restarts++
+	h.execute(u, autoRestart)
 }
 
 func (h *Host) fail(u *unit, result string, status int32) {

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"path"
 	"slices"
 
 	"github.com/berth-dev/berth/internal/host"
@@ -11,6 +12,9 @@ import (
 // the lock.
 func (h *Host) submit(ctx context.Context, job, name string, run func() (string, error)) error {
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := host.CheckUnit(name); err != nil && job != daemonReload {
 		return err
 	}
 	result, err := h.exclusive(run)
@@ -28,6 +32,9 @@ func (h *Host) submit(ctx context.Context, job, name string, run func() (string,
 // hanging stands for a job that has no result.
 const hanging = ""
 
+// daemonReload is the job that is of no unit.
+const daemonReload = "daemon-reload"
+
 func (h *Host) exclusive(run func() (string, error)) (string, error) {
 	h.jobMu.Lock()
 	defer h.jobMu.Unlock()
@@ -44,27 +51,27 @@ func (h *Host) exclusive(run func() (string, error)) (string, error) {
 func (h *Host) statusOf(name string) host.UnitStatus {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.status(h.unit(name))
+	return h.status(name)
 }
 
 // start is the start job of a unit that may run already.
 func (h *Host) start(name, verb string) (string, error) {
 	u := h.unit(name)
-	if err := loadError(u); err != nil {
+	if err := h.startable(u); err != nil {
 		return "", err
 	}
 	if u.isActive() {
 		return "done", nil
 	}
-	return h.startSet(name, map[string]string{name: verb}, verb)
+	return h.startSet(u, map[string]string{u.name: verb}, verb)
 }
 
 // startSet starts a unit with all it pulls in; verbs says how units are logged
 // that are more than pulled in.
-func (h *Host) startSet(name string, verbs map[string]string, pulled string) (string, error) {
+func (h *Host) startSet(u *unit, verbs map[string]string, pulled string) (string, error) {
 	set := map[string]*unit{}
 	for _, n := range sortedKeys(verbs) {
-		if err := h.closure(n, set); err != nil && n == name {
+		if err := h.closure(n, set); err != nil && n == u.name {
 			return "", err
 		}
 	}
@@ -72,24 +79,29 @@ func (h *Host) startSet(name string, verbs map[string]string, pulled string) (st
 		pulled = "start"
 	}
 	results := map[string]string{}
-	for _, u := range ordered(set) {
-		verb := verbs[u.name]
+	for _, one := range ordered(set) {
+		verb := verbs[one.name]
 		if verb == "" {
 			verb = pulled
 		}
-		results[u.name] = h.startOne(u, verb, results)
+		results[one.name] = h.startOne(one, verb, results)
 	}
-	return results[name], nil
+	return results[u.name], nil
 }
 
 // startOne starts one unit after those it needs; results hold what became of
 // them.
 func (h *Host) startOne(u *unit, verb string, results map[string]string) string {
 	for _, need := range u.needs() {
-		switch r, tried := results[need]; {
+		switch r, tried := results[h.knownAs(need)]; {
 		case tried && r == hanging:
 			return hanging
 		case tried && r != "done":
+			return "dependency"
+		}
+	}
+	for _, n := range u.list("Requisite") {
+		if !h.unit(n).isActive() {
 			return "dependency"
 		}
 	}
@@ -105,12 +117,20 @@ func (h *Host) startOne(u *unit, verb string, results map[string]string) string 
 	case h.limited(u):
 		h.fail(u, "start-limit-hit", u.status)
 		return "failed"
+	case !h.triggerable(u):
+		return "failed"
+	}
+	if u.sub == autoRestart && verb == "start" {
+		u.restarts++ // the start waits for systemd's own
 	}
 	return h.execute(u, verb)
 }
 
 func (h *Host) stop(name string) (string, error) {
 	u := h.unit(name)
+	if err := u.refuses("Unit.RefuseManualStop"); err != nil {
+		return "", err
+	}
 	for _, f := range h.stopOrder(u) {
 		h.halt(f, "stop")
 	}
@@ -120,7 +140,7 @@ func (h *Host) stop(name string) (string, error) {
 // stopOrder is a unit with its followers, last started first.
 func (h *Host) stopOrder(u *unit) []*unit {
 	set := map[string]*unit{u.name: u}
-	h.followers(u.name, set)
+	h.followers(u, set)
 	out := ordered(set)
 	slices.Reverse(out)
 	return out
@@ -128,17 +148,18 @@ func (h *Host) stopOrder(u *unit) []*unit {
 
 // halt ends a unit; with an empty verb it is part of a restart and no job.
 func (h *Host) halt(u *unit, verb string) {
-	if u.active == "inactive" || u.active == "failed" {
+	if !u.isUp() {
 		return
 	}
 	if verb != "" {
 		h.record(u, verb)
 	}
-	if u.active == "activating" && u.oneshot() {
+	if u.isStarting() && u.oneshot() {
 		h.fail(u, "signal", sigterm) // only for a daemon is SIGTERM a clean end
 		return
 	}
 	h.tick()
+	h.unmountUnit(u)
 	u.active, u.sub, u.result, u.pid = "inactive", "dead", "success", 0
 }
 
@@ -146,7 +167,10 @@ const sigterm = 15
 
 func (h *Host) restart(name string) (string, error) {
 	u := h.unit(name)
-	if err := loadError(u); err != nil {
+	if err := h.startable(u); err != nil {
+		return "", err
+	}
+	if err := u.refuses("Unit.RefuseManualStop"); err != nil {
 		return "", err
 	}
 	verbs := map[string]string{}
@@ -154,7 +178,7 @@ func (h *Host) restart(name string) (string, error) {
 		verbs[f.name] = "restart"
 		h.halt(f, "")
 	}
-	return h.startSet(name, verbs, "restart")
+	return h.startSet(u, verbs, "restart")
 }
 
 func (h *Host) reload(name string) (string, error) {
@@ -163,7 +187,7 @@ func (h *Host) reload(name string) (string, error) {
 		return "", err
 	}
 	switch {
-	case len(u.def.settings["Service.ExecReload"]) == 0:
+	case path.Ext(u.name) != ".mount" && len(u.def.settings["Service.ExecReload"]) == 0:
 		return "", &host.UnitError{Unit: name, Err: host.ErrNotApplicable}
 	case !u.isActive():
 		return "invalid", nil

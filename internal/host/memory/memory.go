@@ -62,6 +62,7 @@ func New() *Host {
 	h.root = h.newInode(modeDir | 0o755)
 	h.skeleton()
 	h.bootID()
+	h.loadAll()
 	return h
 }
 
@@ -72,12 +73,19 @@ func (h *Host) Now() time.Time {
 	return h.now
 }
 
-// Sleep implements host.Clock: the clock moves by d at once.
+// Sleep implements host.Clock: the clock moves by d at once. Services that failed
+// are restarted meanwhile.
 func (h *Host) Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	h.Advance(d)
+	h.jobMu.Lock()
+	defer h.jobMu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	end := h.now.Add(d)
+	h.restartsUntil(end)
+	h.now = latest(h.now, end)
 	return nil
 }
 
@@ -103,6 +111,7 @@ func (h *Host) Kill() {
 
 func (h *Host) kill() {
 	h.process++
+	clear(h.systemd.told)
 	for _, l := range h.locks {
 		l.release()
 	}

@@ -47,16 +47,21 @@ func (h *Host) Mount(ctx context.Context, m host.Mount) error {
 		case at.node == h.root:
 			return syscall.EBUSY
 		}
-		root := h.newInode(modeDir | 0o777 | modeSticky)
-		h.devices++
-		root.dev = kernel + h.devices
-		if m.Options = slices.Clone(m.Options); !slices.Contains(m.Options, "ro") && !slices.Contains(m.Options, "rw") {
-			m.Options = append([]string{"rw"}, m.Options...)
-		}
-		h.mounts = append(h.mounts, &mount{m, at, at.node, root})
-		at.dir.children[at.name] = root
+		h.mount(m, at)
 		return nil
 	})
+}
+
+// mount covers a directory with a new file system.
+func (h *Host) mount(m host.Mount, at place) {
+	root := h.newInode(modeDir | 0o777 | modeSticky)
+	h.devices++
+	root.dev = kernel + h.devices
+	if m.Options = slices.Clone(m.Options); !slices.Contains(m.Options, "ro") && !slices.Contains(m.Options, "rw") {
+		m.Options = append([]string{"rw"}, m.Options...)
+	}
+	h.mounts = append(h.mounts, &mount{m, at, at.node, root})
+	at.dir.children[at.name] = root
 }
 
 // Unmount implements host.Mounter.

@@ -17,8 +17,8 @@ func (h *Host) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
 	if err := ctx.Err(); err != nil {
 		return host.UnitStatus{}, err
 	}
-	if host.IsTemplate(name) {
-		return host.UnitStatus{}, &host.UnitError{Unit: name, Err: host.ErrNotAUnit}
+	if err := host.CheckUnit(name); err != nil {
+		return host.UnitStatus{}, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -26,7 +26,7 @@ func (h *Host) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
 		return host.UnitStatus{}, errOff
 	}
 	h.sweep()
-	return h.status(h.unit(name)), nil
+	return h.status(name), nil
 }
 
 // ListUnits implements host.Systemd.
@@ -39,11 +39,10 @@ func (h *Host) ListUnits(ctx context.Context, patterns ...string) ([]host.UnitSt
 	if h.off {
 		return nil, errOff
 	}
-	h.sweep()
 	var out []host.UnitStatus
-	for _, name := range sortedKeys(h.systemd.units) {
-		if u := h.systemd.units[name]; matchesAny(name, patterns) && (u.active != "inactive" || h.referenced(name)) {
-			out = append(out, host.UnitStatus{Name: name, LoadState: u.loadState(), ActiveState: u.active, SubState: u.sub})
+	for _, name := range sortedKeys(h.sweep()) {
+		if u := h.systemd.units[name]; u != nil && matchesAny(name, patterns) {
+			out = append(out, host.UnitStatus{Name: name, LoadState: u.loadState(), ActiveState: u.active, SubState: h.sub(u)})
 		}
 	}
 	return out, nil
@@ -60,7 +59,7 @@ func matchesAny(name string, patterns []string) bool {
 
 // DaemonReload implements host.Systemd.
 func (h *Host) DaemonReload(ctx context.Context) error {
-	return h.submit(ctx, "reload", "", func() (string, error) {
+	return h.submit(ctx, daemonReload, "", func() (string, error) {
 		h.loadAll()
 		return "done", nil
 	})
@@ -107,12 +106,30 @@ func (h *Host) Crash(name string, status int32) {
 			return "done", nil
 		}
 		h.fail(u, "exit-code", status)
+		for _, f := range h.bound(u) {
+			h.halt(f, "stop")
+		}
 		if restarts(u.def.settings) && !h.limited(u) {
 			u.restarts++
-			return h.execute(u, "auto-restart"), nil
+			return h.execute(u, autoRestart), nil
 		}
 		return "done", nil
 	})
+}
+
+// bound are the running units that end when a unit does, however it does, with
+// their followers.
+func (h *Host) bound(u *unit) []*unit {
+	set := map[string]*unit{}
+	for _, name := range h.naming(u, func(d *definition) []string { return d.names("BindsTo") }) {
+		if f := h.systemd.units[name]; f.isUp() {
+			set[name] = f
+			h.followers(f, set)
+		}
+	}
+	out := ordered(set)
+	slices.Reverse(out)
+	return out
 }
 
 // startBoot starts what the targets of a boot want.
@@ -123,7 +140,7 @@ func (h *Host) startBoot() {
 	for _, target := range builtin {
 		d := h.unit(target).def
 		for _, name := range slices.Concat(d.wants, d.requires) {
-			verbs[name] = "boot"
+			verbs[h.unit(name).name] = "boot"
 		}
 	}
 	set := map[string]*unit{}

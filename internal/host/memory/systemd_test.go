@@ -101,7 +101,7 @@ func TestBehaviours(t *testing.T) {
 		result  string
 	}{
 		{Outcome{Status: 1}, "failed", "exit-code"},
-		{Outcome{Result: "timeout"}, "timeout", "timeout"},
+		{Outcome{Result: "timeout"}, "failed", "timeout"},
 		{Outcome{Result: "oom-kill"}, "failed", "oom-kill"},
 	} {
 		h.Behave("containerd.service", func(Start) Outcome { return c.outcome })
@@ -173,6 +173,7 @@ func TestDropInPrecedence(t *testing.T) {
 	want := []string{
 		"/run/systemd/system/a-b@c.service.d/05-run.conf", base + "a-b@c.service.d/10-template.conf",
 		base + "a-.service.d/20-prefix.conf", base + "service.d/30-type.conf",
+		"/etc/systemd/system/a-b@c.service.d/40-gone.conf",
 	}
 	if diff := cmp.Diff(want, st.DropInPaths); diff != "" {
 		t.Error(diff)

@@ -27,21 +27,44 @@ var builtin = []string{
 
 // definition is a unit as the manager loaded it.
 type definition struct {
+	id       string
 	fragment string
 	dropIns  []string
 	mtime    time.Time // of the fragment
 	newest   time.Time // of the drop-ins
 	masked   bool
 	settings settings
-	wants    []string
-	requires []string
+	wants    []string // by links
+	requires []string // by links
 	hash     string
-	state    string // of the unit file
+	state    *string // of the unit file, once somebody has asked
+	// ties, triggers and refs are what other units are to this one; each in order.
+	ties, triggers, refs []string
 }
 
-// load reads a unit from the tree; nil if there is none.
-func (h *Host) load(name string) *definition {
-	d := &definition{settings: settings{}}
+// load reads the unit of a real name from the tree; nil if there is none.
+func (h *Host) load(id string, names []string) *definition {
+	d := &definition{id: id, settings: settings{}}
+	fragment, masked := h.fragment(id)
+	if fragment == "" && !slices.Contains(builtin, id) && path.Ext(id) != ".slice" {
+		return nil
+	}
+	d.fragment, d.masked = fragment, masked
+	if masked {
+		d.mtime = h.mtimeOf(fragment)
+		return d
+	}
+	h.readFiles(d, names)
+	for _, name := range names {
+		d.wants = append(d.wants, h.linked(name, ".wants")...)
+		d.requires = append(d.requires, h.linked(name, ".requires")...)
+	}
+	d.relate()
+	return d
+}
+
+// readFiles reads definition and drop-ins.
+func (h *Host) readFiles(d *definition, names []string) {
 	sum := sha256.New()
 	read := func(p string) time.Time {
 		n, err := h.follow(p, false)
@@ -52,25 +75,14 @@ func (h *Host) load(name string) *definition {
 		fmt.Fprintf(sum, "%s\n%d\n%s\n", p, len(n.content), n.content)
 		return n.mtime
 	}
-	fragment, masked := h.fragment(name)
-	if fragment == "" && !slices.Contains(builtin, name) {
-		return nil
+	if d.fragment != "" {
+		d.mtime = read(d.fragment)
 	}
-	d.fragment, d.masked, d.state = fragment, masked, h.fileState(name)
-	if masked {
-		d.mtime = h.mtimeOf(fragment)
-		return d
-	}
-	if fragment != "" {
-		d.mtime = read(fragment)
-	}
-	d.dropIns = h.dropIns(name)
+	d.dropIns = h.dropIns(names)
 	for _, p := range d.dropIns {
 		d.newest = latest(d.newest, read(p))
 	}
-	d.wants, d.requires = h.linked(name, ".wants"), h.linked(name, ".requires")
 	d.hash = fmt.Sprintf("%x", sum.Sum(nil))
-	return d
 }
 
 func latest(a, b time.Time) time.Time {
@@ -86,14 +98,20 @@ type unitDir struct {
 	node *inode
 }
 
+// unitTree are the directories of definitions. They are looked for once between
+// two changes: every change moves the clock.
 func (h *Host) unitTree() []unitDir {
-	var out []unitDir
+	m := &h.systemd
+	if m.treeAt.Equal(h.now) {
+		return m.tree
+	}
+	m.tree, m.treeAt = nil, h.now
 	for _, dir := range unitDirs {
 		if n, err := h.walkDir(dir, false); err == nil {
-			out = append(out, unitDir{dir, n})
+			m.tree = append(m.tree, unitDir{dir, n})
 		}
 	}
-	return out
+	return m.tree
 }
 
 // fragment finds the definition; masked is a link to /dev/null or an empty file.
@@ -105,11 +123,20 @@ func (h *Host) fragment(name string) (p string, masked bool) {
 			}
 			p := path.Join(dir.path, candidate)
 			if n, err := h.follow(p, false); err == nil && !n.mode.IsDir() {
-				return p, len(n.content) == 0
+				return asFound(p), len(n.content) == 0
 			}
 		}
 	}
 	return "", false
+}
+
+// asFound is a definition's path as Debian's systemd tells it: it searches /lib,
+// which is a link, before /usr/lib. Of drop-ins it tells /usr/lib.
+func asFound(p string) string {
+	if strings.HasPrefix(p, "/usr/lib/systemd/system/") {
+		return strings.TrimPrefix(p, "/usr")
+	}
+	return p
 }
 
 // template is foo@.service for foo@bar.service, else empty.
@@ -121,55 +148,65 @@ func template(name string) string {
 	return base + "@" + path.Ext(rest)
 }
 
-// dropIns are the drop-in files of a unit in the order of their names; of two
-// with one name the directory of higher precedence wins, and one that is masked
-// is none.
-func (h *Host) dropIns(name string) []string {
+// dropIns are the drop-in files of a unit in the order of their names. Of two with
+// one name that wins which is found first: along the directories for each of the
+// unit's names, then along them for its type. One that masks stays in the list.
+func (h *Host) dropIns(names []string) []string {
 	found := map[string]string{}
-	candidates := dropInDirs(name)
-	for _, dir := range h.unitTree() {
-		for _, d := range candidates {
-			if dir.node.children[d] != nil {
-				h.collect(path.Join(dir.path, d), found)
-			}
+	tree := h.unitTree()
+	for _, name := range names {
+		for _, dir := range tree {
+			h.collect(dir, dropInDirs(name), found)
 		}
+	}
+	for _, dir := range tree {
+		h.collect(dir, []string{strings.TrimPrefix(path.Ext(names[0]), ".") + ".d"}, found)
 	}
 	var out []string
 	for _, base := range sortedKeys(found) {
-		if n, err := h.follow(found[base], false); err == nil && n.mode.IsRegular() {
-			out = append(out, found[base])
-		}
+		out = append(out, found[base])
 	}
 	return out
 }
 
-func (h *Host) collect(dir string, found map[string]string) {
-	n, err := h.follow(dir, false)
-	if err != nil {
-		return
-	}
-	for name := range n.children {
-		if _, taken := found[name]; !taken && strings.HasSuffix(name, ".conf") {
-			found[name] = path.Join(dir, name)
+func (h *Host) collect(dir unitDir, candidates []string, found map[string]string) {
+	for _, c := range candidates {
+		if dir.node.children[c] == nil {
+			continue
+		}
+		p := path.Join(dir.path, c)
+		n, err := h.follow(p, false)
+		if err != nil {
+			continue
+		}
+		for name := range n.children {
+			if _, taken := found[name]; !taken && h.isDropIn(path.Join(p, name)) {
+				found[name] = path.Join(p, name)
+			}
 		}
 	}
 }
 
-// dropInDirs are the directories for the unit, its template, each prefix that
-// ends in a dash, and its type.
+func (h *Host) isDropIn(p string) bool {
+	n, err := h.follow(p, false)
+	return err == nil && strings.HasSuffix(p, ".conf") && !n.mode.IsDir()
+}
+
+// dropInDirs are the directories for the unit, its template, and each prefix that
+// ends in a dash.
 func dropInDirs(name string) []string {
 	out := []string{name + ".d"}
 	if t := template(name); t != "" {
 		out = append(out, t+".d")
 	}
 	ext := path.Ext(name)
-	stem := strings.TrimSuffix(name, ext)
+	stem, _, _ := strings.Cut(strings.TrimSuffix(name, ext), "@")
 	for i := len(stem) - 2; i > 0; i-- {
 		if stem[i] == '-' {
 			out = append(out, stem[:i+1]+ext+".d")
 		}
 	}
-	return append(out, strings.TrimPrefix(ext, ".")+".d")
+	return out
 }
 
 // unitTypes are the ends of unit names; systemd passes over all other names.
@@ -200,25 +237,37 @@ func (h *Host) mtimeOf(p string) time.Time {
 
 // outdated is systemd's own test for NeedDaemonReload, with its gaps: it does not
 // notice a new definition of higher precedence, nor a drop-in directory that it
-// did not know at its last reload.
-func (h *Host) outdated(name string, d *definition) bool {
+// did not know when it last looked for a definition, nor a mask by a link.
+func (h *Host) outdated(d *definition, names []string) bool {
 	if d == nil {
 		return false
 	}
 	if d.fragment != "" {
 		n, err := h.follow(d.fragment, false)
-		if err != nil || n.mtime.After(d.mtime) || (len(n.content) == 0) != d.masked {
+		if err != nil || d.masked && len(n.content) > 0 || !d.masked && n.mtime.After(d.mtime) {
 			return true
 		}
 	}
 	if d.masked {
 		return false
 	}
-	now := slices.DeleteFunc(h.dropIns(name), func(p string) bool {
+	now := slices.DeleteFunc(h.dropIns(names), func(p string) bool {
 		return !h.systemd.dropInDirs[path.Dir(p)] && !slices.Contains(d.dropIns, p)
 	})
 	if !slices.Equal(now, d.dropIns) {
 		return true
 	}
 	return slices.ContainsFunc(now, func(p string) bool { return h.mtimeOf(p).After(d.newest) })
+}
+
+// learnDropInDirs is what systemd does whenever it looks for a definition.
+func (h *Host) learnDropInDirs() {
+	h.systemd.dropInDirs = map[string]bool{}
+	for _, dir := range h.unitTree() {
+		for sub := range dir.node.children {
+			if strings.HasSuffix(sub, ".d") {
+				h.systemd.dropInDirs[path.Join(dir.path, sub)] = true
+			}
+		}
+	}
 }
