@@ -26,6 +26,11 @@ func (x *executor) begin() error {
 		}
 	}
 	x.run = x.newRun()
+	if x.replacesForeign() {
+		if err := x.led.Exist(x.h); err != nil {
+			return err
+		}
+	}
 	if err := x.keep(); err != nil {
 		return err
 	}
@@ -33,6 +38,12 @@ func (x *executor) begin() error {
 		return err
 	}
 	return x.led.Begin(x.h, x.run)
+}
+
+func (x *executor) replacesForeign() bool {
+	return slices.ContainsFunc(x.v.Tasks(), func(t *kind.Task) bool {
+		return slices.ContainsFunc(t.Changes, func(q *kind.Change) bool { return q.Foreign && !q.Forget && !q.Unclaimed })
+	})
 }
 
 // newRun is what the plan is about to do, claims of names apart.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -56,6 +57,9 @@ func (x *executor) place(late bool) error {
 		if p.q.Type == ledger.Attributes {
 			files = append(files, p.q.Path)
 		}
+	}
+	for _, dir := range x.overDirs {
+		maps.DeleteFunc(dirs, func(name string, _ bool) bool { return name == dir || strings.HasPrefix(name, dir+"/") })
 	}
 	return errors.Join(x.syncDirs(dirs), x.syncEach(files, x.h.SyncFile))
 }

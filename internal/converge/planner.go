@@ -36,7 +36,7 @@ func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger
 		Offline: e.opt.Offline, NoFetch: e.opt.NoFetch, TakeOver: e.opt.TakeOver}
 	p := &planner{opt: e.opt, kinds: e.kinds, h: e.opt.Host, st: st, led: led, v: kind.NewView(o, e.kinds, e.opt.Host, st, led)}
 	for _, step := range []func(context.Context) error{
-		p.observer(kind.Credentials), p.observer(kind.Tree), p.removals, p.observer(kind.Units), p.closing,
+		p.oneEach, p.observer(kind.Credentials), p.observer(kind.Tree), p.removals, p.observer(kind.Units), p.closing,
 		p.obstacles, p.parents,
 	} {
 		if err := step(ctx); err != nil {
@@ -45,6 +45,23 @@ func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger
 		p.v.NoteChanges()
 	}
 	return p, nil
+}
+
+// oneEach refuses two resources at one path that is spelled in two ways, through a
+// link among its parents.
+func (p *planner) oneEach(context.Context) error {
+	by := map[string]desired.ID{}
+	for _, r := range p.st.Resources {
+		for _, spelled := range r.FilePaths() {
+			name := p.v.Real(spelled)
+			if other, taken := by[name]; taken {
+				err := fmt.Errorf("%s stands in its way at %s", other, name)
+				return &ActionError{ID: r.ID(), Verb: VerbCheck, Field: r.Order().Field, Err: err}
+			}
+			by[name] = r.ID()
+		}
+	}
+	return nil
 }
 
 func (p *planner) observer(pass kind.Pass) func(context.Context) error {

@@ -55,6 +55,15 @@ func (a *Artifact) ID() ID { return ArtifactID(a.Name) }
 // Kind implements Resource.
 func (a *Artifact) Kind() string { return "artifact" }
 
+// FilePaths implements Resource.
+func (a *Artifact) FilePaths() []string {
+	var out []string
+	for _, f := range a.Files {
+		out = append(out, f.Path)
+	}
+	return out
+}
+
 // Validate implements Resource.
 func (a *Artifact) Validate() error {
 	if a.Name == "" || len(a.Files) == 0 {

@@ -56,6 +56,9 @@ func (f *File) ID() ID { return FileID(f.Path) }
 // Kind implements Resource.
 func (f *File) Kind() string { return "file" }
 
+// FilePaths implements Resource.
+func (f *File) FilePaths() []string { return []string{f.Path} }
+
 // Validate implements Resource.
 func (f *File) Validate() error {
 	if err := cleanAbs(f.Path); err != nil {
@@ -91,6 +94,9 @@ func (d *Directory) ID() ID { return DirectoryID(d.Path) }
 // Kind implements Resource.
 func (d *Directory) Kind() string { return "directory" }
 
+// DirectoryPaths implements Resource.
+func (d *Directory) DirectoryPaths() []string { return []string{d.Path} }
+
 // Validate implements Resource.
 func (d *Directory) Validate() error { return cleanAbs(d.Path) }
 
@@ -109,6 +115,9 @@ func (l *Link) ID() ID { return LinkID(l.Path) }
 
 // Kind implements Resource.
 func (l *Link) Kind() string { return "link" }
+
+// FilePaths implements Resource.
+func (l *Link) FilePaths() []string { return []string{l.Path} }
 
 // Validate implements Resource.
 func (l *Link) Validate() error {

@@ -78,6 +78,12 @@ func (c *ClientCertificate) ID() ID { return ClientCertificateID(c.Kubeconfig) }
 // Kind implements Resource.
 func (c *ClientCertificate) Kind() string { return "credential" }
 
+// FilePaths implements Resource.
+func (c *ClientCertificate) FilePaths() []string { return []string{c.Kubeconfig} }
+
+// DirectoryPaths implements Resource.
+func (c *ClientCertificate) DirectoryPaths() []string { return []string{c.CertDir} }
+
 // Validate implements Resource.
 func (c *ClientCertificate) Validate() error {
 	if c.NodeName == "" || c.Server == "" || c.CA == "" || c.CertDir == "" || c.CAFile == "" {
@@ -104,6 +110,9 @@ func (s *ServingCertificate) ID() ID { return ServingCertificateID(s.CertFile) }
 
 // Kind implements Resource.
 func (s *ServingCertificate) Kind() string { return "serving" }
+
+// FilePaths implements Resource.
+func (s *ServingCertificate) FilePaths() []string { return []string{s.CertFile, s.KeyFile} }
 
 // Validate implements Resource.
 func (s *ServingCertificate) Validate() error {

@@ -22,27 +22,6 @@ func (e *ResourceError) Error() string { return fmt.Sprintf("%s: %v", e.ID, e.Er
 // Unwrap returns the cause.
 func (e *ResourceError) Unwrap() error { return e.Err }
 
-// files are the paths at which a resource keeps what is no directory.
-func files(r Resource) []string {
-	switch r := r.(type) {
-	case *File:
-		return []string{r.Path}
-	case *Link:
-		return []string{r.Path}
-	case *ClientCertificate:
-		return []string{r.Kubeconfig}
-	case *ServingCertificate:
-		return []string{r.CertFile, r.KeyFile}
-	case *Artifact:
-		var out []string
-		for _, f := range r.Files {
-			out = append(out, f.Path)
-		}
-		return out
-	}
-	return nil
-}
-
 func first(paths []string) string {
 	if len(paths) == 0 {
 		return ""
@@ -50,31 +29,21 @@ func first(paths []string) string {
 	return paths[0]
 }
 
-func directories(r Resource) []string {
-	switch r := r.(type) {
-	case *Directory:
-		return []string{r.Path}
-	case *ClientCertificate:
-		return []string{r.CertDir}
-	}
-	return nil
-}
-
 // clashes finds paths at which two resources keep a file, or the one a file and
 // the other a directory.
 func clashes(rs []Resource) []error {
 	o := occupancy{by: map[string]Resource{}}
 	for _, r := range rs {
-		for _, p := range files(r) {
+		for _, p := range r.FilePaths() {
 			o.free(r, p)
 			o.by[p] = r
 		}
 	}
 	for _, r := range rs {
-		for _, p := range directories(r) {
+		for _, p := range r.DirectoryPaths() {
 			o.free(r, p)
 		}
-		for _, p := range append(files(r), directories(r)...) {
+		for _, p := range append(r.FilePaths(), r.DirectoryPaths()...) {
 			for above := path.Dir(p); above != "/" && above != "."; above = path.Dir(above) {
 				o.free(r, above)
 			}

@@ -33,6 +33,10 @@ type Resource interface {
 	Kind() string
 	// Order is the part that every kind has.
 	Order() *Base
+	// FilePaths are where it keeps what is no directory, DirectoryPaths where it needs
+	// one.
+	FilePaths() []string
+	DirectoryPaths() []string
 	// Validate refuses a resource that could never be applied.
 	Validate() error
 }
@@ -48,6 +52,12 @@ type Base struct {
 
 // Order returns the embedded base.
 func (b *Base) Order() *Base { return b }
+
+// FilePaths implements Resource: most kinds keep none.
+func (b *Base) FilePaths() []string { return nil }
+
+// DirectoryPaths implements Resource.
+func (b *Base) DirectoryPaths() []string { return nil }
 
 // FieldNote is a remark about one field of a contract, by its path as the
 // document spells it.
@@ -94,7 +104,7 @@ func (s *State) Seal() error {
 		}
 		known[r.ID()] = true
 		if err != nil {
-			errs = append(errs, &ResourceError{ID: r.ID(), Field: r.Order().Field, Path: first(files(r)), Err: err})
+			errs = append(errs, &ResourceError{ID: r.ID(), Field: r.Order().Field, Path: first(r.FilePaths()), Err: err})
 		}
 	}
 	if len(errs) == 0 {

@@ -34,6 +34,9 @@ type Ledger struct {
 	Entries map[string]Entry
 	// Owed is the run that did not come to its end; nil where the last one did.
 	Owed *Run
+	// stored says that there is a file: with originals and without it, the ledger is
+	// lost.
+	stored bool
 }
 
 // document is the file.
@@ -61,7 +64,7 @@ func Load(h host.FS) (*Ledger, error) {
 	if !whole || d.Version != version {
 		return rebuild(h)
 	}
-	l := &Ledger{Entries: d.Entries}
+	l := &Ledger{Entries: d.Entries, stored: true}
 	if d.Run == nil {
 		return l, nil
 	}
@@ -148,7 +151,17 @@ func (l *Ledger) save(h host.FS, r *Run) error {
 	if err := host.WriteFile(h, ledgerPath, append(data, '\n'), host.Attributes{Mode: 0o600}); err != nil {
 		return fmt.Errorf("write ledger: %w", err)
 	}
+	l.stored = true
 	return nil
+}
+
+// Exist makes the file, if there is none: before the first original is kept, which
+// would look like the rest of a ledger that was lost.
+func (l *Ledger) Exist(h host.FS) error {
+	if l.stored {
+		return nil
+	}
+	return l.save(h, nil)
 }
 
 // Enter makes a run's claims entries.
