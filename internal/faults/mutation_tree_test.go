@@ -16,7 +16,7 @@ func ofFile(h *memory.Host, st *desired.State, f *desired.File) []mutation {
 	}
 	out := replaced(f, p)
 	for i := range out {
-		for _, u := range definedBy(st, p) {
+		for _, u := range loadedFrom(h, st, p) {
 			out[i].plan = append(out[i].plan, "reload unit:"+u)
 		}
 	}
@@ -56,6 +56,15 @@ func replaced(r desired.Resource, p string) []mutation {
 func (m mutation) leaving(paths ...string) mutation {
 	m.stays = append(m.stays, paths...)
 	return m
+}
+
+// loadedFrom are the units that systemd runs and whose definition a path is, of the
+// state or not: a slice that a service is in.
+func loadedFrom(h *memory.Host, st *desired.State, p string) []string {
+	if name := path.Base(p); p == "/etc/systemd/system/"+name && h.Units()[name].ActiveState == "active" {
+		return []string{name}
+	}
+	return definedBy(st, p)
 }
 
 // definedBy are the units whose definition a path is, usedBy those that read it

@@ -34,6 +34,8 @@ type Ledger struct {
 	Entries map[string]Entry
 	// Owed is the run that did not come to its end; nil where the last one did.
 	Owed *Run
+	// halfway are downloads of Owed that did not get their names.
+	halfway map[string]bool
 	// stored says that there is a file: with originals and without it, the ledger is
 	// lost.
 	stored bool
@@ -84,7 +86,7 @@ func (l *Ledger) take(h host.FS, r *Run, end string) error {
 	case r.ID + " aborted":
 		return nil
 	}
-	l.Owed = r
+	l.Owed, l.halfway = r, map[string]bool{}
 	for name, c := range r.Claims {
 		placed, err := c.placed(h, name)
 		if err != nil {
@@ -93,6 +95,7 @@ func (l *Ledger) take(h host.FS, r *Run, end string) error {
 		if placed {
 			l.Entries[name] = c.Entry
 		}
+		l.halfway[name] = c.Prepared && !placed
 	}
 	return nil
 }
@@ -118,6 +121,10 @@ func (l *Ledger) Ours(id string) bool {
 	_, ok := l.Entries[id]
 	return ok
 }
+
+// Halfway says whether the run that was cut off was about to give a download this
+// name: others of the same download may have theirs.
+func (l *Ledger) Halfway(path string) bool { return l.halfway[path] }
 
 // Made says whether berth put the path there.
 func (l *Ledger) Made(path string) bool {

@@ -147,7 +147,7 @@ func lacking(ctx context.Context, v *kind.View, a *desired.Artifact) (string, er
 		switch {
 		case info == nil || info.Mode.IsDir():
 			missing = append(missing, f.Path)
-		case mark != "" && ledger.Mark(info) != mark:
+		case v.Ledger.Halfway(v.Real(f.Path)), mark != "" && ledger.Mark(info) != mark:
 			edited = append(edited, f.Path)
 		}
 	}

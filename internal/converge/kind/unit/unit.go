@@ -223,6 +223,10 @@ func (p *planner) stop(reason string) {
 	if down(p.status) {
 		return
 	}
+	if path.Ext(p.name) == ".slice" {
+		p.stopSlice(reason)
+		return
+	}
 	p.t.Act(kind.VerbStop, reason, kind.DisruptRestart)
 	end := func(ctx context.Context) error { return stopUnit(ctx, p.Host, p.u.Name) }
 	if p.fragment == "" {
@@ -230,6 +234,24 @@ func (p *planner) stop(reason string) {
 		return
 	}
 	p.t.Live = end
+}
+
+// stopSlice plans that a slice ends when everything else is done, if it is empty
+// then: to stop it would stop what runs in it.
+func (p *planner) stopSlice(reason string) {
+	p.t.Act(kind.VerbStop, reason, kind.DisruptNone)
+	p.t.Last = func(ctx context.Context, _ *kind.Task) error {
+		st, err := p.Host.Unit(ctx, p.name)
+		if err != nil || !running(st) {
+			return err
+		}
+		for _, name := range st.Dependents {
+			if in, err := p.Host.Unit(ctx, name); err != nil || !down(in) {
+				return err
+			}
+		}
+		return stopUnit(ctx, p.Host, p.name)
+	}
 }
 
 func stopUnit(ctx context.Context, h host.Host, name string) error {
