@@ -41,13 +41,13 @@ func (v *vigil) blameKubelet(ctx context.Context, e *StageError, lost Code) {
 	state := fmt.Sprintf("%s is %s (%s), result %s, exit status %d, %d restarts", v.Unit, u.ActiveState, u.SubState, u.Result, u.ExecMainStatus, u.NRestarts)
 	switch {
 	case lost == CodeKubeletMissing:
-		e.Reason, e.Detail, e.Hint = lost, fmt.Sprintf("%s: load state %s", v.Unit, u.LoadState), "see systemctl status "+v.Unit
+		e.Reason, e.Detail, e.Remedy = lost, fmt.Sprintf("%s: load state %s", v.Unit, u.LoadState), "see systemctl status "+v.Unit
 	case lost != "" || crashed(u) || u.NRestarts > 0 && !v.healthy:
-		e.Reason, e.Detail, e.Hint = CodeKubeletCrash, state+v.lastWords(ctx), "see journalctl -u "+v.Unit
+		e.Reason, e.Detail, e.Remedy = CodeKubeletCrash, state+v.lastWords(ctx), "see journalctl -u "+v.Unit
 	case v.unitErr == nil && u.ActiveState != "" && u.ActiveState != "active":
-		e.Reason, e.Detail, e.Hint = CodeKubeletNotStarted, state, "something that the unit waits for is not there: see systemctl list-jobs"
+		e.Reason, e.Detail, e.Remedy = CodeKubeletNotStarted, state, "something that the unit waits for is not there: see systemctl list-jobs"
 	default:
-		e.Reason, e.Detail, e.Hint = CodeKubeletUnhealthy, fmt.Sprintf("%s: %v%s", v.Healthz, v.health, v.tail(ctx)), "see journalctl -u "+v.Unit
+		e.Reason, e.Detail, e.Remedy = CodeKubeletUnhealthy, fmt.Sprintf("%s: %v%s", v.Healthz, v.health, v.tail(ctx)), "see journalctl -u "+v.Unit
 	}
 }
 
@@ -65,13 +65,13 @@ func (v *vigil) blameRegistration(ctx context.Context, e *StageError) {
 	case v.node != nil:
 		e.Reason = CodeStaleNode
 		e.Detail = fmt.Sprintf("Node %s (uid %s) speaks of boot %q, this one is %q%s", v.Node, v.node.UID, v.node.Status.NodeInfo.BootID, v.boot, v.tail(ctx))
-		e.Hint = "another machine may use the same node name; else delete the Node"
+		e.Remedy = "another machine may use the same node name; else delete the Node"
 	case !v.watching && v.nodeErr == nil:
 		e.Reason, e.Detail = CodeNotRegistered, "kubelet runs; the API server has not said yet whether there is a Node "+v.Node+v.tail(ctx)
-		e.Hint = "see journalctl -u " + v.Unit
+		e.Remedy = "see journalctl -u " + v.Unit
 	default:
 		e.Reason, e.Detail = CodeNotRegistered, "kubelet runs and the API server answers, but there is no Node "+v.Node+v.tail(ctx)
-		e.Hint = "see journalctl -u " + v.Unit
+		e.Remedy = "see journalctl -u " + v.Unit
 	}
 }
 
@@ -81,13 +81,13 @@ func blameServer(e *StageError, err error) {
 	at, _ := errors.AsType[*Error](err)
 	switch {
 	case apierrors.IsUnauthorized(err):
-		e.Reason, e.Hint = CodeUnauthorized, "the cluster does not know the node's credential: was it issued by another cluster?"
+		e.Reason, e.Remedy = CodeUnauthorized, "the cluster does not know the node's credential: was it issued by another cluster?"
 	case apierrors.IsForbidden(err):
-		e.Reason, e.Hint = CodeForbidden, "the cluster's node authorization does not let the node read its own Node"
+		e.Reason, e.Remedy = CodeForbidden, "the cluster's node authorization does not let the node read its own Node"
 	case at != nil:
-		e.Reason, e.Hint = Code(at.Stage), at.Hint()
+		e.Reason, e.Remedy = Code(at.Stage), at.Hint()
 	default:
-		e.Reason, e.Hint = CodeNoCredential, "look at kubelet's kubeconfig and certificate"
+		e.Reason, e.Remedy = CodeNoCredential, "look at kubelet's kubeconfig and certificate"
 	}
 }
 
@@ -102,7 +102,7 @@ func (v *vigil) blameNode(ctx context.Context, e *StageError) {
 		return
 	}
 	e.Detail = describe(c)
-	e.Reason, e.Hint = blameCondition(c)
+	e.Reason, e.Remedy = blameCondition(c)
 	if e.Reason == CodeNotReady {
 		e.Detail += v.tail(ctx)
 	}

@@ -3,8 +3,13 @@ package apiserver
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // Stage is the layer at which an exchange with an API server ended.
@@ -70,6 +75,24 @@ func (e *Error) Hint() string {
 		return "the connection is there: look at the API server itself"
 	}
 	return ""
+}
+
+// azureDNS is the name server of Azure's virtual networks.
+const azureDNS = "168.63.129.16"
+
+// ExitCode is the published code for the layer at which it ended.
+func (e *Error) ExitCode() int {
+	switch {
+	case e.Stage == StageDNS && slices.ContainsFunc(e.Resolvers, func(r string) bool { return r == azureDNS || strings.HasPrefix(r, azureDNS+":") }):
+		return exitcode.APILookupAzure
+	case e.Stage == StageDNS:
+		return exitcode.APILookup
+	case e.Stage == StageTLS:
+		return exitcode.Untrusted
+	case e.Stage == StageHTTP && (apierrors.IsUnauthorized(e.Cause) || apierrors.IsForbidden(e.Cause)):
+		return exitcode.Credential
+	}
+	return exitcode.APIConnect
 }
 
 // StageOf returns the stage that an error names, or "" if it names none.

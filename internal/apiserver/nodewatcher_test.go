@@ -210,8 +210,8 @@ func TestWaitForSaysWhyNot(t *testing.T) {
 			if !ok || e.Stage != tc.stage || e.Reason != tc.reason || !strings.Contains(e.Detail, tc.detail) {
 				t.Fatalf("got %#v", err)
 			}
-			if e.Hint == "" || strings.Contains(e.Error(), "abcdef.0123456789abcdef") {
-				t.Errorf("hint %q, error %q", e.Hint, e.Error())
+			if e.Remedy == "" || strings.Contains(e.Error(), "abcdef.0123456789abcdef") {
+				t.Errorf("hint %q, error %q", e.Remedy, e.Error())
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 // and its certificate request tells how far that is.
 func (v *vigil) blameCredential(ctx context.Context, e *StageError) {
 	e.Reason, e.Detail = CodeNoCredential, v.nodeErr.Error()
-	e.Hint = "kubelet writes " + v.Kubeconfig + " when its certificate request is approved: see journalctl -u " + v.Unit
+	e.Remedy = "kubelet writes " + v.Kubeconfig + " when its certificate request is approved: see journalctl -u " + v.Unit
 	if v.BootstrapKubeconfig == "" {
 		return
 	}
@@ -71,17 +71,17 @@ func blameRequest(e *StageError, r *certificates.CertificateSigningRequest) {
 	}
 	since := r.CreationTimestamp.UTC().Format(time.RFC3339)
 	e.Reason, e.Detail = CodeCSRPending, fmt.Sprintf("certificate request %s of %s is not approved", r.Name, since)
-	e.Hint = "kubectl certificate approve " + r.Name
+	e.Remedy = "kubectl certificate approve " + r.Name
 	for _, c := range r.Status.Conditions {
 		switch {
 		case c.Status == core.ConditionFalse:
 		case c.Type == certificates.CertificateApproved:
 			e.Detail = fmt.Sprintf("certificate request %s of %s is approved but not signed", r.Name, since)
-			e.Hint = "see the log of the signer (kube-controller-manager)"
+			e.Remedy = "see the log of the signer (kube-controller-manager)"
 		default:
 			e.Reason = CodeCSRDenied
 			e.Detail = fmt.Sprintf("certificate request %s: %s: %s: %s", r.Name, c.Type, c.Reason, c.Message)
-			e.Hint = "kubectl delete csr " + r.Name + ", then start kubelet again"
+			e.Remedy = "kubectl delete csr " + r.Name + ", then start kubelet again"
 			return
 		}
 	}

@@ -77,7 +77,7 @@ func TestWhyKubeletHasNoCredential(t *testing.T) {
 			defer cancel()
 			_, err := watcher.WaitFor(ctx, StageRegistered)
 			e, ok := errors.AsType[*StageError](err)
-			if !ok || e.Reason != tc.reason || !strings.Contains(e.Detail, tc.detail) || e.Hint == "" {
+			if !ok || e.Reason != tc.reason || !strings.Contains(e.Detail, tc.detail) || e.Remedy == "" {
 				t.Errorf("got %#v", err)
 			}
 		})

@@ -1,8 +1,11 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // NodeStage is how far a machine is on its way to a node.
@@ -79,7 +82,7 @@ type StageError struct {
 	// Detail is what was seen, with kubelet's last lines where they matter; it
 	// may have several lines.
 	Detail string
-	Hint   string
+	Remedy string
 	// Err is what ended the wait: the context's end, or nil where kubelet's own
 	// state did.
 	Err error
@@ -98,3 +101,43 @@ func (e *StageError) Error() string {
 
 // Unwrap returns what ended the wait.
 func (e *StageError) Unwrap() error { return e.Err }
+
+// Hint is the remedy.
+func (e *StageError) Hint() string { return e.Remedy }
+
+// Doing is what was waited for.
+func (e *StageError) Doing() string { return "wait for " + string(e.Stage) }
+
+// exitCodes are the published codes for the reasons. The others are those of the
+// exchange with the API server.
+var exitCodes = map[Code]int{
+	CodeDNS:               exitcode.APILookup,
+	CodeTCP:               exitcode.APIConnect,
+	CodeHTTP:              exitcode.APIConnect,
+	CodeTLS:               exitcode.Untrusted,
+	CodeUnauthorized:      exitcode.Credential,
+	CodeForbidden:         exitcode.Credential,
+	CodeCSRPending:        exitcode.Credential,
+	CodeCSRDenied:         exitcode.Credential,
+	CodeNoCredential:      exitcode.Credential,
+	CodeKubeletMissing:    exitcode.Kubelet,
+	CodeKubeletNotStarted: exitcode.Kubelet,
+	CodeKubeletCrash:      exitcode.Kubelet,
+	CodeKubeletUnhealthy:  exitcode.Kubelet,
+	CodeNotRegistered:     exitcode.NotRegistered,
+	CodeStaleNode:         exitcode.NotRegistered,
+	CodeCNINotReady:       exitcode.NotReady,
+	CodeRuntimeNotReady:   exitcode.NotReady,
+	CodeNotReady:          exitcode.NotReady,
+}
+
+// ExitCode is the published code for the reason.
+func (e *StageError) ExitCode() int {
+	if at, ok := errors.AsType[*Error](e.Err); ok && e.Reason == CodeDNS {
+		return at.ExitCode() // knows whether Azure's name server was asked
+	}
+	if n, ok := exitCodes[e.Reason]; ok {
+		return n
+	}
+	return exitcode.NotRegistered
+}

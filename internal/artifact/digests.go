@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/artifact/bundle"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -102,6 +103,9 @@ type ListError struct{ Path, Reason string }
 
 // Error names the list.
 func (e *ListError) Error() string { return e.Path + ": " + e.Reason }
+
+// ExitCode is the code for content that must not be used.
+func (*ListError) ExitCode() int { return exitcode.Digest }
 
 // Hint says how to sign.
 func (e *ListError) Hint() string {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // DownloadError is an artifact that could not be had from any of its URLs.
@@ -41,6 +43,9 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("%s: sha256 is %s, want %s (from %s)", e.URL, e.Got, e.Want, e.Source)
 }
 
+// ExitCode is the code for content that must not be used.
+func (*DigestError) ExitCode() int { return exitcode.Digest }
+
 // RefusedError is a URL that is not fetched from, whatever it holds.
 type RefusedError struct {
 	URL    string
@@ -51,6 +56,9 @@ type RefusedError struct {
 
 // Error says why.
 func (e *RefusedError) Error() string { return e.URL + ": refused: " + e.Reason }
+
+// ExitCode is the code for content that must not be used.
+func (*RefusedError) ExitCode() int { return exitcode.Digest }
 
 // UnpackError is an archive that can't be read or does not hold what is wanted.
 type UnpackError struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/report"
 )
 
@@ -43,13 +44,13 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool) error {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	if err != nil {
-		d.save(e.start, res, exitFailed)
+		d.save(e.start, res, exitcode.Failed)
 		return err
 	}
 	p.say(applied(res, time.Since(e.start)))
 	if len(res.Plan.Kept) > 0 {
-		d.save(e.start, res, exitKept)
-		return exitCode(exitKept)
+		d.save(e.start, res, exitcode.Kept)
+		return told(exitcode.Kept)
 	}
 	d.save(e.start, res, 0)
 	return nil

@@ -8,7 +8,6 @@ import (
 
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/containerd"
-	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -37,7 +36,7 @@ func (w *workbench) fromDocument(ctx context.Context, file string) (*wishes, err
 	if err != nil {
 		return nil, err
 	}
-	c, err := contract.Decode(b)
+	c, err := decode(b)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/artifact/bundle"
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // elfOf is the head of a program for amd64 or arm64.
@@ -104,7 +105,7 @@ func TestBundleRefusesForeign(t *testing.T) {
 	s := newSite(t)
 	write(t, s.path("arm"), elfOf("arm64"))
 	code, _, said := s.run(t.Context(), "create --artifact tool=@/arm --platform linux/amd64 -o @/x")
-	if code != exitFailed || !strings.Contains(said, "artifact tool is a program for arm64, and the bundle is for linux/amd64") {
+	if code != exitcode.Failed || !strings.Contains(said, "artifact tool is a program for arm64, and the bundle is for linux/amd64") {
 		t.Errorf("code %d: %s", code, said)
 	}
 	s.must("create --artifact tool=@/arm --platform linux/arm64 -o @/x")

@@ -23,9 +23,9 @@ import (
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/artifact/bundle"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/machine"
-	"github.com/berth-dev/berth/internal/report"
 )
 
 // site is a directory in which somebody makes bundles.
@@ -235,7 +235,7 @@ func TestBundleInterrupted(t *testing.T) {
 		w.Header().Set("Content-Length", "100")
 		_, _ = w.Write([]byte("some"))
 		_ = http.NewResponseController(w).Flush()
-		cancel(report.ErrInterrupted)
+		cancel(exitcode.ErrInterrupted)
 		<-r.Context().Done()
 	}))
 	defer server.Close()
@@ -245,7 +245,7 @@ func TestBundleInterrupted(t *testing.T) {
 	_, err := w.create(ctx, spec, nil)
 	w.close()
 	e := &env{err: &bytes.Buffer{}}
-	if code := e.exit(err); code != exitInterrupted {
+	if code := e.exit(err); code != exitcode.CommandInterrupted {
 		t.Errorf("code %d: %v", code, err)
 	}
 	s.nothingLeft()
@@ -333,7 +333,7 @@ func TestFailedFetch(t *testing.T) {
 	_, err := w.create(t.Context(), bundle.Spec{Platform: "linux/amd64", Artifacts: []bundle.ArtifactSpec{w.artifact(artifactFlag{name: "x", source: server.URL + "/x"})}}, nil)
 	var out bytes.Buffer
 	e := &env{err: &out}
-	if code := e.exit(err); code != exitFailed || !strings.Contains(out.String(), "hint: the server has no such file") {
+	if code := e.exit(err); code != exitcode.Failed || !strings.Contains(out.String(), "hint: the server has no such file") {
 		t.Errorf("code %d: %s", code, out.String())
 	}
 	w.close()

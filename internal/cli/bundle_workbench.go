@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +17,8 @@ import (
 	"github.com/berth-dev/berth/internal/artifact/bundle"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
-	"github.com/berth-dev/berth/internal/report"
 )
 
 // workbench is where a bundle is made: beside its file, under names that the
@@ -164,18 +163,16 @@ func (w *workbench) fetch(ctx context.Context, a *desired.Artifact) error {
 	if err == nil && staged.Unverified {
 		w.progress.say("warning: " + a.Name + " came without a digest: the bundle has what " + staged.URL + " gave")
 	}
-	return failedFetch(a, err)
+	return failedFetch(err)
 }
 
-// failedFetch gives a download that failed the number and the hint of one: this
-// is no run of a plan, which would know them.
-func failedFetch(a *desired.Artifact, err error) error {
+// failedFetch gives a download that failed a hint.
+func failedFetch(err error) error {
 	d, ok := errors.AsType[*artifact.DownloadError](err)
 	if !ok {
 		return err
 	}
-	return &report.Error{Number: cmp.Or(a.ExitCode, report.CodeKubernetesDownload), Err: err,
-		Remedy: or(d.Hint(), "check that the URL is right and answers from here; proxies are those of the environment (HTTPS_PROXY)")}
+	return &exitcode.Error{Err: err, Remedy: or(d.Hint(), "check that the URL is right and answers from here; proxies are those of the environment (HTTPS_PROXY)")}
 }
 
 // ownFiles is a host for somebody who is not root and makes files of his own. The

@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/berth-dev/berth/internal/contract/aks"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/provision"
@@ -136,7 +136,7 @@ func TestRenderPrintsItsThreeKeys(t *testing.T) {
 
 func TestPlanCounts(t *testing.T) {
 	code, stdout, stderr := invoke(memory.New(), "berth", "plan", "-f", sample, "--root", "/mnt")
-	if code != exitPending || !strings.Contains(stdout, "create file:/etc/kubernetes/certs/ca.crt: absent") {
+	if code != exitcode.Pending || !strings.Contains(stdout, "create file:/etc/kubernetes/certs/ca.crt: absent") {
 		t.Errorf("code %d: %s%s", code, stdout, stderr)
 	}
 	code, stdout, _ = invoke(memory.New(), "berth", "plan", "-f", sample, "--root", "/mnt", "-o", "json")
@@ -144,7 +144,7 @@ func TestPlanCounts(t *testing.T) {
 		Actions   []converge.Action
 		Unhandled []string
 	}
-	if err := json.Unmarshal([]byte(stdout), &p); err != nil || code != exitPending || len(p.Actions) == 0 || p.Unhandled == nil {
+	if err := json.Unmarshal([]byte(stdout), &p); err != nil || code != exitcode.Pending || len(p.Actions) == 0 || p.Unhandled == nil {
 		t.Errorf("code %d, %v: %s", code, err, stdout)
 	}
 }
@@ -153,8 +153,8 @@ func TestPlanCounts(t *testing.T) {
 // code that the run would have.
 func TestPlanWithoutPrograms(t *testing.T) {
 	for args, want := range map[string]int{
-		"berth plan -f " + sample:                                exitFailed,
-		"berth provision --dry-run --provision-config " + sample: report.CodeCNIVersion,
+		"berth plan -f " + sample:                                exitcode.Failed,
+		"berth provision --dry-run --provision-config " + sample: exitcode.CNIVersion,
 	} {
 		h := memory.New()
 		h.Value("/proc/sys/kernel/hostname", "node-1\n")
@@ -201,7 +201,7 @@ func TestApplySaysThatItKeptSomething(t *testing.T) {
 	}
 	h.Put(limits, "[Service]\n", 0o644)
 	code, _, stderr := invoke(h, "berth", "apply", "-f", sample, "--root", "/mnt")
-	if code != exitKept || !strings.Contains(stderr, limits+" is no longer wanted and is kept") {
+	if code != exitcode.Kept || !strings.Contains(stderr, limits+" is no longer wanted and is kept") {
 		t.Errorf("code %d: %s", code, stderr)
 	}
 	if code, stdout, _ := invoke(h, "berth", "timeline"); code != 0 || !strings.Contains(stdout, "exit code 4") {
@@ -215,7 +215,7 @@ func TestDryRunNamesNoLog(t *testing.T) {
 	write(t, bad, `{"version":"v1","cse_timeout":"x"}`)
 	for file, says := range map[string]string{"/nowhere/x": "no such file", bad: "hint: Correct the fields that are named.\n"} {
 		code, _, stderr := invoke(memory.New(), "berth", "provision", "--dry-run", "--provision-config", file)
-		if code != report.CodeInternal || !strings.Contains(stderr, says) || strings.Contains(stderr, report.LogPath) {
+		if code != exitcode.Internal || !strings.Contains(stderr, says) || strings.Contains(stderr, report.LogPath) {
 			t.Errorf("code %d: %s", code, stderr)
 		}
 	}
@@ -225,8 +225,8 @@ func TestDryRunNamesNoLog(t *testing.T) {
 func TestAnInterruptedCommandSpeaksOfItself(t *testing.T) {
 	var errOut bytes.Buffer
 	e := &env{err: &errOut}
-	code := e.exit(fmt.Errorf("%w by signal 2 (interrupt)", report.ErrInterrupted))
-	if code != exitInterrupted || errOut.String() != "error: told to stop by signal 2 (interrupt)\n" {
+	code := e.exit(fmt.Errorf("%w by signal 2 (interrupt)", exitcode.ErrInterrupted))
+	if code != exitcode.CommandInterrupted || errOut.String() != "error: told to stop by signal 2 (interrupt)\n" {
 		t.Errorf("code %d: %s", code, errOut.String())
 	}
 }
@@ -241,11 +241,11 @@ func refusesCommands(t *testing.T, more []string) {
 	h := memory.New()
 	h.Put(report.ConfigPath, `{"version":"v1"}`, 0o600)
 	code, _, stderr := invoke(h, append([]string{"aks-node-controller", "provision", "--nbc-cmd=/opt/x.sh"}, more...)...)
-	if code != report.CodeCommandDocument || !strings.Contains(stderr, "hint: ") {
+	if code != exitcode.CommandDocument || !strings.Contains(stderr, "hint: ") {
 		t.Errorf("code %d: %s", code, stderr)
 	}
 	code, stdout, _ := invoke(h, "aks-node-controller", "provision-wait")
-	if code != report.CodeCommandDocument || !strings.Contains(stdout, "ERR_NBC_CMD_UNSUPPORTED") {
+	if code != exitcode.CommandDocument || !strings.Contains(stdout, "ERR_NBC_CMD_UNSUPPORTED") {
 		t.Errorf("code %d: %s", code, stdout)
 	}
 	if code, stdout, _ := invoke(h, "berth", "status"); code != 0 || !strings.Contains(stdout, "failed with ERR_NBC_CMD_UNSUPPORTED (250)") {
@@ -269,9 +269,9 @@ func TestProgressOnATerminal(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	_, refused := aks.Decode([]byte(`{}`))
+	_, refused := decode([]byte(`{}`))
 	for want, err := range map[int]error{
-		0: nil, exitFailed: errors.New("x"), exitRefused: refused, exitPending: exitCode(2), exitInterrupted: report.ErrInterrupted,
+		0: nil, exitcode.Failed: errors.New("x"), exitcode.Refused: refused, exitcode.Pending: told(2), exitcode.CommandInterrupted: exitcode.ErrInterrupted,
 	} {
 		e := &env{err: io.Discard}
 		if got := e.exit(err); got != want {
@@ -314,7 +314,7 @@ func TestProvisionIsForRoot(t *testing.T) {
 		t.Error("the machine was touched")
 		return memory.New(), nil
 	}}
-	if code := e.run(t.Context(), []string{"berth", "provision", "--provision-config=/x"}); code != report.CodeWrite {
+	if code := e.run(t.Context(), []string{"berth", "provision", "--provision-config=/x"}); code != exitcode.Write {
 		t.Errorf("code %d", code)
 	}
 	if text := errOut.String(); !strings.Contains(text, "user 1000") || !strings.Contains(text, "hint: Run it as root.") {

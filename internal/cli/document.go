@@ -61,7 +61,7 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := contract.Decode(b)
+	c, err := decode(b)
 	if err != nil {
 		return nil, err
 	}
@@ -79,13 +79,21 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("translate %s: %w", f.file, err)
 	}
-	e.state = st
 	return &document{c, st, h, p}, nil
 }
 
 // unused are the fields without effect and what the door tolerated.
 func (d *document) unused() []desired.FieldNote {
 	return nonNil(append(d.contract.Notes(), d.state.Unused...))
+}
+
+// decode takes a document, or refuses it.
+func decode(b []byte) (contract.Contract, error) {
+	c, err := contract.Decode(b)
+	if err != nil {
+		return nil, refused{err}
+	}
+	return c, nil
 }
 
 func readDocument(ctx context.Context, file string) ([]byte, error) {

@@ -7,38 +7,28 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/berth-dev/berth/internal/contract"
-	"github.com/berth-dev/berth/internal/contract/aks"
-	"github.com/berth-dev/berth/internal/report"
+	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
-// The exit codes of every command but provision and provision-wait.
-const (
-	exitFailed      = 1
-	exitPending     = 2
-	exitRefused     = 3
-	exitKept        = 4
-	exitInterrupted = 130
-)
-
-// exitCode is an error that has been told already and leaves only its number.
-type exitCode int
+// told is an error that has been told already and leaves only its number.
+type told int
 
 // Error implements error.
-func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+func (c told) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // exit tells an error and returns the number that the program ends with.
 func (e *env) exit(err error) int {
-	var told exitCode
+	var t told
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &told):
-		return int(told)
+	case errors.As(err, &t):
+		return int(t)
 	case errors.Is(err, syscall.EPIPE): // whoever read has seen enough
-		return exitFailed
+		return exitcode.Failed
 	}
-	code, f := classify(err), report.Classify(err, e.state)
+	code, f := classify(err), provision.Explain(err)
 	fmt.Fprintf(e.err, "error: %v\n", err)
 	if f.Field != "" {
 		fmt.Fprintf(e.err, "  field: %s\n", few(f.Field))
@@ -46,7 +36,7 @@ func (e *env) exit(err error) int {
 	switch {
 	case e.uid != 0 && errors.Is(err, fs.ErrPermission):
 		fmt.Fprintf(e.err, "  hint: Run it as root; this is user %d.\n", e.uid)
-	case code == exitFailed && (f.Code.Number != report.CodeInternal || f.Hint != f.Code.Hint):
+	case code == exitcode.Failed && (f.Code.Number != exitcode.Internal || f.Hint != f.Code.Hint):
 		fmt.Fprintf(e.err, "  hint: %s\n", f.Hint)
 	}
 	return code
@@ -62,15 +52,19 @@ func few(fields string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), len(paths)-most)
 }
 
+// refused is a document that no contract takes.
+type refused struct{ error }
+
+// Unwrap returns what is wrong with it.
+func (r refused) Unwrap() error { return r.error }
+
 func classify(err error) int {
-	var document *aks.DocumentError
-	var kind *contract.UnknownKindError
-	var unhandled *contract.UnhandledError
+	var r refused
 	switch {
-	case errors.Is(err, report.ErrInterrupted):
-		return exitInterrupted
-	case errors.As(err, &document), errors.As(err, &kind), errors.As(err, &unhandled):
-		return exitRefused
+	case errors.Is(err, exitcode.ErrInterrupted):
+		return exitcode.CommandInterrupted
+	case errors.As(err, &r):
+		return exitcode.Refused
 	}
-	return exitFailed
+	return exitcode.Failed
 }

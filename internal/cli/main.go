@@ -14,10 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/provision"
-	"github.com/berth-dev/berth/internal/report"
 )
 
 // env is what the commands have of the world.
@@ -32,10 +31,8 @@ type env struct {
 	// requireDigests is a flag of the commands that may fetch, takeOver one of those
 	// that plan.
 	requireDigests, takeOver bool
-	// state is what the command's document asks for, once that is known.
-	state *desired.State
-	open  func(root string) (host.Host, error)
-	watch func(dirs ...string) (provision.Watcher, error)
+	open                     func(root string) (host.Host, error)
+	watch                    func(dirs ...string) (provision.Watcher, error)
 }
 
 // Main runs the command line and returns the exit code. args[0] is the name
@@ -69,7 +66,7 @@ func interruptible() (context.Context, func()) {
 	go func() {
 		if s, ok := <-ch; ok {
 			signal.Stop(ch)
-			cancel(fmt.Errorf("%w by signal %d (%s)", report.ErrInterrupted, s, s))
+			cancel(fmt.Errorf("%w by signal %d (%s)", exitcode.ErrInterrupted, s, s))
 		}
 	}()
 	return ctx, func() { signal.Stop(ch); cancel(nil) }

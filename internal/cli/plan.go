@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/report"
 )
 
@@ -58,5 +59,5 @@ func (e *env) runPlan(ctx context.Context, f documentFlags, dry bool) error {
 	if err != nil || blocked != nil || dry || p.Empty() {
 		return cmp.Or(err, blocked)
 	}
-	return exitCode(exitPending)
+	return told(exitcode.Pending)
 }

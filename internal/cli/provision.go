@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -78,8 +79,8 @@ func (e *env) dryRun(ctx context.Context, config string) error {
 
 // notRoot tells somebody who may write nothing, not even a result.
 func (e *env) notRoot() error {
-	return e.explain(&report.Error{
-		Number: report.CodeWrite, During: "provision", Remedy: "Run it as root.",
+	return e.explain(&exitcode.Error{
+		Number: exitcode.Write, During: "provision", Remedy: "Run it as root.",
 		Err: fmt.Errorf("only root can change this machine; this is user %d", e.uid),
 	})
 }
@@ -87,8 +88,8 @@ func (e *env) notRoot() error {
 // explain tells a failure where no result is written, and no log that a hint
 // could lead to.
 func (e *env) explain(err error) error {
-	f := report.Classify(err, e.state)
-	if f.Code.Number == report.CodeInternal && f.Hint == f.Code.Hint {
+	f := provision.Explain(err)
+	if f.Code.Number == exitcode.Internal && f.Hint == f.Code.Hint {
 		f.Hint = ""
 		if f.Field != "" {
 			f.Hint = "Correct the fields that are named."
@@ -97,7 +98,7 @@ func (e *env) explain(err error) error {
 	for _, line := range report.Explain(f) {
 		fmt.Fprintln(e.err, line)
 	}
-	return exitCode(f.Code.Number)
+	return told(f.Code.Number)
 }
 
 // refusal is what is wrong with the command line; it becomes a result, since
@@ -105,12 +106,12 @@ func (e *env) explain(err error) error {
 func refusal(f provisionFlags) error {
 	switch {
 	case f.command != "": // beside --provision-config, too: AKS lets it decide then
-		return &report.Error{Number: report.CodeCommandDocument, During: "read --nbc-cmd " + f.command, Err: errors.New("--nbc-cmd is not supported")}
+		return &exitcode.Error{Number: exitcode.CommandDocument, During: "read --nbc-cmd " + f.command, Err: errors.New("--nbc-cmd is not supported")}
 	case f.config != "":
 		return nil
 	}
-	return &report.Error{
-		Number: report.CodeInternal, During: "read the command line", Err: errors.New("--provision-config is required"),
+	return &exitcode.Error{
+		Number: exitcode.Internal, During: "read the command line", Err: errors.New("--provision-config is required"),
 		Remedy: "berth provision --provision-config=" + report.ConfigPath,
 	}
 }

@@ -35,5 +35,5 @@ func ending(code int) error {
 	if code == 0 {
 		return nil
 	}
-	return exitCode(code)
+	return told(code)
 }

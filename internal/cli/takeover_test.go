@@ -6,6 +6,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
@@ -27,9 +28,9 @@ func TestTakeOver(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		{"plan", exitFailed, "(blocked: --take-over moves it)", "hint: Take it out of one of the two documents"},
-		{"apply", exitFailed, "", config + " belongs to the osc contract, and the aks contract wants it otherwise"},
-		{"plan --take-over", exitPending, "taken over from osc", ""},
+		{"plan", exitcode.Failed, "(blocked: --take-over moves it)", "hint: Take it out of one of the two documents"},
+		{"apply", exitcode.Failed, "", config + " belongs to the osc contract, and the aks contract wants it otherwise"},
+		{"plan --take-over", exitcode.Pending, "taken over from osc", ""},
 		{"apply --take-over", 0, "", "applied"},
 		{"plan", 0, "no changes", ""},
 	} {

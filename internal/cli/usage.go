@@ -17,7 +17,7 @@ the provisioning exit codes, each with a name and a hint in provision.json.`
 // usage prints what is wrong and how it would be right.
 func (e *env) usage(c *cobra.Command, err error) error {
 	fmt.Fprintf(e.err, "error: %v\n\n%s", err, c.UsageString())
-	return exitCode(1)
+	return told(1)
 }
 
 // noCommand is what a command does that only holds others.

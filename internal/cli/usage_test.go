@@ -13,16 +13,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host/memory"
-	"github.com/berth-dev/berth/internal/report"
 )
 
 // TestInputIsGivenUp: somebody who forgot the document presses Ctrl-C once.
 func TestInputIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(report.ErrInterrupted)
+	cancel(exitcode.ErrInterrupted)
 	in, _ := io.Pipe() // never ends
-	if _, err := readInput(ctx, in); err == nil || (&env{err: io.Discard}).exit(err) != exitInterrupted {
+	if _, err := readInput(ctx, in); err == nil || (&env{err: io.Discard}).exit(err) != exitcode.CommandInterrupted {
 		t.Errorf("error %v", err)
 	}
 	if b, err := readInput(t.Context(), strings.NewReader("{}")); err != nil || string(b) != "{}" {
@@ -45,7 +45,7 @@ func TestHints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			e := &env{err: &out, uid: c.uid}
-			if code := e.exit(c.err); code != exitFailed {
+			if code := e.exit(c.err); code != exitcode.Failed {
 				t.Errorf("code %d", code)
 			}
 			if d := cmp.Diff(c.want, out.String()); d != "" {
@@ -61,7 +61,7 @@ func TestMissingProgramHasAHint(t *testing.T) {
 	h := memory.New()
 	h.Value("/proc/sys/kernel/hostname", "node-1\n")
 	code, _, stderr := invoke(h, "berth", "plan", "-f", sample)
-	if code != exitFailed || !strings.Contains(stderr, "hint: ") {
+	if code != exitcode.Failed || !strings.Contains(stderr, "hint: ") {
 		t.Errorf("code %d: %s", code, stderr)
 	}
 }

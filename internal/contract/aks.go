@@ -3,6 +3,7 @@ package contract
 import (
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/contract/aks"
+	"github.com/berth-dev/berth/internal/contract/aks/decode"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -23,5 +24,8 @@ func (c *aksContract) Translate(f component.Facts) (*desired.State, error) {
 }
 
 func (c *aksContract) Terms() Terms {
-	return Terms{Bake: c.doc.Config.GetPreProvisionOnly()}
+	return Terms{
+		Timeout:    decode.Timeout(int64(c.doc.Config.GetCseTimeout())),
+		ImageBuild: c.doc.Config.GetPreProvisionOnly(),
+	}
 }

@@ -16,15 +16,16 @@ type Contract interface {
 	// Translate returns the sealed state that the document asks for on a machine
 	// with these facts.
 	Translate(component.Facts) (*desired.State, error)
-	// Terms are what the run itself must know.
+	// Terms are what TermsOf says of it.
 	Terms() Terms
 }
 
-// Terms are the parts of a contract that concern the run and not the machine.
-type Terms struct {
-	// Bake: prepare the machine for an image; it does not become a node.
-	Bake bool
-}
+// Terms are what the run itself must know of a document.
+type Terms = aks.Terms
+
+// TermsOf reads the terms of a document before it is decoded, and even though it
+// may be refused. What can't be read has its default.
+func TermsOf(data []byte) Terms { return aks.TermsOf(data) }
 
 // UnhandledError is a contract that is known and not acted on.
 type UnhandledError struct{ Kind Kind }

@@ -15,9 +15,6 @@ type PanicError struct {
 // Error is what the program panicked with.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// ExitCode is the published code for what nobody expected.
-func (e *PanicError) ExitCode() int { return 240 }
-
 // Safely calls f and returns a panic as a *PanicError. Every goroutine needs it:
 // a panic that nothing recovers there ends the process at once.
 func Safely(f func() error) (err error) {

@@ -9,7 +9,7 @@ import (
 )
 
 func (o *order) fault(reason Reason, err error, hint string) *Error {
-	e := &Error{Reason: reason, Node: o.c.NodeName, Server: o.c.Server, Err: err, Hint: hint}
+	e := &Error{Reason: reason, Node: o.c.NodeName, Server: o.c.Server, Err: err, Remedy: hint}
 	if o.seen != nil {
 		e.Request, e.Since = o.seen.Name, o.seen.CreationTimestamp.Time
 	}

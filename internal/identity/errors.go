@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // Reason says why no certificate was obtained.
@@ -45,7 +47,7 @@ type Error struct {
 	// is when the server received it.
 	Request string
 	Since   time.Time
-	Hint    string
+	Remedy  string
 	// Err is the cause; *apiserver.Error where the server was asked.
 	Err error
 }
@@ -61,6 +63,21 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Hint is the remedy.
+func (e *Error) Hint() string { return e.Remedy }
+
+// ExitCode is the published code for the reason; 0 where that is the connection,
+// which has codes of its own.
+func (e *Error) ExitCode() int {
+	switch e.Reason {
+	case "", ReasonUnreachable:
+		return 0
+	case ReasonTLS:
+		return exitcode.Untrusted
+	}
+	return exitcode.Credential
+}
 
 // ReasonOf returns the reason that an error carries, or "".
 func ReasonOf(err error) Reason {

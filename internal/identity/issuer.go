@@ -38,8 +38,8 @@ const defaultTimeout = 5 * time.Minute
 func (i *Issuer) Issue(ctx context.Context, c *desired.ClientCertificate) (converge.Credential, error) {
 	if c.Token == "" {
 		return converge.Credential{}, &Error{Reason: ReasonNoToken, Node: c.NodeName, Server: c.Server,
-			Err:  errors.New("no valid certificate is here and the contract brings no token"),
-			Hint: "give the contract a bootstrap token"}
+			Err:    errors.New("no valid certificate is here and the contract brings no token"),
+			Remedy: "give the contract a bootstrap token"}
 	}
 	timeout := c.Timeout
 	if timeout <= 0 {

@@ -135,14 +135,14 @@ func TestIssueSaysWhyNot(t *testing.T) {
 			}
 			_, err := New(clock{memory.New(), 0}).Issue(t.Context(), d)
 			e, ok := errors.AsType[*Error](err)
-			if !ok || e.Reason != tc.reason || !strings.Contains(e.Error(), tc.text) || e.Hint == "" {
+			if !ok || e.Reason != tc.reason || !strings.Contains(e.Error(), tc.text) || e.Remedy == "" {
 				t.Fatalf("got %#v: %v", err, err)
 			}
-			if strings.Contains(e.Error()+e.Hint, testToken) || strings.Contains(e.Error()+e.Hint, "0123456789abcdef") {
-				t.Errorf("shows the token: %s; %s", e.Error(), e.Hint)
+			if strings.Contains(e.Error()+e.Remedy, testToken) || strings.Contains(e.Error()+e.Remedy, "0123456789abcdef") {
+				t.Errorf("shows the token: %s; %s", e.Error(), e.Remedy)
 			}
-			if late := tc.reason == ReasonPending; late != strings.HasPrefix(e.Hint, "kubectl certificate approve node-csr-") {
-				t.Errorf("hint %q", e.Hint)
+			if late := tc.reason == ReasonPending; late != strings.HasPrefix(e.Remedy, "kubectl certificate approve node-csr-") {
+				t.Errorf("hint %q", e.Remedy)
 			}
 		})
 	}

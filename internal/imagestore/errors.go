@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // NotRunningError is a containerd that does not answer.
@@ -25,6 +27,9 @@ func (e *NotRunningError) Error() string {
 	}
 	return fmt.Sprintf("containerd does not answer on %s%s: %v", e.Socket, after, e.Err)
 }
+
+// ExitCode is the published code for it.
+func (*NotRunningError) ExitCode() int { return exitcode.Containerd }
 
 // Unwrap returns the cause.
 func (e *NotRunningError) Unwrap() error { return e.Err }
@@ -46,6 +51,9 @@ func (e *NoSpaceError) Error() string {
 	return fmt.Sprintf("containerd: %s: its disk is full: %s", e.Doing, message(e.Err))
 }
 
+// ExitCode is the published code for it.
+func (*NoSpaceError) ExitCode() int { return exitcode.NoSpace }
+
 // Unwrap returns the cause.
 func (e *NoSpaceError) Unwrap() error { return e.Err }
 
@@ -64,6 +72,9 @@ type DigestError struct {
 // Error says what differs.
 func (e *DigestError) Error() string { return fmt.Sprintf("blob %s: %v", e.Want, e.Err) }
 
+// ExitCode is the published code for it.
+func (*DigestError) ExitCode() int { return exitcode.Digest }
+
 // Unwrap returns the cause.
 func (e *DigestError) Unwrap() error { return e.Err }
 
@@ -75,6 +86,9 @@ type ManifestError struct {
 
 // Error names the blob and the fault.
 func (e *ManifestError) Error() string { return fmt.Sprintf("manifest %s: %v", e.Digest, e.Err) }
+
+// ExitCode is the published code for it.
+func (*ManifestError) ExitCode() int { return exitcode.Digest }
 
 // Unwrap returns the cause.
 func (e *ManifestError) Unwrap() error { return e.Err }
@@ -92,6 +106,9 @@ func (e *PlatformError) Error() string {
 	return fmt.Sprintf("image %s is for %s, not for %s", e.Digest, strings.Join(e.Have, ", "), e.Want)
 }
 
+// ExitCode is the published code for it.
+func (*PlatformError) ExitCode() int { return exitcode.Containerd }
+
 // Error is any other answer of containerd.
 type Error struct {
 	// Doing is what was asked of it: "create image …".
@@ -101,6 +118,9 @@ type Error struct {
 
 // Error says what was being done.
 func (e *Error) Error() string { return fmt.Sprintf("containerd: %s: %s", e.Doing, message(e.Err)) }
+
+// ExitCode is the published code for it.
+func (*Error) ExitCode() int { return exitcode.Containerd }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

@@ -24,7 +24,7 @@ const Command = "berth provision"
 // alone waits until no other run goes on. The error is a *host.LockedError where
 // one still does.
 func (r *run) alone(ctx context.Context) (unlock func() error, err error) {
-	ctx, cancel := context.WithTimeout(ctx, min(patience, r.intent.Timeout))
+	ctx, cancel := context.WithTimeout(ctx, min(patience, r.terms.Timeout))
 	defer cancel()
 	return lock(ctx, r.Host, Command)
 }
@@ -43,7 +43,7 @@ func lock(ctx context.Context, h host.Host, command string) (unlock func() error
 // yield ends a run that the other one left no room. Result, sentinel, log and
 // telemetry are the other's.
 func (r *run) yield(outcome error) int {
-	f := report.Classify(outcome, nil)
+	f := Explain(outcome)
 	for _, line := range report.Explain(f) {
 		r.say(line)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -46,7 +47,7 @@ func TestASecondRunTouchesNothing(t *testing.T) {
 			second.Decode = func([]byte) (contract.Contract, error) { return nil, errors.New("typo") }
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			if code := Provision(ctx, second); code != report.CodeLocked {
+			if code := Provision(ctx, second); code != exitcode.Locked {
 				t.Errorf("the second run ends with %d", code)
 			}
 			if text := strings.Join(said, "\n"); !strings.Contains(text, "ERR_LOCKED") || !strings.Contains(text, "berth provision (pid ") {
@@ -116,7 +117,7 @@ func TestLockedByAnotherCommand(t *testing.T) {
 	o.Apply = func(context.Context, *desired.State, converge.Observer) (*converge.Result, error) {
 		return nil, &host.LockedError{Path: "/run/berth/lock", Holder: "berth apply (pid 7)"}
 	}
-	if code := Provision(t.Context(), o); code != report.CodeLocked {
+	if code := Provision(t.Context(), o); code != exitcode.Locked {
 		t.Errorf("code %d", code)
 	}
 	if d := result(t, h, report.ResultPath); d.ExitCode != "249" {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -58,7 +59,7 @@ func readAttempt(h host.FS, p report.Place) attempt {
 // sentinel that somebody put there to keep a machine from being provisioned.
 func (a attempt) exitCode() int {
 	if a.problem != nil {
-		return report.CodeOK
+		return exitcode.OK
 	}
 	return exitCode(a.document)
 }
@@ -67,7 +68,7 @@ func (a attempt) exitCode() int {
 func exitCode(d report.Document) int {
 	n, err := strconv.Atoi(d.ExitCode)
 	if err != nil {
-		return report.CodeOK
+		return exitcode.OK
 	}
 	return n
 }
@@ -76,7 +77,7 @@ func exitCode(d report.Document) int {
 // nor failed, and goes on at the next boot.
 func (a attempt) interrupted() bool {
 	c := a.exitCode()
-	return c == report.CodeInterrupted || c == report.CodeKilled
+	return c == exitcode.Interrupted || c == exitcode.Killed
 }
 
 // forget makes room for a new run: the sentinels go first, so that nobody takes

@@ -12,7 +12,7 @@ import (
 // network that the cluster gave to the other: containerd keeps a configuration
 // that it has, and the pods of both would share addresses.
 func (r *run) shed() error {
-	if !isCopy(r.Host, r.instance, r.intent.Bake) {
+	if !isCopy(r.Host, r.instance, r.terms.ImageBuild) {
 		return nil
 	}
 	if err := remove(r.Host, cni.GeneratedFile); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/report"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
 )
@@ -26,9 +27,9 @@ func (r *run) end(ctx context.Context, outcome error) int {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportBudget)
 	defer cancel()
 	r.mu.Lock()
-	st, step := r.state, r.step
+	step := r.step
 	r.mu.Unlock()
-	f := report.Classify(outcome, st)
+	f := Explain(outcome)
 	if outcome != nil && f.Doing == "" {
 		f.Doing = step
 	}
@@ -37,7 +38,7 @@ func (r *run) end(ctx context.Context, outcome error) int {
 		r.log.Warn("no timeline", "error", err)
 	}
 	d := r.document(ctx, f)
-	if err := report.WriteResult(ctx, r.Host, d, r.intent.Bake); err != nil {
+	if err := report.WriteResult(ctx, r.Host, d, r.terms.ImageBuild); err != nil {
 		r.log.Error("the disk takes no result", "error", err)
 		r.say("the disk takes no result: " + err.Error())
 	}
@@ -50,13 +51,13 @@ func (r *run) end(ctx context.Context, outcome error) int {
 // rescue writes a result where the one that end makes can't be made: of what is
 // known for certain, and no more.
 func (r *run) rescue(ctx context.Context, p error) int {
-	f := report.Classify(p, nil)
+	f := Explain(p)
 	_ = converge.Safely(func() error { r.tell(f, p); return nil })
 	d := report.Document{
 		CSEStatus: nodeconfigutils.CSEStatus{ExitCode: strconv.Itoa(f.Code.Number), Error: report.Sentence(f)},
 		Berth:     &report.Details{Version: r.Version, InstanceID: r.instance, Code: f.Code.Name, Hint: f.Hint},
 	}
-	if err := converge.Safely(func() error { return report.WriteResult(ctx, r.Host, d, r.intent.Bake) }); err != nil {
+	if err := converge.Safely(func() error { return report.WriteResult(ctx, r.Host, d, r.terms.ImageBuild) }); err != nil {
 		r.say("no result: " + err.Error())
 	}
 	return f.Code.Number
@@ -70,7 +71,7 @@ func (r *run) tell(f report.Failure, outcome error) {
 		return
 	}
 	attrs := []any{"code", f.Code.Number, "name", f.Code.Name, "doing", f.Doing, "field", f.Field, "cause", f.Cause, "hint", f.Hint}
-	var p *report.PanicError
+	var p *converge.PanicError
 	if errors.As(outcome, &p) {
 		attrs = append(attrs, "stack", p.Stack)
 	}
@@ -103,7 +104,7 @@ func (r *run) document(ctx context.Context, f report.Failure) report.Document {
 	}
 	d.BootDatapoints.CSEStartTime = start
 	report.ReadBoot(ctx, r.Host).Into(&d)
-	if f.Code.Number != report.CodeOK {
+	if f.Code.Number != exitcode.OK {
 		d.Berth.Hint = f.Hint
 	}
 	r.mu.Lock()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -54,10 +55,10 @@ func TestEveryPanicHasAResult(t *testing.T) {
 		at   string
 		code int
 	}{
-		"what ended before": {"read " + report.SentinelPath, report.CodeInternal},
-		"room for a result": {"remove " + report.SentinelPath, report.CodeInternal},
-		"apply":             {"apply", report.CodeInternal},
-		"the result itself": {"run /usr/bin/systemctl", report.CodeInternal},
+		"what ended before": {"read " + report.SentinelPath, exitcode.Internal},
+		"room for a result": {"remove " + report.SentinelPath, exitcode.Internal},
+		"apply":             {"apply", exitcode.Internal},
+		"the result itself": {"run /usr/bin/systemctl", exitcode.Internal},
 		"after the result":  {"symlink " + report.ClusterLog, 0},
 		"the disk's sync":   {"sync", 0},
 	} {

@@ -15,6 +15,7 @@ import (
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -87,10 +88,10 @@ func (r *run) begin(ctx context.Context) error {
 	if err := r.shed(); err != nil { // while the sentinel still tells whose disk this was
 		return err
 	}
-	if err := forget(r.Host, r.intent.Bake); err != nil {
+	if err := forget(r.Host, r.terms.ImageBuild); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, r.Start.Add(r.intent.Timeout), report.ErrTimeout)
+	ctx, cancel := context.WithDeadlineCause(ctx, r.Start.Add(r.terms.Timeout), exitcode.ErrTimeout)
 	defer cancel()
 	return r.bounded(ctx)
 }
@@ -105,7 +106,7 @@ func (r *run) restarted(ctx context.Context) bool {
 // keep says whether the result that is there shall stand, and its code. A run
 // that was interrupted goes on at the next boot, or when somebody asks for it.
 func (r *run) keep(ctx context.Context) (int, bool) {
-	a, err := lastAttempt(r.Host, r.instance, r.intent.Bake)
+	a, err := lastAttempt(r.Host, r.instance, r.terms.ImageBuild)
 	if err != nil || !a.ended || a.interrupted() && !r.restarted(ctx) {
 		return 0, false
 	}
@@ -143,9 +144,9 @@ func ended(ctx context.Context, err error) error {
 	// These say themselves what was waited for, and how it stands.
 	var stage *apiserver.StageError
 	var locked *host.LockedError
-	var panicked *report.PanicError
+	var panicked *converge.PanicError
 	told := errors.As(err, &stage) || errors.As(err, &locked) || errors.As(err, &panicked)
-	if err == nil || ctx.Err() == nil || told && !errors.Is(context.Cause(ctx), report.ErrInterrupted) {
+	if err == nil || ctx.Err() == nil || told && !errors.Is(context.Cause(ctx), exitcode.ErrInterrupted) {
 		return err
 	}
 	if errors.Is(err, context.Cause(ctx)) {
@@ -170,7 +171,7 @@ func (r *run) steps(ctx context.Context) error {
 	if err := r.apply(ctx, st); err != nil {
 		return err
 	}
-	if doc.Terms().Bake {
+	if doc.Terms().ImageBuild {
 		r.reach(StageBaked)
 		return nil
 	}

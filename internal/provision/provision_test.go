@@ -19,6 +19,7 @@ import (
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/report"
@@ -133,7 +134,7 @@ func TestProvisionReportsEveryFailure(t *testing.T) {
 		says   string
 	}{
 		"refused by the command line": {func(o *Options) {
-			o.Refused = &report.Error{Number: 250, During: "read --nbc-cmd", Err: errors.New("not supported")}
+			o.Refused = &exitcode.Error{Number: 250, During: "read --nbc-cmd", Err: errors.New("not supported")}
 		}, 250, "not supported"},
 		"no configuration": {func(o *Options) { o.Config = "/nowhere" }, 240, "/nowhere"},
 		"bad document": {func(o *Options) {
@@ -145,7 +146,7 @@ func TestProvisionReportsEveryFailure(t *testing.T) {
 		}, 31, "404"},
 		"wait": {func(o *Options) {
 			o.Await = func(context.Context, *desired.State, Stage, func(Stage)) error {
-				return &report.Error{Number: 245, During: "wait", Err: errors.New("no node")}
+				return &exitcode.Error{Number: 245, During: "wait", Err: errors.New("no node")}
 			}
 		}, 245, "no node"},
 		"timeout": {func(o *Options) { o.Apply = slow; o.Start = time.Now().Add(-time.Hour) }, 124, "cse_timeout"},
@@ -184,11 +185,11 @@ func TestProvisionReportsASignal(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	o := options(h)
 	o.Apply = func(ctx context.Context, _ *desired.State, _ converge.Observer) (*converge.Result, error) {
-		cancel(fmt.Errorf("%w by signal 15", report.ErrInterrupted))
+		cancel(fmt.Errorf("%w by signal 15", exitcode.ErrInterrupted))
 		<-ctx.Done()
 		return &converge.Result{}, ctx.Err()
 	}
-	if code := Provision(ctx, o); code != report.CodeInterrupted {
+	if code := Provision(ctx, o); code != exitcode.Interrupted {
 		t.Errorf("code %d", code)
 	}
 	if d := result(t, h, report.ResultPath); !strings.Contains(d.Error, "signal 15") {
@@ -210,7 +211,7 @@ func TestTimelineOfARunThatDoesNotStop(t *testing.T) {
 			<-release
 			return &converge.Result{}, nil
 		}
-		if code := Provision(t.Context(), o); code != report.CodeTimeout {
+		if code := Provision(t.Context(), o); code != exitcode.Timeout {
 			t.Errorf("code %d", code)
 		}
 		close(release)
@@ -300,7 +301,7 @@ func TestBakeHasItsOwnSentinel(t *testing.T) {
 	h.Put(report.SentinelPath, `{"instanceID":"vm-1","exitCode":"240"}`, 0o600) // of a configuration that was refused
 	o := options(h)
 	o.Decode = func([]byte) (contract.Contract, error) {
-		return fakeContract{contract.Terms{Bake: true}}, nil
+		return fakeContract{contract.Terms{ImageBuild: true}}, nil
 	}
 	o.Await = nil // nobody waits for a node
 	if code := Provision(t.Context(), o); code != 0 {

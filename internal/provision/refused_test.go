@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/berth-dev/berth/internal/report"
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // readOnly refuses every change of the disk; memory takes them.
@@ -23,11 +23,11 @@ func TestOldResultOnAReadOnlyDisk(t *testing.T) {
 	if code := Provision(t.Context(), options(h)); code != 0 {
 		t.Fatalf("code %d", code)
 	}
-	if code := Provision(t.Context(), options(readOnly{fullDisk{h}})); code != report.CodeWrite {
+	if code := Provision(t.Context(), options(readOnly{fullDisk{h}})); code != exitcode.Write {
 		t.Errorf("code %d", code)
 	}
 	out := &bytes.Buffer{}
-	if code, err := Wait(t.Context(), waitOptions(h, out, nil)); code != report.CodeWrite || err != nil {
+	if code, err := Wait(t.Context(), waitOptions(h, out, nil)); code != exitcode.Write || err != nil {
 		t.Errorf("wait: code %d, %v, printed %s", code, err, out)
 	}
 }

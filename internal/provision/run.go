@@ -11,6 +11,8 @@ import (
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 )
 
@@ -18,7 +20,7 @@ import (
 type run struct {
 	Options
 	instance string
-	intent   intent
+	terms    contract.Terms
 	log      *report.Log
 
 	mu         sync.Mutex
@@ -38,9 +40,19 @@ func newRun(o Options) *run {
 		o.Say = func(string) {}
 	}
 	return &run{
-		Options: o, instance: InstanceID(o.Host), intent: peek(o.Host, o.Config),
+		Options: o, instance: InstanceID(o.Host), terms: terms(o.Host, o.Config),
 		log: &report.Log{Logger: slog.New(slog.DiscardHandler)}, doing: map[desired.ID]converge.Span{},
 	}
+}
+
+// terms are those of the document that the run reads; the defaults where it can't
+// be read.
+func terms(h host.FS, config string) contract.Terms {
+	b, err := h.ReadFile(config)
+	if err != nil {
+		b = nil
+	}
+	return contract.TermsOf(b)
 }
 
 // open starts the log and says that the run has started.
@@ -48,7 +60,7 @@ func (r *run) open() {
 	log, err := report.OpenLog(r.Host, report.LogPath)
 	r.log = log
 	r.log.Info("provisioning starts", "command", r.Command, "version", r.Version, "instance", r.instance,
-		"timeout", r.intent.Timeout.String(), "waitFor", string(r.WaitFor))
+		"timeout", r.terms.Timeout.String(), "waitFor", string(r.WaitFor))
 	if err != nil {
 		r.log.Warn("no log file", "error", err)
 	}
@@ -101,8 +113,8 @@ func (r *run) read() (contract.Contract, error) {
 	defer r.span("read", r.Config)()
 	b, err := r.Host.ReadFile(r.Config)
 	if err != nil {
-		return nil, &report.Error{
-			Number: report.CodeInternal, During: "read the configuration",
+		return nil, &exitcode.Error{
+			Number: exitcode.Internal, During: "read the configuration",
 			Remedy: "Check that cloud-init wrote " + r.Config + ": cloud-init status --long.", Err: err,
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
@@ -33,7 +34,7 @@ func ResultIfMissing(ctx context.Context, h host.Host, config, version string, e
 	ctx, cancel := context.WithTimeout(ctx, reportBudget)
 	defer cancel()
 	instance := InstanceID(h)
-	bake := peek(h, config).Bake
+	bake := terms(h, config).ImageBuild
 	a, err := lastAttempt(h, instance, bake)
 	if err != nil {
 		return "", err
@@ -75,9 +76,9 @@ func (e Ending) startsAgain(ctx context.Context, h host.Systemd) (bool, error) {
 }
 
 func killed(ctx context.Context, h host.Host, e Ending, instance, version string) report.Document {
-	c := report.ByNumber(report.CodeKilled)
+	c := exitcode.ByNumber(exitcode.Killed)
 	if e.stopped() { // before it could say so
-		c = report.ByNumber(report.CodeInterrupted)
+		c = exitcode.ByNumber(exitcode.Interrupted)
 	}
 	d := report.Document{
 		CSEStatus: nodeconfigutils.CSEStatus{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -65,7 +66,7 @@ func TestEarlierWritesAreMadeDurable(t *testing.T) {
 func TestFailureDoesNotWaitForTheDisk(t *testing.T) {
 	disk := slowDisk{machineOf(`{}`), make(chan string, 2), make(chan struct{}), errors.New("no such device")}
 	o := options(disk)
-	o.Refused = &report.Error{Number: 250, During: "read --nbc-cmd", Err: errors.New("not supported")}
+	o.Refused = &exitcode.Error{Number: 250, During: "read --nbc-cmd", Err: errors.New("not supported")}
 	if code := Provision(t.Context(), o); code != 250 { // hangs if it waits
 		t.Errorf("code %d", code)
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
-	"github.com/berth-dev/berth/internal/report"
 )
 
 func TestAUnitsFailureIsToldInItsWords(t *testing.T) {
@@ -22,11 +22,11 @@ func TestAUnitsFailureIsToldInItsWords(t *testing.T) {
 	})
 	failed := &converge.UnitError{Unit: "kubelet.service", Err: &host.JobError{Unit: "kubelet.service", Job: "start", Result: "failed"}}
 	err := inUnitsWords(t.Context(), h, &converge.ActionError{ID: "unit:kubelet.service", Verb: "start", Err: failed})
-	text := report.Classify(err, nil).Cause
+	text := Explain(err).Cause
 	if !strings.Contains(text, "its last lines: starting; unknown flag: --x, token REDACTED#") || strings.Contains(text, "0123456789abcdef") {
 		t.Errorf("cause %q", text)
 	}
-	if f := report.Classify(err, nil); f.Code.Number != report.CodeKubelet {
+	if f := Explain(err); f.Code.Number != exitcode.Kubelet {
 		t.Errorf("code %d", f.Code.Number)
 	}
 	other := errors.New("no")

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
@@ -60,14 +61,14 @@ func (o WaitOptions) wait(ctx context.Context) (report.Document, error) {
 		return o.giveUp(ctx, err)
 	}
 	defer func() { _ = w.Close() }()
-	ctx, cancel := context.WithTimeoutCause(ctx, peek(o.Host, o.Config).Timeout+waitMargin, errNoResult)
+	ctx, cancel := context.WithTimeoutCause(ctx, terms(o.Host, o.Config).Timeout+waitMargin, errNoResult)
 	defer cancel()
 	start := o.Host.Now()
 	for {
 		again := lookEvery
 		if !identified(ctx, o.Host, o.Host.Now().Sub(start)) {
 			again = identifyEvery
-		} else if a, err := lastAttempt(o.Host, InstanceID(o.Host), peek(o.Host, o.Config).Bake); err == nil && a.ended {
+		} else if a, err := lastAttempt(o.Host, InstanceID(o.Host), terms(o.Host, o.Config).ImageBuild); err == nil && a.ended {
 			return o.finish(ctx, a)
 		}
 		select {
@@ -95,7 +96,7 @@ var (
 
 // ending is why the wait ends without a result.
 func ending(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), report.ErrInterrupted) {
+	if errors.Is(context.Cause(ctx), exitcode.ErrInterrupted) {
 		return errStopped
 	}
 	return context.Cause(ctx)
@@ -119,7 +120,7 @@ func (o WaitOptions) finish(ctx context.Context, a attempt) (report.Document, er
 
 // giveUp prints a result that says why there is none, and how the unit is.
 func (o WaitOptions) giveUp(ctx context.Context, why error) (report.Document, error) {
-	code := report.ByNumber(report.CodeTimeout)
+	code := exitcode.ByNumber(exitcode.Timeout)
 	d := report.Document{
 		CSEStatus: nodeconfigutils.CSEStatus{
 			ExitCode: strconv.Itoa(code.Number),

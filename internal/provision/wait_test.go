@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/report"
@@ -84,7 +86,7 @@ func TestWaitAlwaysEnds(t *testing.T) {
 			defer cancel()
 			out := &bytes.Buffer{}
 			code, err := Wait(ctx, waitOptions(h, out, make(pulse)))
-			if code != report.CodeTimeout || err != nil {
+			if code != exitcode.Timeout || err != nil {
 				t.Errorf("code %d, %v", code, err)
 			}
 			d, err := report.Decode(out.Bytes())
@@ -224,12 +226,19 @@ func TestDirWatch(t *testing.T) {
 // TestWaitIsGivenUp: the one who waits goes, provisioning does not.
 func TestWaitIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(fmt.Errorf("%w by signal 2", report.ErrInterrupted))
+	cancel(fmt.Errorf("%w by signal 2", exitcode.ErrInterrupted))
 	out := &bytes.Buffer{}
-	if code, err := Wait(ctx, waitOptions(machineOf(`{}`), out, make(pulse))); code != report.CodeTimeout || err != nil {
+	if code, err := Wait(ctx, waitOptions(machineOf(`{}`), out, make(pulse))); code != exitcode.Timeout || err != nil {
 		t.Errorf("code %d, %v", code, err)
 	}
 	if d, err := report.Decode(out.Bytes()); err != nil || !strings.HasPrefix(d.Error, "the wait was told to stop; provisioning goes on") {
 		t.Errorf("printed %s (%v)", out, err)
+	}
+}
+
+func writeFile(t *testing.T, p string) {
+	t.Helper()
+	if err := os.WriteFile(p, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,21 +1,17 @@
 package report
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/berth-dev/berth/internal/apiserver"
-	"github.com/berth-dev/berth/internal/converge"
-	"github.com/berth-dev/berth/internal/desired"
-	"github.com/berth-dev/berth/internal/identity"
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // Failure is an error as operators see it.
 type Failure struct {
-	Code Code
+	Code exitcode.Code
 	// Cause is what went wrong.
 	Cause string
 	// Doing is what was being done: the action, or the stage of the run.
@@ -26,107 +22,49 @@ type Failure struct {
 	Hint string
 }
 
-// ErrTimeout is the cause of a context that ends because cse_timeout is over.
-var ErrTimeout = errors.New("the time in cse_timeout is over")
-
-// ErrInterrupted is the cause of a context that ends because of a signal.
-var ErrInterrupted = errors.New("told to stop")
-
-// coded is an error that knows its exit code.
-type coded interface{ ExitCode() int }
-
-// hinted is an error that knows better than the registry what helps.
-type hinted interface{ Hint() string }
-
-// doing is an error that knows what was being done.
-type doing interface{ Doing() string }
-
-// Error is a failure whose code is known where it happens.
-type Error struct {
-	Number int
-	// During is what was being done.
-	During string
-	// Remedy is a hint that is better than the code's own; may be empty.
-	Remedy string
-	Err    error
-}
-
-// Error is the cause.
-func (e *Error) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// ExitCode is the number in the registry.
-func (e *Error) ExitCode() int { return e.Number }
-
-// Hint is the remedy.
-func (e *Error) Hint() string { return e.Remedy }
-
-// Doing is what was being done.
-func (e *Error) Doing() string { return e.During }
-
-// PanicError is a panic that was recovered.
-type PanicError = converge.PanicError
-
-// defect asks for a report.
-const defect = "This is a defect of berth: report it with the log at " + LogPath + "."
-
-// Classify says what an error means for operators. The state, which may be nil,
-// is the one that was being applied. No error is code 0.
-func Classify(err error, st *desired.State) Failure {
+// Classify is what an error says of itself: each part is of the first error in it
+// that knows, by the methods ExitCode, Doing, Field and Hint; the list of a
+// refused document's errors is by the method List. No error is code 0.
+func Classify(err error) Failure {
+	f := Failure{Code: exitcode.ByNumber(exitcode.Of(err))}
 	if err == nil {
-		c := ByNumber(CodeOK)
-		return Failure{Code: c, Hint: c.Hint}
+		f.Hint = f.Code.Hint
+		return f
 	}
-	f := Failure{Code: ByNumber(number(err, st)), Cause: cause(err)}
+	f.Cause = cause(err)
 	f.Doing, f.Field = where(err)
 	if slices.Contains(blameless, f.Code.Number) {
 		f.Field = ""
 	}
-	f.Hint = hint(err, f.Code)
+	f.Hint = first(err, func(e interface{ Hint() string }) string { return e.Hint() })
+	if f.Hint == "" {
+		f.Hint = f.Code.Hint
+	}
 	return f
 }
 
 // blameless are failures that no other value of the field would have spared: the
 // field only says at what it happened.
-var blameless = []int{CodeInterrupted, CodeNoSpace, CodeLocked, CodeWrite}
+var blameless = []int{exitcode.Interrupted, exitcode.NoSpace, exitcode.Locked, exitcode.Write}
 
-// hint is the first that knows: the error, then the registry.
-func hint(err error, c Code) string {
-	if e, ok := errors.AsType[*identity.Error](err); ok && e.Hint != "" {
-		return e.Hint
+func where(err error) (doing, fieldPath string) {
+	for e := range exitcode.Tree(err) {
+		if l, ok := e.(interface{ List() field.ErrorList }); ok {
+			return "read the configuration", fieldPaths(l.List())
+		}
 	}
-	if e, ok := errors.AsType[*apiserver.StageError](err); ok && e.Hint != "" {
-		return e.Hint
-	}
-	var h hinted
-	if errors.As(err, &h) && h.Hint() != "" {
-		return h.Hint()
-	}
-	if is[*PanicError](err) {
-		return defect
-	}
-	return c.Hint
+	doing = first(err, func(e interface{ Doing() string }) string { return e.Doing() })
+	return doing, first(err, func(e interface{ Field() string }) string { return e.Field() })
 }
 
-func where(err error) (doingText, fieldPath string) {
-	var list interface{ List() field.ErrorList }
-	if errors.As(err, &list) {
-		return "read the configuration", fieldPaths(list.List())
+// first is what the first error that knows says; "" where none does.
+func first[E any](err error, ask func(E) string) string {
+	for e := range exitcode.Tree(err) {
+		if k, ok := e.(E); ok && ask(k) != "" {
+			return ask(k)
+		}
 	}
-	var d doing
-	if errors.As(err, &d) {
-		doingText = d.Doing()
-	}
-	if e, ok := errors.AsType[*apiserver.StageError](err); ok {
-		return "wait for " + string(e.Stage), ""
-	}
-	var a *converge.ActionError
-	if errors.As(err, &a) {
-		return string(a.Verb) + " " + string(a.ID), a.Field
-	}
-	return doingText, ""
+	return ""
 }
 
 // fieldPaths lists the paths.

@@ -1,5 +1,7 @@
 package report
 
+import "github.com/berth-dev/berth/internal/exitcode"
+
 // The places that AKS publishes and that support teams know.
 const (
 	ConfigPath   = "/opt/azure/containers/aks-node-controller-config.json"
@@ -7,7 +9,7 @@ const (
 	SentinelDir  = "/opt/azure/containers"
 	SentinelPath = SentinelDir + "/provision.complete"
 	BakedPath    = SentinelDir + "/base_prep.complete"
-	LogPath      = "/var/log/azure/aks-node-controller.log"
+	LogPath      = exitcode.LogPath
 	ClusterLog   = "/var/log/azure/cluster-provision.log"
 	AKSLogDir    = "/var/log/azure/aks"
 	EventsDir    = "/var/log/azure/Microsoft.Azure.Extensions.CustomScript/events"

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // TestServiceUnit: the unit starts a run again for no code that is a result.
@@ -15,8 +17,8 @@ func TestServiceUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"1"} // a wrong command line
-	for _, c := range Registry() {
-		if c.Number != CodeOK {
+	for _, c := range exitcode.Registry() {
+		if c.Number != exitcode.OK {
 			want = append(want, strconv.Itoa(c.Number))
 		}
 	}

@@ -3,10 +3,9 @@ package bundle
 import (
 	"fmt"
 	"strings"
-)
 
-// exitDigest is ERR_DIGEST_MISMATCH: content that must not be used.
-const exitDigest = 251
+	"github.com/berth-dev/berth/internal/exitcode"
+)
 
 // NotBundleError is a file that is something else.
 type NotBundleError struct{ Reason string }
@@ -14,8 +13,8 @@ type NotBundleError struct{ Reason string }
 // Error says what it is instead.
 func (e *NotBundleError) Error() string { return "not a bundle of berth: " + e.Reason }
 
-// ExitCode implements the interface of package report.
-func (*NotBundleError) ExitCode() int { return exitDigest }
+// ExitCode implements exitcode.Coded.
+func (*NotBundleError) ExitCode() int { return exitcode.Digest }
 
 // Hint says where bundles come from.
 func (*NotBundleError) Hint() string {
@@ -30,8 +29,8 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("the bundle has version %d of the format; this berth reads version %d", e.Version, FormatVersion)
 }
 
-// ExitCode implements the interface of package report.
-func (*VersionError) ExitCode() int { return exitDigest }
+// ExitCode implements exitcode.Coded.
+func (*VersionError) ExitCode() int { return exitcode.Digest }
 
 // Hint says what helps.
 func (*VersionError) Hint() string {
@@ -56,8 +55,8 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("damaged bundle: %s (at byte %d): %s", e.Member, e.Offset, e.Reason)
 }
 
-// ExitCode implements the interface of package report.
-func (*DamagedError) ExitCode() int { return exitDigest }
+// ExitCode implements exitcode.Coded.
+func (*DamagedError) ExitCode() int { return exitcode.Digest }
 
 // Hint says what helps.
 func (*DamagedError) Hint() string {
@@ -70,8 +69,8 @@ type UnsignedError struct{}
 // Error says so.
 func (*UnsignedError) Error() string { return "the bundle is not signed, and trusted keys are set" }
 
-// ExitCode implements the interface of package report.
-func (*UnsignedError) ExitCode() int { return exitDigest }
+// ExitCode implements exitcode.Coded.
+func (*UnsignedError) ExitCode() int { return exitcode.Digest }
 
 // Hint says how it would be signed.
 func (*UnsignedError) Hint() string {
@@ -90,8 +89,8 @@ func (e *UntrustedError) Error() string {
 	return fmt.Sprintf("the bundle is signed by key %s, which is not trusted; trusted: %s", e.KeyID, strings.Join(e.Trusted, ", "))
 }
 
-// ExitCode implements the interface of package report.
-func (*UntrustedError) ExitCode() int { return exitDigest }
+// ExitCode implements exitcode.Coded.
+func (*UntrustedError) ExitCode() int { return exitcode.Digest }
 
 // Hint says how a key becomes trusted.
 func (*UntrustedError) Hint() string {
@@ -106,8 +105,8 @@ func (e *SignatureError) Error() string {
 	return fmt.Sprintf("the manifest of the bundle was altered after key %s signed it", e.KeyID)
 }
 
-// ExitCode implements the interface of package report.
-func (*SignatureError) ExitCode() int { return exitDigest }
+// ExitCode implements exitcode.Coded.
+func (*SignatureError) ExitCode() int { return exitcode.Digest }
 
 // Hint says what helps.
 func (*SignatureError) Hint() string {
@@ -134,8 +133,8 @@ func (e *BlobError) Error() string {
 	return text + " was altered: its content has sha256:" + e.Got
 }
 
-// ExitCode implements the interface of package report.
-func (*BlobError) ExitCode() int { return exitDigest }
+// ExitCode implements exitcode.Coded.
+func (*BlobError) ExitCode() int { return exitcode.Digest }
 
 // Hint says what helps.
 func (e *BlobError) Hint() string {
@@ -161,8 +160,8 @@ func (e *ImageError) Error() string {
 // Unwrap returns the cause.
 func (e *ImageError) Unwrap() error { return e.Err }
 
-// ExitCode implements the interface of package report.
-func (*ImageError) ExitCode() int { return exitDigest }
+// ExitCode implements exitcode.Coded.
+func (*ImageError) ExitCode() int { return exitcode.Digest }
 
 // Hint says what helps.
 func (*ImageError) Hint() string {
@@ -177,8 +176,8 @@ func (e *StrayError) Error() string {
 	return fmt.Sprintf("blob %s belongs to no artifact and no image", e.Digest)
 }
 
-// ExitCode implements the interface of package report.
-func (*StrayError) ExitCode() int { return exitDigest }
+// ExitCode implements exitcode.Coded.
+func (*StrayError) ExitCode() int { return exitcode.Digest }
 
 // Hint says what helps.
 func (*StrayError) Hint() string {
@@ -196,5 +195,5 @@ func (e *ContentError) Error() string {
 	return fmt.Sprintf("%s: sha256 is %s, want %s (from %s)", e.What, e.Got, e.Want, e.Source)
 }
 
-// ExitCode implements the interface of package report.
-func (*ContentError) ExitCode() int { return exitDigest }
+// ExitCode implements exitcode.Coded.
+func (*ContentError) ExitCode() int { return exitcode.Digest }

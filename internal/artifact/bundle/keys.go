@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // KeyDir holds the public keys that a machine trusts, in files *.pem. A machine
@@ -124,8 +126,8 @@ func (e *KeyError) Error() string { return fmt.Sprintf("key %s: %v", e.File, e.E
 // Unwrap returns the cause.
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// ExitCode implements the registry's interface.
-func (*KeyError) ExitCode() int { return exitDigest }
+// ExitCode implements exitcode.Coded.
+func (*KeyError) ExitCode() int { return exitcode.Digest }
 
 // Hint says how a key is made.
 func (*KeyError) Hint() string {

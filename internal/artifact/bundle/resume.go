@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // patience is what a registry is given.
@@ -156,10 +157,6 @@ func (w *watched) stop() {
 	w.cancel(nil)
 }
 
-// exitImage is ERR_CONTAINERD_CTR_IMG_PULL_TIMEOUT: an image that could not be
-// had.
-const exitImage = 36
-
 // RegistryError is an image that its registry did not give.
 type RegistryError struct{ Err error }
 
@@ -169,8 +166,8 @@ func (e *RegistryError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *RegistryError) Unwrap() error { return e.Err }
 
-// ExitCode implements the interface of package report.
-func (*RegistryError) ExitCode() int { return exitImage }
+// ExitCode implements exitcode.Coded.
+func (*RegistryError) ExitCode() int { return exitcode.ImagePull }
 
 // Hint says what helps.
 func (*RegistryError) Hint() string {

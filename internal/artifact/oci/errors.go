@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // Subject is what was asked, and of whom.
@@ -63,6 +65,18 @@ func (e *StatusError) Temporary() bool {
 	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout || e.Status >= 500
 }
 
+// ExitCode is the published code for a machine that is not let in; 0 where the
+// registry answers, but has not what was asked for.
+func (e *StatusError) ExitCode() int {
+	switch {
+	case e.Registry == MetadataService && e.Temporary():
+		return exitcode.RegistryIdentity
+	case e.Registry == MetadataService, e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
+		return exitcode.RegistryUnauthorized
+	}
+	return 0
+}
+
 // RequestError is a question to which no answer came, or only part of one.
 type RequestError struct {
 	Subject
@@ -75,6 +89,18 @@ func (e *RequestError) Error() string { return fmt.Sprintf("%s: %v", e.Subject, 
 // Unwrap returns the cause.
 func (e *RequestError) Unwrap() error { return e.Err }
 
+// ExitCode is the published code for what began it.
+func (e *RequestError) ExitCode() int {
+	refused, mute := Cause(e)
+	switch {
+	case refused != nil:
+		return refused.ExitCode()
+	case mute.Registry == MetadataService:
+		return exitcode.RegistryIdentity
+	}
+	return exitcode.RegistryConnect
+}
+
 // DigestError is content other than what was promised.
 type DigestError struct {
 	Subject
@@ -86,6 +112,9 @@ type DigestError struct {
 func (e *DigestError) Error() string {
 	return fmt.Sprintf("%s: its digest is %s, want %s (from %s)", e.Subject, e.Got, e.Want, e.Source)
 }
+
+// ExitCode is the code for content that must not be used.
+func (*DigestError) ExitCode() int { return exitcode.Digest }
 
 // Cause is what began an error: where a registry lets nobody in without a
 // credential and none could be had, what the metadata service or the exchange

@@ -1,4 +1,4 @@
-package report
+package provision
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/credentialprovider"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // programs are a node's artifacts as its contract would make them.
@@ -78,7 +79,7 @@ func TestArtifactCodes(t *testing.T) {
 		{"disk full", full},
 		{"unpack to a full disk", &artifact.UnpackError{Err: full}},
 		{"read-only", readOnly},
-		{"time over", fmt.Errorf("%w: %w", ErrTimeout, context.DeadlineExceeded)},
+		{"time over", fmt.Errorf("%w: %w", exitcode.ErrTimeout, context.DeadlineExceeded)},
 		{"anything else", errors.New("odd")},
 	}
 	want := map[desired.ID][]int{
@@ -96,7 +97,7 @@ func TestArtifactCodes(t *testing.T) {
 	for id, codes := range want {
 		for i, f := range failures {
 			t.Run(string(id)+" "+f.name, func(t *testing.T) {
-				got := Classify(action(id, converge.VerbFetch, f.err), st)
+				got := Explain(action(id, converge.VerbFetch, f.err))
 				if got.Code.Number != codes[i] || got.Code.Meaning == "a code that is not in the registry" {
 					t.Errorf("code %d %s, want %d", got.Code.Number, got.Code.Name, codes[i])
 				}

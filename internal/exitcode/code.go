@@ -1,13 +1,12 @@
-// Package report says what happened: the exit-code registry, provision.json and
-// its sentinel, guest-agent events, the log and the timeline. It decides
-// nothing; it writes through host.
-package report
+// Package exitcode is what a program's end means: number, name, meaning and hint
+// of each code, and how an error carries the one that it means. It imports no
+// other room: whoever knows what an error means gives it its code.
+package exitcode
 
 import "strconv"
 
-// Code is one entry of the exit-code registry. Numbers and names below 244 are
-// those that AKS publishes, kept where the meaning is the same; those above are
-// berth's own.
+// Code is one entry of the registry. Numbers and names below 244 are those that
+// AKS publishes, kept where the meaning is the same; those above are berth's own.
 type Code struct {
 	Number int
 	Name   string
@@ -16,6 +15,9 @@ type Code struct {
 	// Hint is what an operator can do about it.
 	Hint string
 }
+
+// LogPath is the log of provisioning, to which hints lead.
+const LogPath = "/var/log/azure/aks-node-controller.log"
 
 // Registry lists every code that provisioning may end with, by number.
 func Registry() []Code { return append([]Code(nil), registry...) }

@@ -1,24 +1,27 @@
-package report
+package exitcode
 
 import (
 	"fmt"
 	"strings"
 )
 
-// RegistryMarkdown is docs/exit-codes.md; a test fails when the file is stale.
-func RegistryMarkdown() string {
+// Markdown is docs/exit-codes.md; a test fails when the file is stale.
+func Markdown() string {
 	var b strings.Builder
 	b.WriteString(registryHead)
 	for _, c := range registry {
 		fmt.Fprintf(&b, "| %d | `%s` | %s | %s |\n", c.Number, c.Name, c.Meaning, c.Hint)
 	}
 	b.WriteString(registryTail)
+	for _, c := range commands {
+		fmt.Fprintf(&b, "| %d | %s |\n", c.Number, c.Meaning)
+	}
 	return b.String()
 }
 
 const registryHead = `# Exit codes
 
-<!-- Generated from internal/report by go test ./internal/report -run RegistryDocument -update. -->
+<!-- Generated from internal/exitcode by go test ./internal/exitcode -run RegistryDocument -update. -->
 
 ## provision and provision-wait
 
@@ -35,10 +38,4 @@ const registryTail = `
 
 | code | meaning |
 |---|---|
-| 0 | done |
-| 1 | failed, or the command line is wrong |
-| 2 | changes are pending (` + "`plan`" + `) |
-| 3 | the document was refused |
-| 4 | done, but something was kept or left |
-| 130 | interrupted |
 `

@@ -1,4 +1,4 @@
-package report
+package provision
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/berth-dev/berth/internal/contract/aks"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/imagestore"
@@ -27,16 +28,14 @@ func action(id desired.ID, v converge.Verb, err error) error {
 	return &converge.ActionError{ID: id, Verb: v, Field: "some_field", Err: err}
 }
 
-func TestClassify(t *testing.T) {
+func TestExplain(t *testing.T) {
 	_, refused := aks.Decode([]byte(`{"version":"v1","cse_timeout":"x"}`))
-	st := &desired.State{}
-	st.Add(&desired.Artifact{Name: "cni", ExitCode: 41, Files: []desired.ArtifactFile{{Path: "/opt/cni/bin/bridge"}}})
 	path := func(e error) error { return &fs.PathError{Op: "write", Path: "/etc/x", Err: e} }
 	api := func(s apiserver.Stage, resolvers ...string) error {
 		return action("check:apiserver", converge.VerbCheck, &apiserver.Error{Stage: s, Host: "api:443", Cause: errors.New("no"), Resolvers: resolvers})
 	}
 	cert := func(r identity.Reason, err error) error {
-		return action("credential:/k", converge.VerbIssue, &identity.Error{Reason: r, Hint: "look there", Err: err})
+		return action("credential:/k", converge.VerbIssue, &identity.Error{Reason: r, Remedy: "look there", Err: err})
 	}
 	unauthorized := apierrors.NewUnauthorized("expired")
 	cases := map[string]struct {
@@ -47,25 +46,26 @@ func TestClassify(t *testing.T) {
 	}{
 		"nothing":               {nil, 0, "", "Nothing"},
 		"document":              {refused, 240, "read the configuration", "Correct the fields"},
-		"panic":                 {&PanicError{Value: "oh"}, 240, "", "defect"},
-		"signal":                {fmt.Errorf("%w: %w", ErrInterrupted, action("unit:a.service", "start", context.Canceled)), 247, "start unit:a.service", "again"},
-		"time is over":          {fmt.Errorf("%w: %w", ErrTimeout, action("unit:kubelet.service", "start", context.DeadlineExceeded)), 124, "start unit:kubelet.service", "cse_timeout"},
+		"panic":                 {&converge.PanicError{Value: "oh"}, 240, "", "defect"},
+		"panic in an action":    {action("unit:kubelet.service", "start", &converge.PanicError{Value: "oh"}), 240, "start unit:kubelet.service", "defect"},
+		"signal":                {fmt.Errorf("%w: %w", exitcode.ErrInterrupted, action("unit:a.service", "start", context.Canceled)), 247, "start unit:a.service", "again"},
+		"time is over":          {fmt.Errorf("%w: %w", exitcode.ErrTimeout, action("unit:kubelet.service", "start", context.DeadlineExceeded)), 124, "start unit:kubelet.service", "cse_timeout"},
 		"deadline":              {context.DeadlineExceeded, 124, "", "cse_timeout"},
 		"disk":                  {action("file:/etc/x", "create", path(syscall.ENOSPC)), 248, "create file:/etc/x", "df"},
 		"quota":                 {path(syscall.EDQUOT), 248, "", "df"},
 		"read-only":             {action("file:/etc/x", "create", path(syscall.EROFS)), 254, "create file:/etc/x", "read-only"},
 		"broken disk":           {path(syscall.EIO), 254, "", "broken"},
 		"unsafe parent":         {action("file:/etc/x", "create", path(host.ErrUnsafeParent)), 254, "create file:/etc/x", "file system"},
-		"lock for all the time": {fmt.Errorf("%w: %w", ErrTimeout, &host.LockedError{Holder: "berth apply"}), 249, "", "Wait"},
+		"lock for all the time": {fmt.Errorf("%w: %w", exitcode.ErrTimeout, &host.LockedError{Holder: "berth apply"}), 249, "", "Wait"},
 		"lock":                  {&host.LockedError{Path: "/run/berth/lock", Holder: "berth apply"}, 249, "", "Wait"},
 		"unit":                  {action("unit:containerd.service", "start", &host.JobError{}), 4, "start unit:containerd.service", "systemctl status"},
 		"kubelet":               {action("unit:kubelet.service", "start", &host.JobError{}), 34, "start unit:kubelet.service", "journalctl"},
 		"sysctl":                {action("sysctl:vm.max_map_count", "set", syscall.EINVAL), 103, "set sysctl:vm.max_map_count", "range"},
 		"module":                {action("module:overlay", "load", errors.New("no")), 49, "load module:overlay", "modprobe"},
 		"trust":                 {action("trust:ca", "create", errors.New("no")), 161, "create trust:ca", "certificate"},
-		"artifact":              {action("artifact:cni", "fetch", errors.New("404")), 41, "fetch artifact:cni", "network_config"},
-		"digest":                {action("artifact:cni", "fetch", &artifact.DigestError{Want: "a", Got: "b"}), 251, "fetch artifact:cni", "digest"},
-		"plain http":            {action("artifact:cni", "fetch", &artifact.RefusedError{Reason: "plain"}), 251, "fetch artifact:cni", "digest"},
+		"artifact":              {action("artifact:cni-plugins", "fetch", errors.New("404")), 41, "fetch artifact:cni-plugins", "network_config"},
+		"digest":                {action("artifact:cni-plugins", "fetch", &artifact.DigestError{Want: "a", Got: "b"}), 251, "fetch artifact:cni-plugins", "digest"},
+		"plain http":            {action("artifact:cni-plugins", "fetch", &artifact.RefusedError{Reason: "plain"}), 251, "fetch artifact:cni-plugins", "digest"},
 		"image, no room":        {action("image:pause", "import", &imagestore.NoSpaceError{}), 248, "import image:pause", "Free space"},
 		"image, damaged":        {action("image:pause", "import", &imagestore.DigestError{}), 251, "import image:pause", "digest"},
 		"image, no runtime":     {action("image:pause", "import", &imagestore.NotRunningError{}), 28, "import image:pause", ""},
@@ -79,22 +79,22 @@ func TestClassify(t *testing.T) {
 		"not approved":          {cert(identity.ReasonPending, errors.New("pending")), 252, "issue credential:/k", "look there"},
 		"untrusted issuer":      {cert(identity.ReasonTLS, errors.New("x509")), 253, "issue credential:/k", "look there"},
 		"unreachable issuer":    {cert(identity.ReasonUnreachable, &apiserver.Error{Stage: apiserver.StageTCP}), 51, "issue credential:/k", "look there"},
-		"a code of its own":     {&Error{Number: 245, During: "wait", Err: errors.New("no node")}, 245, "wait", "journalctl"},
+		"a code of its own":     {&exitcode.Error{Number: 245, During: "wait", Err: errors.New("no node")}, 245, "wait", "journalctl"},
 		"of another contract":   {action("trust:ca", "check", &converge.OwnedElsewhereError{Path: "/x", Owner: "osc", Other: "aks"}), 240, "check trust:ca", "--take-over"},
 		"changed meanwhile":     {action("trust:ca", "create", converge.ErrChanged), 240, "create trust:ca", "Run it again"},
 		"anything else":         {errors.New("odd"), 240, "", "log"},
 		"two failures":          {errors.Join(action("sysctl:a.b", "set", syscall.EINVAL), action("module:x", "load", errors.New("no"))), 103, "set sysctl:a.b", "range"},
-		"stage by name":         {&apiserver.StageError{Stage: "ready", Reason: "cni-not-ready", Detail: "no CNI", Hint: "put one"}, 246, "wait for ready", "put one"},
+		"stage by name":         {&apiserver.StageError{Stage: "ready", Reason: "cni-not-ready", Detail: "no CNI", Remedy: "put one"}, 246, "wait for ready", "put one"},
 		"stage by DNS":          {&apiserver.StageError{Stage: "registered", Reason: "dns", Err: &apiserver.Error{Stage: apiserver.StageDNS}, Detail: "x"}, 52, "wait for registered", ""},
-		"stage in time":         {&apiserver.StageError{Stage: "ready", Reason: "not-ready", Detail: "x", Err: ErrTimeout}, 246, "wait for ready", ""},
-		"stage and signal":      {&apiserver.StageError{Stage: "ready", Reason: "not-ready", Detail: "x", Err: ErrInterrupted}, 247, "wait for ready", ""},
+		"stage in time":         {&apiserver.StageError{Stage: "ready", Reason: "not-ready", Detail: "x", Err: exitcode.ErrTimeout}, 246, "wait for ready", ""},
+		"stage and signal":      {&apiserver.StageError{Stage: "ready", Reason: "not-ready", Detail: "x", Err: exitcode.ErrInterrupted}, 247, "wait for ready", ""},
 		"kubelet crash":         {&apiserver.StageError{Stage: "kubelet", Reason: "kubelet-crash", Detail: "x"}, 34, "wait for kubelet", "kubelet"},
 		"401 in the wait": {&apiserver.Error{Stage: apiserver.StageHTTP, Cause: apierrors.NewGenericServerResponse(http.StatusUnauthorized, "get",
 			schema.GroupResource{Resource: "nodes"}, "n", "", 0, true)}, 252, "", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := Classify(c.err, st)
+			f := Explain(c.err)
 			if f.Code.Number != c.code || f.Doing != c.doing || !strings.Contains(f.Hint, c.hint) {
 				t.Errorf("got %d, doing %q, hint %q", f.Code.Number, f.Doing, f.Hint)
 			}
@@ -105,16 +105,16 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-func TestClassifyNamesFields(t *testing.T) {
+func TestExplainNamesFields(t *testing.T) {
 	_, refused := aks.Decode([]byte(`{"version":"v1","cse_timeout":"x"}`))
-	if f := Classify(refused, nil); !strings.Contains(f.Field, "cse_timeout") {
+	if f := Explain(refused); !strings.Contains(f.Field, "cse_timeout") {
 		t.Errorf("field %q of %q", f.Field, f.Cause)
 	}
-	if f := Classify(action("file:/x", "create", errors.New("no")), nil); f.Field != "some_field" {
+	if f := Explain(action("file:/x", "create", errors.New("no"))); f.Field != "some_field" {
 		t.Errorf("field %q", f.Field)
 	}
 	full := &fs.PathError{Op: "write", Path: "/x", Err: syscall.ENOSPC}
-	if f := Classify(action("file:/x", "create", full), nil); f.Field != "" {
+	if f := Explain(action("file:/x", "create", full)); f.Field != "" {
 		t.Errorf("a full disk is blamed on %q", f.Field)
 	}
 }

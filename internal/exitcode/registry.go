@@ -1,0 +1,130 @@
+package exitcode
+
+// The numbers by name.
+const (
+	OK                     = 0
+	UnitStart              = 4
+	Containerd             = 28
+	Runc                   = 29
+	KubernetesDownload     = 31
+	Kubelet                = 34
+	ImagePull              = 36
+	ContainerdVersion      = 39
+	CNIDownload            = 41
+	Module                 = 49
+	APIConnect             = 51
+	APILookup              = 52
+	APILookupAzure         = 53
+	ContainerdDownload     = 70
+	RuncDownload           = 71
+	Sysctl                 = 103
+	CrictlDownload         = 117
+	KubeletInstall         = 121
+	KubectlInstall         = 122
+	Timeout                = 124
+	Killed                 = 137
+	Trust                  = 161
+	KubernetesInstall      = 204
+	CredentialProvider     = 205
+	CNIVersion             = 206
+	KubernetesPull         = 207
+	CredentialProviderPull = 208
+	RegistryIdentity       = 210
+	RegistryConnect        = 211
+	RegistryUnauthorized   = 212
+	Internal               = 240
+	NotRegistered          = 245
+	NotReady               = 246
+	Interrupted            = 247
+	NoSpace                = 248
+	Locked                 = 249
+	CommandDocument        = 250
+	Digest                 = 251
+	Credential             = 252
+	Untrusted              = 253
+	Write                  = 254
+)
+
+var registry = []Code{
+	{OK, "OK", "provisioning reached the stage it was asked to wait for", "Nothing to do."},
+	{UnitStart, "ERR_SYSTEMCTL_START_FAIL", "a systemd unit could not be started or enabled",
+		"Look at the unit that is named: systemctl status UNIT, journalctl -u UNIT."},
+	{Containerd, "ERR_CONTAINERD_INSTALL_TIMEOUT", "containerd could not be installed, is not in the image or does not run",
+		"Look at journalctl -u containerd, and at the image's containerd and runc."},
+	{Runc, "ERR_RUNC_INSTALL_TIMEOUT", "runc could not be installed, or is not in the image",
+		"Check that the URL in runc_config leads to runc for this architecture, or put runc into the image."},
+	{KubernetesDownload, "ERR_K8S_DOWNLOAD_TIMEOUT", "the Kubernetes binaries could not be downloaded",
+		"Check that the URL in kube_binary_config is reachable from the node, or put the version into the image."},
+	{Kubelet, "ERR_KUBELET_START_FAIL", "kubelet could not be started or keeps exiting",
+		"The last lines of kubelet stand in Error; more: journalctl -u kubelet."},
+	{ImagePull, "ERR_CONTAINERD_CTR_IMG_PULL_TIMEOUT", "a container image could not be loaded",
+		"Check that the registry is reachable from the node and that the image's name is right."},
+	{ContainerdVersion, "ERR_CONTAINERD_VERSION_INVALID", "the version of containerd is unknown or unsupported",
+		"Put containerd 1.7 or later into the image."},
+	{CNIDownload, "ERR_CNI_DOWNLOAD_TIMEOUT", "the CNI plugins could not be downloaded or unpacked",
+		"Check that the URL in network_config is reachable from the node, or put the plugins into /opt/cni/bin."},
+	{Module, "ERR_MODPROBE_FAIL", "a kernel module could not be loaded",
+		"Check that the module belongs to the running kernel: modprobe -v MODULE, uname -r."},
+	{APIConnect, "ERR_K8S_API_SERVER_CONN_FAIL", "the API server's port does not answer",
+		"Check routes, network security groups and the proxy between the node and the API server."},
+	{APILookup, "ERR_K8S_API_SERVER_DNS_LOOKUP_FAIL", "the API server's name does not resolve",
+		"Check the node's name servers and, for a private cluster, the DNS zone's link to the network."},
+	{APILookupAzure, "ERR_K8S_API_SERVER_AZURE_DNS_LOOKUP_FAIL", "Azure DNS (168.63.129.16) does not resolve the API server's name",
+		"Check the private DNS zone and its link to the node's virtual network."},
+	{ContainerdDownload, "ERR_CONTAINERD_DOWNLOAD_TIMEOUT", "containerd could not be downloaded",
+		"Check that the URL in containerd_config is reachable from the node, or put containerd into the image."},
+	{RuncDownload, "ERR_RUNC_DOWNLOAD_TIMEOUT", "runc could not be downloaded",
+		"Check that the URL in runc_config is reachable from the node, or put runc into the image."},
+	{Sysctl, "ERR_SYSCTL_RELOAD", "a kernel parameter could not be set",
+		"Check the key and its range for the running kernel; the field that asks for it is named."},
+	{CrictlDownload, "ERR_CRICTL_DOWNLOAD_TIMEOUT", "crictl could not be downloaded",
+		"Check that the URL is reachable from the node, or put crictl into the image."},
+	{KubeletInstall, "ERR_KUBELET_INSTALL_FAIL", "kubelet is not in the image, or of another version than the configuration asks for",
+		"Put the version that the configuration asks for into the image, or give a URL for it."},
+	{KubectlInstall, "ERR_KUBECTL_INSTALL_FAIL", "kubectl could not be installed",
+		"Put the version that the configuration asks for into the image, or give a URL for it."},
+	{Timeout, "ERR_PROVISION_TIMEOUT", "the time in cse_timeout is over (the number of timeout(1); AKS gives it no name)",
+		"Look at what was being done (Doing) and at berth timeline; raise cse_timeout if the step is only slow."},
+	{Killed, "ERR_PROVISION_KILLED", "provisioning was killed before it could report (128 + SIGKILL; AKS gives it no name)",
+		"Look for the kernel's out-of-memory killer in the journal; systemctl start aks-node-controller runs it again."},
+	{Trust, "ERR_UPDATE_CA_CERTS", "a CA certificate could not be added to the machine's trust store",
+		"Check the certificate in custom_ca_certs or proxy_trusted_ca."},
+	{KubernetesInstall, "ERR_K8S_INSTALL_ERR", "the Kubernetes binaries could not be unpacked or installed",
+		"Check that the archive behind the URL is the one for this architecture."},
+	{CredentialProvider, "ERR_CREDENTIAL_PROVIDER_DOWNLOAD_TIMEOUT", "the credential provider could not be downloaded or unpacked, or is not in the image",
+		"Check that linux_credential_provider_url is reachable from the node, or put the plugin into the image."},
+	{CNIVersion, "ERR_CNI_VERSION_INVALID", "the CNI plugins are not in the image, or of a wrong version",
+		"Put a supported version into /opt/cni/bin, or give a URL in network_config."},
+	{KubernetesPull, "ERR_ORAS_PULL_K8S_FAIL", "the registry does not give the Kubernetes binaries",
+		"Check repository and tag in kube_binary_config, and that the registry holds them for this architecture."},
+	{CredentialProviderPull, "ERR_ORAS_PULL_CREDENTIAL_PROVIDER", "the registry does not give the credential provider",
+		"Check repository and tag in linux_credential_provider_url, and that the registry holds it for this architecture."},
+	{RegistryIdentity, "ERR_ORAS_IMDS_TIMEOUT", "the instance metadata service gives no token for the registry in time",
+		"Check that nothing on the node closes 169.254.169.254, and that the VM has a managed identity."},
+	{RegistryConnect, "ERR_ORAS_PULL_NETWORK_TIMEOUT", "the registry does not answer, or breaks off",
+		"Check that the registry's name resolves and its port answers from the node: private endpoint, DNS zone, proxy."},
+	{RegistryUnauthorized, "ERR_ORAS_PULL_UNAUTHORIZED", "the registry refuses this machine's identity",
+		"Give the managed identity in auth_config the role AcrPull on the registry, or allow anonymous pulls."},
+	{Internal, "ERR_AKS_NODE_CONTROLLER_ERROR", "the configuration was refused, or an error has no code of its own",
+		"Correct the fields that are named; if none is, read the log at " + LogPath + "."},
+	{NotRegistered, "ERR_NODE_NOT_REGISTERED", "kubelet runs, but the Node does not exist in the cluster",
+		"The reason is in Error; kubelet's own words: journalctl -u kubelet."},
+	{NotReady, "ERR_NODE_NOT_READY", "the Node exists, but its Ready condition is not True",
+		"The condition's message is in Error; a missing CNI configuration is the usual cause."},
+	{Interrupted, "ERR_PROVISION_INTERRUPTED", "provisioning was told to stop (SIGTERM or SIGINT)",
+		"Run berth provision again; it continues where it stopped."},
+	{NoSpace, "ERR_NO_SPACE", "no space or no inodes are left on a file system",
+		"Free space on the file system of the path that is named: df -h, df -i."},
+	{Locked, "ERR_LOCKED", "another berth is changing this machine",
+		"Wait for the process that is named, or stop it."},
+	{CommandDocument, "ERR_NBC_CMD_UNSUPPORTED", "--nbc-cmd asks for a shell script, and berth runs none",
+		"Send the aksnodeconfig.v1 document and use --provision-config."},
+	{Digest, "ERR_DIGEST_MISMATCH", "a download is not what its digest says, or has no digest where one is required",
+		"Compare the digest in the configuration with the file behind the URL; do not override it."},
+	{Credential, "ERR_CLIENT_CERTIFICATE", "the cluster gives this node no client certificate",
+		"Check that the bootstrap token is valid and not expired, and that its requests are approved and signed."},
+	{Untrusted, "ERR_API_SERVER_UNTRUSTED", "the API server's certificate is not signed by the CA of the configuration",
+		"Compare kubernetes_ca_cert with the cluster's CA; look for a proxy that intercepts TLS."},
+	{Write, "ERR_WRITE_FAIL", "the machine refuses a write",
+		"Check the file system of the path that is named: read-only, immutable or broken."},
+}

@@ -1,0 +1,144 @@
+package provision
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// defect asks for a report.
+const defect = "This is a defect of berth: report it with the log at " + report.LogPath + "."
+
+// Explain says what an error means for operators. The engine and the machine know
+// none of the published codes: what their errors mean for a node is said here.
+func Explain(err error) report.Failure { return report.Classify(meaning(err)) }
+
+// meaning gives an error what only the run knows of it.
+func meaning(err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &exitcode.Error{Number: code(err), Err: err}
+	if a, ok := errors.AsType[*converge.ActionError](err); ok {
+		e.During, e.At = string(a.Verb)+" "+string(a.ID), a.Field
+	}
+	if is[*converge.PanicError](err) {
+		e.Remedy = defect
+	}
+	return e
+}
+
+// code is what an error says by itself, then what the kind of the resource
+// implies; 0 where neither does. A lock that another holds says more than that
+// the time is over. A defect, and what others have or change, is no fault of the
+// kind.
+func code(err error) int {
+	if is[*host.LockedError](err) && !errors.Is(err, exitcode.ErrInterrupted) {
+		return exitcode.Locked
+	}
+	if n := exitcode.Known(err); n != 0 {
+		return n
+	}
+	if is[*converge.PanicError](err) || is[*converge.OwnedElsewhereError](err) || errors.Is(err, converge.ErrChanged) {
+		return exitcode.Internal
+	}
+	if a, ok := errors.AsType[*converge.ActionError](err); ok && resourceCode(a) != 0 {
+		return resourceCode(a)
+	}
+	if unsafeParent(err) {
+		return exitcode.Write
+	}
+	return 0
+}
+
+// resourceCode is the published code for a failure with a kind of resource.
+func resourceCode(a *converge.ActionError) int {
+	kind, name, _ := strings.Cut(string(a.ID), ":")
+	if kind == "unit" && name == kubelet.Unit {
+		return exitcode.Kubelet
+	}
+	if kind == "artifact" {
+		return artifactCode(a, artifacts[name])
+	}
+	return kinds[kind]
+}
+
+var kinds = map[string]int{
+	"unit":       exitcode.UnitStart,
+	"sysctl":     exitcode.Sysctl,
+	"module":     exitcode.Module,
+	"trust":      exitcode.Trust,
+	"credential": exitcode.Credential,
+	"check":      exitcode.APIConnect,
+}
+
+// artifactCodes are the published codes for what goes wrong with an artifact.
+type artifactCodes struct {
+	// download: it does not come; pull: its registry does not have it.
+	download, pull int
+	// install: what came is not what it should be; mismatch: it is another
+	// version's, or another machine's.
+	install, mismatch int
+	// absent: it should be in the image and is not, or is of another version.
+	absent int
+}
+
+// artifacts are the codes by the artifact's name.
+var artifacts = map[string]artifactCodes{
+	"kubernetes": {
+		download: exitcode.KubernetesDownload, pull: exitcode.KubernetesPull,
+		install: exitcode.KubernetesInstall, mismatch: exitcode.KubernetesInstall, absent: exitcode.KubeletInstall,
+	},
+	"cni-plugins": {
+		download: exitcode.CNIDownload, pull: exitcode.CNIDownload,
+		install: exitcode.CNIDownload, mismatch: exitcode.CNIVersion, absent: exitcode.CNIVersion,
+	},
+	"containerd": {
+		download: exitcode.ContainerdDownload, pull: exitcode.ContainerdDownload,
+		install: exitcode.Containerd, mismatch: exitcode.Containerd, absent: exitcode.Containerd,
+	},
+	"runc": {
+		download: exitcode.RuncDownload, pull: exitcode.RuncDownload,
+		install: exitcode.Runc, mismatch: exitcode.Runc, absent: exitcode.Runc,
+	},
+	"acr-credential-provider": {
+		download: exitcode.CredentialProvider, pull: exitcode.CredentialProviderPull,
+		install: exitcode.CredentialProvider, mismatch: exitcode.CredentialProvider, absent: exitcode.CredentialProvider,
+	},
+}
+
+// artifactCode is the code for what went wrong with an artifact; 0 where the
+// machine takes no file: that is no matter of the artifact.
+func artifactCode(err error, codes artifactCodes) int {
+	switch {
+	case is[*converge.MissingError](err), is[*artifact.AbsentError](err):
+		return codes.absent
+	case is[*artifact.MismatchError](err):
+		return codes.mismatch
+	case is[*artifact.UnpackError](err):
+		return codes.install
+	case is[*artifact.DownloadError](err):
+		if refused, _ := oci.Cause(err); refused != nil {
+			return codes.pull
+		}
+		return codes.download
+	case exitcode.RefusedWrite(err), unsafeParent(err):
+		return 0
+	}
+	return codes.download
+}
+
+// unsafeParent says that a path leads where no file may be written.
+func unsafeParent(err error) bool { return errors.Is(err, host.ErrUnsafeParent) }
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
