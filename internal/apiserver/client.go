@@ -50,7 +50,7 @@ func NewClient(a Access) (*Client, error) {
 	}
 	cfg, err := a.tls()
 	if err != nil {
-		return nil, &Error{Stage: StageTLS, Host: u.Host, Cause: err, Permanent: true}
+		return nil, &Error{Layer: LayerTLS, Host: u.Host, Cause: err, Permanent: true}
 	}
 	c := &Client{host: u.Host, transport: newTransport(cfg, nil)}
 	return c, c.connect(a)
@@ -122,9 +122,9 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 // Close drops idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// call runs one exchange and names the stage at which it failed.
+// call runs one exchange and names the layer at which it failed.
 func (c *Client) call(ctx context.Context, f func(context.Context) error) error {
-	ctx, way := travel(ctx)
+	ctx, way := traceConnection(ctx)
 	if err := f(ctx); err != nil {
 		return way.blame(c.host, err)
 	}

@@ -12,27 +12,27 @@ import (
 	"github.com/berth-dev/berth/internal/exitcode"
 )
 
-// Stage is the layer at which an exchange with an API server ended.
-type Stage string
+// Layer is the one at which an exchange with an API server ended.
+type Layer string
 
-// The stages, in the order in which an exchange passes them.
+// The layers, in the order in which an exchange passes them.
 const (
-	StageDNS  Stage = "dns"
-	StageTCP  Stage = "tcp"
-	StageTLS  Stage = "tls"
-	StageHTTP Stage = "http"
+	LayerDNS  Layer = "dns"
+	LayerTCP  Layer = "tcp"
+	LayerTLS  Layer = "tls"
+	LayerHTTP Layer = "http"
 )
 
-var stageText = map[Stage]string{
-	StageDNS:  "resolve its name",
-	StageTCP:  "connect",
-	StageTLS:  "verify its certificate",
-	StageHTTP: "get an answer",
+var layerText = map[Layer]string{
+	LayerDNS:  "resolve its name",
+	LayerTCP:  "connect",
+	LayerTLS:  "verify its certificate",
+	LayerHTTP: "get an answer",
 }
 
 // Error is an exchange with an API server that failed.
 type Error struct {
-	Stage Stage
+	Layer Layer
 	// Host is the server as it was asked for: name or address, with port.
 	Host string
 	// Cause is the last try's error.
@@ -49,8 +49,8 @@ type Error struct {
 // Error says what could not be done, why, and how often it was tried.
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "API server %s: %s: %v", e.Host, stageText[e.Stage], e.Cause)
-	if e.Stage == StageDNS && len(e.Resolvers) > 0 {
+	fmt.Fprintf(&b, "API server %s: %s: %v", e.Host, layerText[e.Layer], e.Cause)
+	if e.Layer == LayerDNS && len(e.Resolvers) > 0 {
 		fmt.Fprintf(&b, " (asked %s)", strings.Join(e.Resolvers, ", "))
 	}
 	if e.Attempts > 1 {
@@ -64,14 +64,14 @@ func (e *Error) Unwrap() error { return e.Cause }
 
 // Hint says what to look at.
 func (e *Error) Hint() string {
-	switch e.Stage {
-	case StageDNS:
+	switch e.Layer {
+	case LayerDNS:
 		return "check that " + e.Host + " has a record that this machine's resolvers see, and /etc/resolv.conf"
-	case StageTCP:
+	case LayerTCP:
 		return "check route, firewall and network security rules from this machine to " + e.Host
-	case StageTLS:
+	case LayerTLS:
 		return "check that the contract's CA is this cluster's and that this machine's clock is right"
-	case StageHTTP:
+	case LayerHTTP:
 		return "the connection is there: look at the API server itself"
 	}
 	return ""
@@ -83,22 +83,22 @@ const azureDNS = "168.63.129.16"
 // ExitCode is the published code for the layer at which it ended.
 func (e *Error) ExitCode() int {
 	switch {
-	case e.Stage == StageDNS && slices.ContainsFunc(e.Resolvers, func(r string) bool { return r == azureDNS || strings.HasPrefix(r, azureDNS+":") }):
+	case e.Layer == LayerDNS && slices.ContainsFunc(e.Resolvers, func(r string) bool { return r == azureDNS || strings.HasPrefix(r, azureDNS+":") }):
 		return exitcode.APILookupAzure
-	case e.Stage == StageDNS:
+	case e.Layer == LayerDNS:
 		return exitcode.APILookup
-	case e.Stage == StageTLS:
+	case e.Layer == LayerTLS:
 		return exitcode.Untrusted
-	case e.Stage == StageHTTP && (apierrors.IsUnauthorized(e.Cause) || apierrors.IsForbidden(e.Cause)):
+	case e.Layer == LayerHTTP && (apierrors.IsUnauthorized(e.Cause) || apierrors.IsForbidden(e.Cause)):
 		return exitcode.Credential
 	}
 	return exitcode.APIConnect
 }
 
-// StageOf returns the stage that an error names, or "" if it names none.
-func StageOf(err error) Stage {
+// LayerOf returns the layer that an error names, or "" if it names none.
+func LayerOf(err error) Layer {
 	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Stage
+		return e.Layer
 	}
 	return ""
 }

@@ -49,7 +49,7 @@ func TestLastWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := memory.New()
 			asked := journal(h, c.answers)
-			got := LastWords(t.Context(), h, "kubelet.service")
+			got := LastLogLines(t.Context(), h, "kubelet.service")
 			if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" || len(got) > len(c.want)+4 {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -58,7 +58,7 @@ func TestLastWords(t *testing.T) {
 			}
 		})
 	}
-	if got := LastWords(t.Context(), memory.New(), "kubelet.service"); got != "" {
+	if got := LastLogLines(t.Context(), memory.New(), "kubelet.service"); got != "" {
 		t.Errorf("without journalctl: %q", got)
 	}
 }
@@ -72,7 +72,7 @@ func (f runner) Run(ctx context.Context, c host.Command) (host.Output, error) { 
 // TestABusyJournalIsReadAllTheSame: --sync has a budget of its own and leaves the
 // rest to the questions.
 func TestABusyJournalIsReadAllTheSame(t *testing.T) {
-	got := LastWords(t.Context(), runner(func(ctx context.Context, c host.Command) (host.Output, error) {
+	got := LastLogLines(t.Context(), runner(func(ctx context.Context, c host.Command) (host.Output, error) {
 		if c.Args[0] == "--sync" {
 			<-ctx.Done()
 			return host.Output{}, ctx.Err()

@@ -13,29 +13,29 @@ import (
 const maxLines = 20
 
 // tail is what kubelet said last.
-func (v *vigil) tail(ctx context.Context) string {
-	syncJournal(ctx, v.Host)
-	return words(ctx, v.Host, "-u", v.Unit)
+func (w *nodeWait) tail(ctx context.Context) string {
+	syncJournal(ctx, w.Host)
+	return logLines(ctx, w.Host, "-u", w.Unit)
 }
 
-// lastWords is what kubelet said before it ended.
-func (v *vigil) lastWords(ctx context.Context) string { return LastWords(ctx, v.Host, v.Unit) }
+// lastLogLines is what kubelet said before it ended.
+func (w *nodeWait) lastLogLines(ctx context.Context) string { return LastLogLines(ctx, w.Host, w.Unit) }
 
-// LastWords is what a unit and systemd said of the run whose process ended last,
+// LastLogLines is what a unit and systemd said of the run whose process ended last,
 // secrets redacted, for the end of an error message: each line behind a line
 // break and two spaces. What a start since then says is left out: kubelet begins
 // each run with two hundred lines of flags. Where no process has ended, it is
 // what was said last. It is empty if the journal can't be read.
-func LastWords(ctx context.Context, h host.Runner, unit string) string {
+func LastLogLines(ctx context.Context, h host.Runner, unit string) string {
 	syncJournal(ctx, h)
 	if run := endedRun(ctx, h, unit); run != "" {
-		return words(ctx, h, "_SYSTEMD_INVOCATION_ID="+run, "+", "_PID=1", "INVOCATION_ID="+run)
+		return logLines(ctx, h, "_SYSTEMD_INVOCATION_ID="+run, "+", "_PID=1", "INVOCATION_ID="+run)
 	}
-	return words(ctx, h, "-u", unit)
+	return logLines(ctx, h, "-u", unit)
 }
 
-// words is the end of what the entries say that match.
-func words(ctx context.Context, h host.Runner, match ...string) string {
+// logLines is the end of what the entries say that match.
+func logLines(ctx context.Context, h host.Runner, match ...string) string {
 	said := readJournal(ctx, h, maxLines, "cat", match...)
 	text := ending(strings.TrimSpace(string(said)))
 	if text == "" {

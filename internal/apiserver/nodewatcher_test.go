@@ -167,37 +167,37 @@ func TestWaitForSaysWhyNot(t *testing.T) {
 		healthz http.HandlerFunc
 		until   NodeStage
 		stage   NodeStage
-		reason  Code
+		reason  Reason
 		detail  string
 	}{
-		{"no unit", func(w *world) { _ = w.m.Remove("/etc/systemd/system/kubelet.service") }, nil, StageReady, StageKubelet, CodeKubeletMissing, "not-found"},
-		{"not started", func(*world) {}, nil, StageReady, StageKubelet, CodeKubeletNotStarted, "inactive"},
-		{"sick", func(w *world) { w.start() }, func(o http.ResponseWriter, _ *http.Request) { http.Error(o, "syncloop dead", 500) }, StageKubelet, StageKubelet, CodeKubeletUnhealthy, "syncloop dead"},
-		{"crash", func(w *world) { w.start(); w.m.Crash(testUnit, 1) }, nil, StageReady, StageKubelet, CodeKubeletCrash, "giving up"},
-		{"no kubeconfig", func(w *world) { w.start() }, healthy, StageReady, StageRegistered, CodeNoCredential, "kubeconfig"},
-		{"no server", func(w *world) { w.credential().start().api.Close() }, healthy, StageReady, StageRegistered, CodeTCP, "refused"},
+		{"no unit", func(w *world) { _ = w.m.Remove("/etc/systemd/system/kubelet.service") }, nil, StageReady, StageKubelet, ReasonKubeletMissing, "not-found"},
+		{"not started", func(*world) {}, nil, StageReady, StageKubelet, ReasonKubeletNotStarted, "inactive"},
+		{"sick", func(w *world) { w.start() }, func(o http.ResponseWriter, _ *http.Request) { http.Error(o, "syncloop dead", 500) }, StageKubelet, StageKubelet, ReasonKubeletUnhealthy, "syncloop dead"},
+		{"crash", func(w *world) { w.start(); w.m.Crash(testUnit, 1) }, nil, StageReady, StageKubelet, ReasonKubeletCrash, "giving up"},
+		{"no kubeconfig", func(w *world) { w.start() }, healthy, StageReady, StageRegistered, ReasonNoCredential, "kubeconfig"},
+		{"no server", func(w *world) { w.credential().start().api.Close() }, healthy, StageReady, StageRegistered, ReasonTCP, "refused"},
 		{"other CA", func(w *world) {
 			certificate, _ := makePair(w.t, pkix.Name{CommonName: "ca"}, "ca")
 			w.credential().start().m.Put("/etc/kubernetes/certs/ca.crt", string(certificate), 0o644)
-		}, healthy, StageReady, StageRegistered, CodeTLS, "unknown authority"},
-		{"401", func(w *world) { w.credential().start().status = 401 }, healthy, StageReady, StageRegistered, CodeUnauthorized, ""},
-		{"403", func(w *world) { w.credential().start().status = 403 }, healthy, StageReady, StageRegistered, CodeForbidden, ""},
-		{"mute server", func(w *world) { w.credential().start().mute = true }, healthy, StageReady, StageRegistered, CodeNotRegistered, "has not said yet"},
-		{"no Node", func(w *world) { w.credential().start() }, healthy, StageReady, StageRegistered, CodeNotRegistered, "there is no Node n1"},
+		}, healthy, StageReady, StageRegistered, ReasonTLS, "unknown authority"},
+		{"401", func(w *world) { w.credential().start().status = 401 }, healthy, StageReady, StageRegistered, ReasonUnauthorized, ""},
+		{"403", func(w *world) { w.credential().start().status = 403 }, healthy, StageReady, StageRegistered, ReasonForbidden, ""},
+		{"mute server", func(w *world) { w.credential().start().mute = true }, healthy, StageReady, StageRegistered, ReasonNotRegistered, "has not said yet"},
+		{"no Node", func(w *world) { w.credential().start() }, healthy, StageReady, StageRegistered, ReasonNotRegistered, "there is no Node n1"},
 		{"other machine's Node", func(w *world) {
 			n := w.credential().start().node(core.ConditionTrue, "")
 			n.Status.NodeInfo.BootID = "another"
 			w.nodes = []*core.Node{n}
-		}, healthy, StageReady, StageRegistered, CodeStaleNode, "another"},
-		{"no CNI", func(w *world) { w.credential().start().nodes = []*core.Node{w.node(core.ConditionFalse, cni)} }, healthy, StageReady, StageReady, CodeCNINotReady, "cni plugin not initialized"},
+		}, healthy, StageReady, StageRegistered, ReasonStaleNode, "another"},
+		{"no CNI", func(w *world) { w.credential().start().nodes = []*core.Node{w.node(core.ConditionFalse, cni)} }, healthy, StageReady, StageReady, ReasonCNINotReady, "cni plugin not initialized"},
 		{"no runtime", func(w *world) {
 			w.credential().start().nodes = []*core.Node{w.node(core.ConditionFalse, "container runtime is down")}
-		}, healthy, StageReady, StageReady, CodeRuntimeNotReady, "is down"},
+		}, healthy, StageReady, StageReady, ReasonRuntimeNotReady, "is down"},
 		{"old heartbeat", func(w *world) {
 			n := w.credential().start().node(core.ConditionTrue, "kubelet is posting ready status")
 			n.Status.Conditions[0].LastHeartbeatTime = meta.NewTime(w.m.Now().Add(-time.Hour))
 			w.nodes = []*core.Node{n}
-		}, healthy, StageReady, StageReady, CodeNotReady, "Ready=True"},
+		}, healthy, StageReady, StageReady, ReasonNotReady, "Ready=True"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -256,26 +256,26 @@ func TestTheWatchOutlivesASystemdThatIsAway(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	_, err := watcher.WaitFor(ctx, StageKubelet)
-	if e, ok := errors.AsType[*StageError](err); !ok || e.Reason != CodeKubeletMissing {
+	if e, ok := errors.AsType[*StageError](err); !ok || e.Reason != ReasonKubeletMissing {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestCrashJudge(t *testing.T) {
 	start := time.Unix(0, 0)
-	j := crashJudge{}
+	j := crashRule{}
 	looping := func(n uint32) host.UnitStatus {
 		return host.UnitStatus{LoadState: "loaded", ActiveState: "activating", SubState: "auto-restart", NRestarts: n}
 	}
-	if j.verdict(looping(7), start) != "" || j.verdict(looping(11), start) != "" {
+	if j.disposition(looping(7), start) != "" || j.disposition(looping(11), start) != "" {
 		t.Error("lost too early")
 	}
-	if j.verdict(looping(12), start) != CodeKubeletCrash {
+	if j.disposition(looping(12), start) != ReasonKubeletCrash {
 		t.Error("five restarts are no crash loop")
 	}
-	j = crashJudge{}
+	j = crashRule{}
 	failed := host.UnitStatus{LoadState: "loaded", ActiveState: "failed"}
-	if j.verdict(failed, start) != "" || j.verdict(failed, start.Add(failedFor)) != CodeKubeletCrash {
+	if j.disposition(failed, start) != "" || j.disposition(failed, start.Add(failedFor)) != ReasonKubeletCrash {
 		t.Error("a unit that stays failed is not lost, or is lost at once")
 	}
 }

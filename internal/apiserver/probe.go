@@ -15,7 +15,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// confirmTries is how often a verdict that no time changes is asked for before
+// confirmTries is how often an answer that no time changes is asked for before
 // it is believed: the wrong answer may have come from one of several servers.
 const confirmTries = 3
 
@@ -32,7 +32,7 @@ type Prober struct{}
 func (Prober) Probe(ctx context.Context, c *desired.Check) error {
 	pool, err := roots([]byte(c.CA))
 	if err != nil {
-		return &Error{Stage: StageTLS, Host: c.Host, Cause: err, Permanent: true}
+		return &Error{Layer: LayerTLS, Host: c.Host, Cause: err, Permanent: true}
 	}
 	p := &probe{host: net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), name: c.Host, roots: pool, start: time.Now()}
 	budget, cancel := context.WithTimeout(ctx, c.Timeout)
@@ -72,7 +72,7 @@ func (p *probe) run(ctx context.Context) error {
 func (p *probe) try(ctx context.Context) *Error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	ctx, way := travel(ctx)
+	ctx, way := traceConnection(ctx)
 	t := newTransport(&tls.Config{RootCAs: p.roots, ServerName: p.name, MinVersion: tls.VersionTLS12}, p.asked.resolver())
 	defer t.CloseIdleConnections()
 	// The version is what a server tells anonymous callers; whatever it answers,

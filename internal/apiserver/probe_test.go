@@ -58,23 +58,23 @@ func TestProbeNamesTheStage(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		check     *desired.Check
-		stage     Stage
+		layer     Layer
 		permanent bool
 		least     int
 	}{
-		{"refused", checkOf(closed.Addr(), ca, 400*time.Millisecond), StageTCP, false, 2},
-		{"other CA", checkOf(good.Listener.Addr(), otherCA, 10*time.Second), StageTLS, true, 3},
-		{"other name", checkOf(other.Listener.Addr(), otherCA, 10*time.Second), StageTLS, true, 3},
-		{"mute", checkOf(mute.Addr(), ca, 300*time.Millisecond), StageTLS, false, 1},
-		{"plain", checkOf(plain.Addr(), ca, 10*time.Second), StageTLS, true, 3},
-		{"no CA in CA", checkOf(good.Listener.Addr(), "text", time.Second), StageTLS, true, 0},
-		{"no name", byName, StageDNS, false, 1},
+		{"refused", checkOf(closed.Addr(), ca, 400*time.Millisecond), LayerTCP, false, 2},
+		{"other CA", checkOf(good.Listener.Addr(), otherCA, 10*time.Second), LayerTLS, true, 3},
+		{"other name", checkOf(other.Listener.Addr(), otherCA, 10*time.Second), LayerTLS, true, 3},
+		{"mute", checkOf(mute.Addr(), ca, 300*time.Millisecond), LayerTLS, false, 1},
+		{"plain", checkOf(plain.Addr(), ca, 10*time.Second), LayerTLS, true, 3},
+		{"no CA in CA", checkOf(good.Listener.Addr(), "text", time.Second), LayerTLS, true, 0},
+		{"no name", byName, LayerDNS, false, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			start := time.Now()
 			err := (Prober{}).Probe(t.Context(), tc.check)
 			e, ok := errors.AsType[*Error](err)
-			if !ok || e.Stage != tc.stage || e.Permanent != tc.permanent || e.Attempts < tc.least {
+			if !ok || e.Layer != tc.layer || e.Permanent != tc.permanent || e.Attempts < tc.least {
 				t.Errorf("got %#v (%v)", e, err)
 			}
 			if over := time.Since(start) - min(tc.check.Timeout, 2*time.Second); over > 200*time.Millisecond {
@@ -124,7 +124,7 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 }
 
 func TestErrorNamesResolvers(t *testing.T) {
-	e := &Error{Stage: StageDNS, Host: "api:443", Cause: errors.New("no such host"), Attempts: 3, Elapsed: 1234 * time.Millisecond, Resolvers: []string{"168.63.129.16:53"}}
+	e := &Error{Layer: LayerDNS, Host: "api:443", Cause: errors.New("no such host"), Attempts: 3, Elapsed: 1234 * time.Millisecond, Resolvers: []string{"168.63.129.16:53"}}
 	if got, want := e.Error(), "API server api:443: resolve its name: no such host (asked 168.63.129.16:53) (3 attempts in 1.23s)"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -147,11 +147,11 @@ func TestResolversAreRecordedOnce(t *testing.T) {
 func TestDistrust(t *testing.T) {
 	for _, err := range []error{x509.UnknownAuthorityError{}, x509.CertificateInvalidError{Reason: x509.Expired}, x509.HostnameError{}} {
 		if !distrust(err) {
-			t.Errorf("%T is no verdict", err)
+			t.Errorf("%T is not about the certificate", err)
 		}
 	}
 	if distrust(io.EOF) {
-		t.Error("EOF is a verdict")
+		t.Error("EOF is about the certificate")
 	}
 }
 

@@ -15,13 +15,13 @@ import (
 
 // blameCredential says why kubelet has no kubeconfig yet: it bootstraps itself,
 // and its certificate request tells how far that is.
-func (v *vigil) blameCredential(ctx context.Context, e *StageError) {
-	e.Reason, e.Detail = CodeNoCredential, v.nodeErr.Error()
-	e.Remedy = "kubelet writes " + v.Kubeconfig + " when its certificate request is approved: see journalctl -u " + v.Unit
-	if v.BootstrapKubeconfig == "" {
+func (w *nodeWait) blameCredential(ctx context.Context, e *StageError) {
+	e.Reason, e.Detail = ReasonNoCredential, w.nodeErr.Error()
+	e.Remedy = "kubelet writes " + w.Kubeconfig + " when its certificate request is approved: see journalctl -u " + w.Unit
+	if w.BootstrapKubeconfig == "" {
 		return
 	}
-	k, err := kubeconfig.Read(v.Host, v.BootstrapKubeconfig)
+	k, err := kubeconfig.Read(w.Host, w.BootstrapKubeconfig)
 	if err != nil {
 		return
 	}
@@ -36,7 +36,7 @@ func (v *vigil) blameCredential(ctx context.Context, e *StageError) {
 		blameServer(e, err)
 		return
 	}
-	if r := newest(all, "system:node:"+v.Node); r != nil {
+	if r := newest(all, "system:node:"+w.Node); r != nil {
 		blameRequest(e, r)
 	}
 }
@@ -70,7 +70,7 @@ func blameRequest(e *StageError, r *certificates.CertificateSigningRequest) {
 		return
 	}
 	since := r.CreationTimestamp.UTC().Format(time.RFC3339)
-	e.Reason, e.Detail = CodeCSRPending, fmt.Sprintf("certificate request %s of %s is not approved", r.Name, since)
+	e.Reason, e.Detail = ReasonCSRPending, fmt.Sprintf("certificate request %s of %s is not approved", r.Name, since)
 	e.Remedy = "kubectl certificate approve " + r.Name
 	for _, c := range r.Status.Conditions {
 		switch {
@@ -79,7 +79,7 @@ func blameRequest(e *StageError, r *certificates.CertificateSigningRequest) {
 			e.Detail = fmt.Sprintf("certificate request %s of %s is approved but not signed", r.Name, since)
 			e.Remedy = "see the log of the signer (kube-controller-manager)"
 		default:
-			e.Reason = CodeCSRDenied
+			e.Reason = ReasonCSRDenied
 			e.Detail = fmt.Sprintf("certificate request %s: %s: %s: %s", r.Name, c.Type, c.Reason, c.Message)
 			e.Remedy = "kubectl delete csr " + r.Name + ", then start kubelet again"
 			return

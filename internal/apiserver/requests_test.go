@@ -46,14 +46,14 @@ func TestWhyKubeletHasNoCredential(t *testing.T) {
 		name     string
 		requests []certificates.CertificateSigningRequest
 		status   int
-		reason   Code
+		reason   Reason
 		detail   string
 	}{
-		{"pending", []certificates.CertificateSigningRequest{requestOf(t, "old", "n1", now, certificates.CertificateDenied), requestOf(t, "new", "n1", now.Add(time.Hour)), requestOf(t, "other", "n2", now.Add(2*time.Hour))}, 200, CodeCSRPending, "request new of 2026-11-21T01:00:00Z is not approved"},
-		{"unsigned", []certificates.CertificateSigningRequest{requestOf(t, "a", "n1", now, certificates.CertificateApproved)}, 200, CodeCSRPending, "approved but not signed"},
-		{"denied", []certificates.CertificateSigningRequest{requestOf(t, "a", "n1", now, certificates.CertificateDenied)}, 200, CodeCSRDenied, "Denied"},
-		{"none", nil, 200, CodeNoCredential, "kubeconfig"},
-		{"unknown token", nil, 401, CodeUnauthorized, ""},
+		{"pending", []certificates.CertificateSigningRequest{requestOf(t, "old", "n1", now, certificates.CertificateDenied), requestOf(t, "new", "n1", now.Add(time.Hour)), requestOf(t, "other", "n2", now.Add(2*time.Hour))}, 200, ReasonCSRPending, "request new of 2026-11-21T01:00:00Z is not approved"},
+		{"unsigned", []certificates.CertificateSigningRequest{requestOf(t, "a", "n1", now, certificates.CertificateApproved)}, 200, ReasonCSRPending, "approved but not signed"},
+		{"denied", []certificates.CertificateSigningRequest{requestOf(t, "a", "n1", now, certificates.CertificateDenied)}, 200, ReasonCSRDenied, "Denied"},
+		{"none", nil, 200, ReasonNoCredential, "kubeconfig"},
+		{"unknown token", nil, 401, ReasonUnauthorized, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -50,35 +50,35 @@ func (r *Reached) next() NodeStage {
 	return StageReady
 }
 
-// Code says why a stage was not reached.
-type Code string
+// Reason says why a stage was not reached.
+type Reason string
 
-// The codes.
+// The reasons.
 const (
-	CodeDNS               Code = "dns"
-	CodeTCP               Code = "tcp"
-	CodeTLS               Code = "tls"
-	CodeHTTP              Code = "http"
-	CodeUnauthorized      Code = "unauthorized"
-	CodeForbidden         Code = "forbidden"
-	CodeCSRPending        Code = "csr-pending"
-	CodeCSRDenied         Code = "csr-denied"
-	CodeNoCredential      Code = "no-credential"
-	CodeKubeletMissing    Code = "kubelet-missing"
-	CodeKubeletNotStarted Code = "kubelet-not-started"
-	CodeKubeletCrash      Code = "kubelet-crash"
-	CodeKubeletUnhealthy  Code = "kubelet-unhealthy"
-	CodeNotRegistered     Code = "not-registered"
-	CodeStaleNode         Code = "stale-node"
-	CodeCNINotReady       Code = "cni-not-ready"
-	CodeRuntimeNotReady   Code = "runtime-not-ready"
-	CodeNotReady          Code = "not-ready"
+	ReasonDNS               Reason = "dns"
+	ReasonTCP               Reason = "tcp"
+	ReasonTLS               Reason = "tls"
+	ReasonHTTP              Reason = "http"
+	ReasonUnauthorized      Reason = "unauthorized"
+	ReasonForbidden         Reason = "forbidden"
+	ReasonCSRPending        Reason = "csr-pending"
+	ReasonCSRDenied         Reason = "csr-denied"
+	ReasonNoCredential      Reason = "no-credential"
+	ReasonKubeletMissing    Reason = "kubelet-missing"
+	ReasonKubeletNotStarted Reason = "kubelet-not-started"
+	ReasonKubeletCrash      Reason = "kubelet-crash"
+	ReasonKubeletUnhealthy  Reason = "kubelet-unhealthy"
+	ReasonNotRegistered     Reason = "not-registered"
+	ReasonStaleNode         Reason = "stale-node"
+	ReasonCNINotReady       Reason = "cni-not-ready"
+	ReasonRuntimeNotReady   Reason = "runtime-not-ready"
+	ReasonNotReady          Reason = "not-ready"
 )
 
 // StageError is a stage that was not reached.
 type StageError struct {
 	Stage  NodeStage
-	Reason Code
+	Reason Reason
 	// Detail is what was seen, with kubelet's last lines where they matter; it
 	// may have several lines.
 	Detail string
@@ -88,7 +88,7 @@ type StageError struct {
 	Err error
 }
 
-var stageGoal = map[NodeStage]string{
+var stageText = map[NodeStage]string{
 	StageKubelet:    "kubelet is not healthy",
 	StageRegistered: "the Node is not registered",
 	StageReady:      "the Node is not Ready",
@@ -96,7 +96,7 @@ var stageGoal = map[NodeStage]string{
 
 // Error says what is missing, why, and what was seen.
 func (e *StageError) Error() string {
-	return fmt.Sprintf("%s: %s: %s", stageGoal[e.Stage], e.Reason, e.Detail)
+	return fmt.Sprintf("%s: %s: %s", stageText[e.Stage], e.Reason, e.Detail)
 }
 
 // Unwrap returns what ended the wait.
@@ -110,30 +110,30 @@ func (e *StageError) Doing() string { return "wait for " + string(e.Stage) }
 
 // exitCodes are the published codes for the reasons. The others are those of the
 // exchange with the API server.
-var exitCodes = map[Code]int{
-	CodeDNS:               exitcode.APILookup,
-	CodeTCP:               exitcode.APIConnect,
-	CodeHTTP:              exitcode.APIConnect,
-	CodeTLS:               exitcode.Untrusted,
-	CodeUnauthorized:      exitcode.Credential,
-	CodeForbidden:         exitcode.Credential,
-	CodeCSRPending:        exitcode.Credential,
-	CodeCSRDenied:         exitcode.Credential,
-	CodeNoCredential:      exitcode.Credential,
-	CodeKubeletMissing:    exitcode.Kubelet,
-	CodeKubeletNotStarted: exitcode.Kubelet,
-	CodeKubeletCrash:      exitcode.Kubelet,
-	CodeKubeletUnhealthy:  exitcode.Kubelet,
-	CodeNotRegistered:     exitcode.NotRegistered,
-	CodeStaleNode:         exitcode.NotRegistered,
-	CodeCNINotReady:       exitcode.NotReady,
-	CodeRuntimeNotReady:   exitcode.NotReady,
-	CodeNotReady:          exitcode.NotReady,
+var exitCodes = map[Reason]int{
+	ReasonDNS:               exitcode.APILookup,
+	ReasonTCP:               exitcode.APIConnect,
+	ReasonHTTP:              exitcode.APIConnect,
+	ReasonTLS:               exitcode.Untrusted,
+	ReasonUnauthorized:      exitcode.Credential,
+	ReasonForbidden:         exitcode.Credential,
+	ReasonCSRPending:        exitcode.Credential,
+	ReasonCSRDenied:         exitcode.Credential,
+	ReasonNoCredential:      exitcode.Credential,
+	ReasonKubeletMissing:    exitcode.Kubelet,
+	ReasonKubeletNotStarted: exitcode.Kubelet,
+	ReasonKubeletCrash:      exitcode.Kubelet,
+	ReasonKubeletUnhealthy:  exitcode.Kubelet,
+	ReasonNotRegistered:     exitcode.NotRegistered,
+	ReasonStaleNode:         exitcode.NotRegistered,
+	ReasonCNINotReady:       exitcode.NotReady,
+	ReasonRuntimeNotReady:   exitcode.NotReady,
+	ReasonNotReady:          exitcode.NotReady,
 }
 
 // ExitCode is the published code for the reason.
 func (e *StageError) ExitCode() int {
-	if at, ok := errors.AsType[*Error](e.Err); ok && e.Reason == CodeDNS {
+	if at, ok := errors.AsType[*Error](e.Err); ok && e.Reason == ReasonDNS {
 		return at.ExitCode() // knows whether Azure's name server was asked
 	}
 	if n, ok := exitCodes[e.Reason]; ok {

@@ -11,43 +11,43 @@ import (
 	"sync"
 )
 
-// journey records how far one exchange came. A dial may go on in a goroutine of
+// connectionTrace records how far one exchange came. A dial may go on in a goroutine of
 // its own, therefore the lock.
-type journey struct {
+type connectionTrace struct {
 	mu    sync.Mutex
-	stage Stage
+	layer Layer
 }
 
-// travel returns a context under which an exchange records its stages.
-func travel(ctx context.Context) (context.Context, *journey) {
-	j := &journey{stage: StageDNS}
+// traceConnection returns a context under which an exchange records its layers.
+func traceConnection(ctx context.Context) (context.Context, *connectionTrace) {
+	t := &connectionTrace{layer: LayerDNS}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		ConnectStart:      func(string, string) { j.reach(StageTCP) },
-		TLSHandshakeStart: func() { j.reach(StageTLS) },
+		ConnectStart:      func(string, string) { t.reach(LayerTCP) },
+		TLSHandshakeStart: func() { t.reach(LayerTLS) },
 		TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
 			if err == nil {
-				j.reach(StageHTTP)
+				t.reach(LayerHTTP)
 			}
 		},
-		GotConn: func(httptrace.GotConnInfo) { j.reach(StageHTTP) },
-	}), j
+		GotConn: func(httptrace.GotConnInfo) { t.reach(LayerHTTP) },
+	}), t
 }
 
-func (j *journey) reach(s Stage) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if order(s) > order(j.stage) {
-		j.stage = s
+func (t *connectionTrace) reach(l Layer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if order(l) > order(t.layer) {
+		t.layer = l
 	}
 }
 
-func order(s Stage) int {
-	switch s {
-	case StageTCP:
+func order(l Layer) int {
+	switch l {
+	case LayerTCP:
 		return 1
-	case StageTLS:
+	case LayerTLS:
 		return 2
-	case StageHTTP:
+	case LayerHTTP:
 		return 3
 	}
 	return 0
@@ -55,21 +55,21 @@ func order(s Stage) int {
 
 // blame makes an *Error of what ended the exchange. URLs and the wrappings of
 // the HTTP client go: the message names the host already.
-func (j *journey) blame(host string, err error) *Error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	e := &Error{Stage: j.stage, Host: host, Cause: err, Attempts: 1}
+func (t *connectionTrace) blame(host string, err error) *Error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := &Error{Layer: t.layer, Host: host, Cause: err, Attempts: 1}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		e.Cause = u.Err
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		e.Stage, e.Cause = StageDNS, dns
+		e.Layer, e.Cause = LayerDNS, dns
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		e.Cause = fmt.Errorf("no answer in time: %w", e.Cause)
 	}
 	if distrust(err) {
-		e.Stage, e.Permanent = StageTLS, true
+		e.Layer, e.Permanent = LayerTLS, true
 	}
 	return e
 }

@@ -21,7 +21,7 @@ func roots(ca []byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// distrust says whether an error is a verdict on the server's certificate, which
+// distrust says whether an error is about the server's certificate, which
 // no further try changes.
 func distrust(err error) bool {
 	_, authority := errors.AsType[x509.UnknownAuthorityError](err)

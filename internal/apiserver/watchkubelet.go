@@ -15,15 +15,15 @@ import (
 
 // watchHealth asks kubelet's health endpoint until it says ok: at once, then
 // every 20 to 200 ms. There is nothing to wait on but the clock.
-func (v *vigil) watchHealth(ctx context.Context) {
+func (w *nodeWait) watchHealth(ctx context.Context) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: tryTimeout}
 	next := Intervals(20*time.Millisecond, 200*time.Millisecond)
 	for {
-		err := askHealth(ctx, client, v.Healthz)
+		err := askHealth(ctx, client, w.Healthz)
 		if ctx.Err() != nil {
 			return
 		}
-		v.see(func() { v.health, v.healthy = err, err == nil })
+		w.see(func() { w.health, w.healthy = err, err == nil })
 		if err == nil || !Pause(ctx, next.NextBackOff()) {
 			return
 		}
@@ -67,17 +67,17 @@ const (
 // watchUnit follows kubelet's unit for as long as the wait lasts. Where there is
 // no systemd from the beginning, there is nothing to follow; one that executes
 // itself anew is only away.
-func (v *vigil) watchUnit(ctx context.Context) {
-	judge := crashJudge{}
+func (w *nodeWait) watchUnit(ctx context.Context) {
+	rule := crashRule{}
 	for first := true; ; first = false {
-		u, err := v.Host.Unit(ctx, v.Unit)
+		u, err := w.Host.Unit(ctx, w.Unit)
 		if ctx.Err() != nil {
 			return
 		}
-		v.see(func() {
-			v.unit, v.unitErr, v.asked = u, err, true
+		w.see(func() {
+			w.unit, w.unitErr, w.asked = u, err, true
 			if err == nil {
-				v.lost = judge.verdict(u, time.Now())
+				w.lost = rule.disposition(u, time.Now())
 			}
 		})
 		wait := startingPause
@@ -90,16 +90,16 @@ func (v *vigil) watchUnit(ctx context.Context) {
 	}
 }
 
-// crashJudge tells a unit that is on its way from one that is lost.
-type crashJudge struct {
+// crashRule tells a unit that is on its way from one that is lost.
+type crashRule struct {
 	begun       bool
 	restarts    uint32
 	failedSince time.Time
 }
 
-func (j *crashJudge) verdict(u host.UnitStatus, now time.Time) Code {
+func (j *crashRule) disposition(u host.UnitStatus, now time.Time) Reason {
 	if u.LoadState != "loaded" && u.LoadState != "" {
-		return CodeKubeletMissing
+		return ReasonKubeletMissing
 	}
 	if !j.begun {
 		j.begun, j.restarts = true, u.NRestarts
@@ -112,7 +112,7 @@ func (j *crashJudge) verdict(u host.UnitStatus, now time.Time) Code {
 	looping := u.NRestarts >= j.restarts+crashes
 	failed := !j.failedSince.IsZero() && now.Sub(j.failedSince) >= failedFor
 	if looping || failed {
-		return CodeKubeletCrash
+		return ReasonKubeletCrash
 	}
 	return ""
 }

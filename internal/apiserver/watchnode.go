@@ -18,15 +18,15 @@ import (
 // watchNode follows the own Node with the node's own credential. A watch that
 // ends is opened again, with the kubeconfig read anew: kubelet may just have
 // written it.
-func (v *vigil) watchNode(ctx context.Context) {
+func (w *nodeWait) watchNode(ctx context.Context) {
 	next := Intervals(20*time.Millisecond, time.Second)
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := v.followNode(ctx)
+		err := w.followNode(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		v.see(func() { v.watching, v.nodeErr = false, err })
+		w.see(func() { w.watching, w.nodeErr = false, err })
 		if time.Since(began) > time.Minute {
 			next.Reset()
 		}
@@ -34,8 +34,8 @@ func (v *vigil) watchNode(ctx context.Context) {
 	}
 }
 
-func (v *vigil) followNode(ctx context.Context) error {
-	k, err := kubeconfig.Read(v.Host, v.Kubeconfig)
+func (w *nodeWait) followNode(ctx context.Context) error {
+	k, err := kubeconfig.Read(w.Host, w.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -44,16 +44,16 @@ func (v *vigil) followNode(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	w, err := c.WatchNode(ctx, v.Node)
+	events, err := c.WatchNode(ctx, w.Node)
 	if err != nil {
 		return err
 	}
-	defer w.Stop()
+	defer events.Stop()
 	if ctx.Err() != nil { // a watch that ran out of time before it stood is no error to the library
 		return ctx.Err()
 	}
-	v.see(func() { v.watching, v.nodeErr = true, nil })
-	for event := range w.ResultChan() {
+	w.see(func() { w.watching, w.nodeErr = true, nil })
+	for event := range events.ResultChan() {
 		if event.Type == watch.Error {
 			return apierrors.FromObject(event.Object)
 		}
@@ -64,7 +64,7 @@ func (v *vigil) followNode(ctx context.Context) error {
 		if event.Type == watch.Deleted {
 			node = nil
 		}
-		v.see(func() { v.node = node })
+		w.see(func() { w.node = node })
 	}
 	return errWatchEnded
 }
@@ -86,19 +86,19 @@ func bootID(h host.FS) string {
 
 // ours says whether a Node speaks of this boot of this machine: an object of the
 // same name may be left from another machine, or from before a reboot.
-func (v *vigil) ours(n *core.Node) bool {
-	return v.boot == "" || n.Status.NodeInfo.BootID == v.boot
+func (w *nodeWait) ours(n *core.Node) bool {
+	return w.boot == "" || n.Status.NodeInfo.BootID == w.boot
 }
 
 // ready says whether the kubelet that runs now calls its Node Ready. One that was
 // started again has not spoken yet while the heartbeat is older than its process;
 // heartbeats are cut to seconds. Where the unit can't be asked, the word counts.
-func (v *vigil) ready(n *core.Node) bool {
+func (w *nodeWait) ready(n *core.Node) bool {
 	c := readyCondition(n)
-	if c == nil || c.Status != core.ConditionTrue || !v.asked {
+	if c == nil || c.Status != core.ConditionTrue || !w.asked {
 		return false
 	}
-	return v.unitErr != nil || v.unit.ActiveState == "active" && !c.LastHeartbeatTime.Time.Before(v.unit.ExecMainStart.Truncate(time.Second))
+	return w.unitErr != nil || w.unit.ActiveState == "active" && !c.LastHeartbeatTime.Time.Before(w.unit.ExecMainStart.Truncate(time.Second))
 }
 
 func readyCondition(n *core.Node) *core.NodeCondition {

@@ -55,8 +55,8 @@ func openBundle(h host.FS, p string) (*bundle.Bundle, host.ReadFile, error) {
 	return b, file, nil
 }
 
-// Has implements converge.Has: a bundle has it. A bundle that can't be
-// read offers: Stage then says why.
+// Has implements what converge asks of a Fetcher: a bundle has it. A bundle that can't be
+// read counts: Stage then says why.
 func (f *Fetcher) Has(h host.FS, a *desired.Artifact) bool {
 	found, err := f.bundled(h, a)
 	return err != nil || len(found) > 0

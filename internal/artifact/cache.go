@@ -52,13 +52,13 @@ type entry struct {
 
 // entryFile is a file of an entry; its name is its index.
 type entryFile struct {
-	Member string `json:"member,omitempty"`
-	Mode   string `json:"mode"`
-	Stamp  string `json:"stamp"`
+	Member  string `json:"member,omitempty"`
+	Mode    string `json:"mode"`
+	Version string `json:"stamp"`
 }
 
-// stamp tells versions of a file apart without reading it.
-func stamp(i host.Info) string {
+// fileVersion tells versions of a file apart without reading it.
+func fileVersion(i host.Info) string {
 	return fmt.Sprintf("%d %d %d", i.Inode, i.Size, i.ModTime.UnixNano())
 }
 
@@ -83,7 +83,7 @@ func (f *Fetcher) cached(ctx context.Context, h host.Host, a *desired.Artifact, 
 			continue
 		}
 		// What was asked for since may be another version of the same digest.
-		if err := f.judge(h, a, e.URL); err != nil {
+		if err := f.checkPrograms(h, a, e.URL); err != nil {
 			unstage(h, a)
 			continue
 		}
@@ -171,7 +171,7 @@ func (e *entry) stage(h host.Host, key string, a *desired.Artifact) (err error) 
 		if err != nil {
 			return err
 		}
-		if !info.IsRegular() || stamp(info) != e.Files[i].Stamp || info.Mode.Perm() != f.Mode.Perm() || info.UID != 0 || info.GID != 0 {
+		if !info.IsRegular() || fileVersion(info) != e.Files[i].Version || info.Mode.Perm() != f.Mode.Perm() || info.UID != 0 || info.GID != 0 {
 			return errTouched
 		}
 		if err := again(h, kept, f); err != nil {
@@ -207,7 +207,7 @@ func again(h host.Host, kept string, f desired.ArtifactFile) error {
 	return errors.Join(s.put(f, from), s.wait())
 }
 
-// keep puts what was staged into the cache, then makes room. It is a favour to
+// keep puts what was staged into the cache, then makes room. It is best effort for
 // later runs: its errors end nothing.
 func (f *Fetcher) keep(ctx context.Context, h host.Host, a *desired.Artifact, staged converge.Staged) {
 	if f.opt.CacheBytes < 0 {
@@ -243,7 +243,7 @@ func (e *entry) write(h host.Host, a *desired.Artifact) error {
 		if err != nil {
 			return err
 		}
-		e.Files = append(e.Files, entryFile{Member: f.Member, Mode: f.Mode.String(), Stamp: stamp(info)})
+		e.Files = append(e.Files, entryFile{Member: f.Member, Mode: f.Mode.String(), Version: fileVersion(info)})
 	}
 	return e.describe(h, path.Join(dir, entryName))
 }

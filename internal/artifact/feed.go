@@ -20,12 +20,12 @@ type feed struct {
 	// another began.
 	verified bool
 
-	cur  *flow
-	at   *source
-	dog  *watchdog
-	pos  int64
-	size int64
-	tag  string
+	cur      *flow
+	at       *source
+	watchdog *watchdog
+	pos      int64
+	size     int64
+	tag      string
 	// total is the size of all blobs of the pass, where there are several.
 	total int64
 	// next is the index of the source to ask first: the one after that which broke
@@ -51,7 +51,7 @@ func (f *feed) Read(p []byte) (int, error) {
 			return n, nil // an error comes again with the next Read
 		}
 		switch {
-		case errors.Is(err, io.EOF) && f.dog.ctx.Err() == nil && (f.size < 0 || f.pos >= f.size):
+		case errors.Is(err, io.EOF) && f.watchdog.ctx.Err() == nil && (f.size < 0 || f.pos >= f.size):
 			return 0, io.EOF
 		case errors.Is(err, io.EOF):
 			err = io.ErrUnexpectedEOF
@@ -82,7 +82,7 @@ func (f *feed) advance(n int) {
 
 // drop gives up a flow that broke; the error is nil if another may continue it.
 func (f *feed) drop(err error) error {
-	err = f.dog.clean(ociError(f.at, err))
+	err = f.watchdog.clean(ociError(f.at, err))
 	f.close()
 	if f.ctx.Err() != nil {
 		return context.Cause(f.ctx)
@@ -98,7 +98,7 @@ func (f *feed) drop(err error) error {
 // close ends the flow.
 func (f *feed) close() {
 	if f.cur != nil {
-		f.dog.stop()
+		f.watchdog.stop()
 		_ = f.cur.body.Close()
 		f.cur = nil
 	}
@@ -139,23 +139,23 @@ func (f *feed) round() bool {
 // ask opens a source where the content stopped.
 func (f *feed) ask(s *source) error {
 	f.tries.attempts++
-	dog := watch(f.ctx, f.tries)
-	dog.begin()
-	fl, err := s.origin.open(dog.ctx, f.pos, f.tagFor(s))
-	dog.end(0)
+	wd := watch(f.ctx, f.tries)
+	wd.begin()
+	fl, err := s.origin.open(wd.ctx, f.pos, f.tagFor(s))
+	wd.end(0)
 	if err == nil {
-		fl.body = &fed{fl.body, dog}
+		fl.body = &fed{fl.body, wd}
 		err = f.continues(s, fl)
 	}
 	if err != nil {
-		err = dog.clean(ociError(s, err))
-		dog.stop()
+		err = wd.clean(ociError(s, err))
+		wd.stop()
 		return err
 	}
 	if f.pos > 0 {
 		f.resumed++
 	}
-	f.cur, f.at, f.dog, f.size, f.tag = fl, s, dog, fl.size, fl.tag
+	f.cur, f.at, f.watchdog, f.size, f.tag = fl, s, wd, fl.size, fl.tag
 	return nil
 }
 

@@ -48,7 +48,7 @@ func (t *tries) pass(ctx context.Context, g *group, from []*source) (converge.St
 		err = &DigestError{URL: fd.at.shown(), Want: g.digest, Got: in.digest(), Source: fd.at.from}
 	}
 	if err == nil {
-		err = t.fetcher.judge(t.h, t.a, fd.at.shown())
+		err = t.fetcher.checkPrograms(t.h, t.a, fd.at.shown())
 	}
 	if err != nil {
 		return converge.Staged{}, t.undo(g, fd, files, err)

@@ -34,13 +34,13 @@ func (t *tries) registryPass(ctx context.Context, s *source) (converge.Staged, e
 
 func (t *tries) resolve(ctx context.Context, s *source) (*oci.Content, error) {
 	t.attempts++
-	dog := watch(ctx, t)
-	defer dog.stop()
-	dog.begin()
-	content, err := s.stock.resolve(dog.ctx)
-	dog.end(0)
+	wd := watch(ctx, t)
+	defer wd.stop()
+	wd.begin()
+	content, err := s.stock.resolve(wd.ctx)
+	wd.end(0)
 	if err != nil {
-		err = dog.clean(ociError(s, err))
+		err = wd.clean(ociError(s, err))
 		t.note(s, err)
 	}
 	return content, err
@@ -78,7 +78,7 @@ func (t *tries) imagePass(ctx context.Context, s *source, content *oci.Content) 
 	err := ociError(s, image.Extract(ctx, x.paths(), x.put))
 	err = errors.Join(err, x.files.wait())
 	if err == nil {
-		err = t.fetcher.judge(t.h, t.a, s.shown())
+		err = t.fetcher.checkPrograms(t.h, t.a, s.shown())
 	}
 	if err != nil {
 		if left := x.files.remove(); left != nil {

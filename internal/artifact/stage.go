@@ -258,7 +258,7 @@ func (t *tries) run(ctx context.Context) (converge.Staged, error) {
 			alive = append(alive, g.living()...)
 		}
 		if len(alive) == 0 || ctx.Err() != nil || !t.rest(ctx, alive) {
-			return converge.Staged{}, t.verdict()
+			return converge.Staged{}, t.failure()
 		}
 	}
 }
@@ -366,7 +366,7 @@ func (t *tries) blame(g *group, at *source, used []*source, err error) {
 	t.note(at, err)
 }
 
-func (t *tries) verdict() error {
+func (t *tries) failure() error {
 	if local(t.last) || isContent(t.last) {
 		return t.last
 	}

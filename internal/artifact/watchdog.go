@@ -96,7 +96,7 @@ func (w *watchdog) bark() {
 	}
 }
 
-// look judges a span and begins the next one.
+// look looks at a span and begins the next one.
 func (w *watchdog) look() {
 	switch enough := int(w.span.Seconds() * floorRate); {
 	case w.bytes == 0 && w.span < w.tries.opt.Stall:
@@ -123,13 +123,13 @@ func (w *watchdog) clean(err error) error { return clean(w.ctx, err) }
 // fed tells a watchdog when it is read and what comes.
 type fed struct {
 	io.ReadCloser
-	dog *watchdog
+	watchdog *watchdog
 }
 
 // Read implements io.Reader.
 func (f *fed) Read(p []byte) (int, error) {
-	f.dog.begin()
+	f.watchdog.begin()
 	n, err := f.ReadCloser.Read(p)
-	f.dog.end(n)
+	f.watchdog.end(n)
 	return n, err
 }

@@ -82,7 +82,7 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	return &document{c, st, h, p}, nil
 }
 
-// unused are the fields without effect and what the door tolerated.
+// unused are the fields without effect and what was tolerated.
 func (d *document) unused() []desired.FieldNote {
 	return nonNil(append(d.contract.Notes(), d.state.Unused...))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// Contract is a document that passed its door.
+// Contract is a document that is decoded and valid.
 type Contract interface {
 	Kind() Kind
 	// Notes are what was tolerated in the document, by path.

@@ -26,7 +26,7 @@ func (o *order) await(ctx context.Context, csr *certificates.CertificateSigningR
 	pauses := apiserver.Intervals(50*time.Millisecond, 3*time.Second)
 	for {
 		o.seen = csr
-		if certificate, err := o.verdict(csr); certificate != nil || err != nil {
+		if certificate, err := o.outcome(csr); certificate != nil || err != nil {
 			return certificate, err
 		}
 		next, err := o.follow(ctx, csr, timer.C)
@@ -98,9 +98,9 @@ func (o *order) follow(ctx context.Context, csr *certificates.CertificateSigning
 	}
 }
 
-// verdict returns the certificate, or an error if there will be none, or neither
+// outcome returns the certificate, or an error if there will be none, or neither
 // while the request is undecided.
-func (o *order) verdict(csr *certificates.CertificateSigningRequest) ([]byte, error) {
+func (o *order) outcome(csr *certificates.CertificateSigningRequest) ([]byte, error) {
 	for _, condition := range csr.Status.Conditions {
 		if condition.Status == core.ConditionFalse {
 			continue
@@ -109,10 +109,10 @@ func (o *order) verdict(csr *certificates.CertificateSigningRequest) ([]byte, er
 		switch condition.Type {
 		case certificates.CertificateDenied:
 			o.pending.drop()
-			return nil, o.fault(ReasonDenied, text, "somebody denied the request; delete it (kubectl delete csr "+csr.Name+") and run again")
+			return nil, o.failed(ReasonDenied, text, "somebody denied the request; delete it (kubectl delete csr "+csr.Name+") and run again")
 		case certificates.CertificateFailed:
 			o.pending.drop()
-			return nil, o.fault(ReasonFailed, text, "see the log of the signer (kube-controller-manager)")
+			return nil, o.failed(ReasonFailed, text, "see the log of the signer (kube-controller-manager)")
 		}
 	}
 	return csr.Status.Certificate, nil
@@ -121,10 +121,10 @@ func (o *order) verdict(csr *certificates.CertificateSigningRequest) ([]byte, er
 // late is the error at the deadline: it says who has not done what.
 func (o *order) late(err error) *Error {
 	if approved(o.seen) {
-		return o.fault(ReasonUnsigned, err, "the request is approved but not signed: see the log of the signer (kube-controller-manager)")
+		return o.failed(ReasonUnsigned, err, "the request is approved but not signed: see the log of the signer (kube-controller-manager)")
 	}
 	since := o.seen.CreationTimestamp.UTC().Format(time.RFC3339)
-	e := o.fault(ReasonPending, err, "kubectl certificate approve "+o.seen.Name)
+	e := o.failed(ReasonPending, err, "kubectl certificate approve "+o.seen.Name)
 	e.Err = fmt.Errorf("not approved since %s: %w", since, err)
 	return e
 }

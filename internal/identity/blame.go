@@ -8,7 +8,7 @@ import (
 	"github.com/berth-dev/berth/internal/apiserver"
 )
 
-func (o *order) fault(reason Reason, err error, hint string) *Error {
+func (o *order) failed(reason Reason, err error, hint string) *Error {
 	e := &Error{Reason: reason, Node: o.c.NodeName, Server: o.c.Server, Err: err, Remedy: hint}
 	if o.seen != nil {
 		e.Request, e.Since = o.seen.Name, o.seen.CreationTimestamp.Time
@@ -21,13 +21,13 @@ func (o *order) blame(err error) *Error {
 	token := fmt.Sprintf("look at the Secret bootstrap-token-%s in namespace kube-system: it may have expired; make a new one (kubeadm token create) and put it into the contract", tokenID(o.c.Token))
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return o.fault(ReasonUnauthorized, err, token)
+		return o.failed(ReasonUnauthorized, err, token)
 	case apierrors.IsForbidden(err):
-		return o.fault(ReasonForbidden, err, "bind the token's group to ClusterRole system:node-bootstrapper")
+		return o.failed(ReasonForbidden, err, "bind the token's group to ClusterRole system:node-bootstrapper")
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return o.fault(ReasonRejected, err, "the server does not take a kubelet's certificate request: see its message")
-	case apiserver.StageOf(err) == apiserver.StageTLS:
-		return o.fault(ReasonTLS, err, "check that the contract's CA is this cluster's and that this machine's clock is right")
+		return o.failed(ReasonRejected, err, "the server does not take a kubelet's certificate request: see its message")
+	case apiserver.LayerOf(err) == apiserver.LayerTLS:
+		return o.failed(ReasonTLS, err, "check that the contract's CA is this cluster's and that this machine's clock is right")
 	}
-	return o.fault(ReasonUnreachable, err, "check name, route and firewall between this machine and "+o.c.Server)
+	return o.failed(ReasonUnreachable, err, "check name, route and firewall between this machine and "+o.c.Server)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// Issuer obtains and judges kubelet's client certificate. It implements
+// Issuer obtains and checks kubelet's client certificate. It implements
 // converge.Issuer.
 type Issuer struct {
 	h machine

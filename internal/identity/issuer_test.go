@@ -222,7 +222,7 @@ func TestStageOfTheCauseIsKept(t *testing.T) {
 	c := newCluster(t)
 	c.server.Close()
 	_, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(300*time.Millisecond))
-	if apiserver.StageOf(err) != apiserver.StageTCP {
+	if apiserver.LayerOf(err) != apiserver.LayerTCP {
 		t.Errorf("got %v", err)
 	}
 }

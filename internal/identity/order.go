@@ -77,8 +77,8 @@ func (o *order) finish(certificate []byte) (converge.Credential, error) {
 		return converge.Credential{}, err
 	}
 	o.pending.drop()
-	if reason := pairFault(certificate, key, o.c.NodeName, o.now(), 0); reason != "" {
-		return converge.Credential{}, o.fault(ReasonUnusable, errors.New("issued certificate: "+reason), "compare this machine's clock with the cluster's")
+	if reason := pairProblem(certificate, key, o.c.NodeName, o.now(), 0); reason != "" {
+		return converge.Credential{}, o.failed(ReasonUnusable, errors.New("issued certificate: "+reason), "compare this machine's clock with the cluster's")
 	}
 	return converge.Credential{Certificate: certificate, Key: key}, nil
 }

@@ -84,7 +84,7 @@ func ServingValid(certPEM, keyPEM []byte, names []string, now time.Time) (ok boo
 			return false, fmt.Sprintf("certificate is not for %s", name)
 		}
 	}
-	reason = windowFault(leaf, now, servingMargin)
+	reason = validityProblem(leaf, now, servingMargin)
 	return reason == "", reason
 }
 

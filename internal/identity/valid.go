@@ -26,11 +26,11 @@ const margin = 2 * time.Minute
 // repaired there and costs no new certificate. Only one that holds another
 // authority's certificate means that the node belonged to another cluster.
 func (i *Issuer) Valid(h host.Host, c *desired.ClientCertificate) (bool, string, error) {
-	reason, err := fault(h, c, i.h.Now())
+	reason, err := problem(h, c, i.h.Now())
 	return reason == "" && err == nil, reason, err
 }
 
-func fault(h host.FS, c *desired.ClientCertificate, now time.Time) (string, error) {
+func problem(h host.FS, c *desired.ClientCertificate, now time.Time) (string, error) {
 	k, err := kubeconfig.Read(h, c.Kubeconfig)
 	var at *fs.PathError
 	switch {
@@ -44,13 +44,13 @@ func fault(h host.FS, c *desired.ClientCertificate, now time.Time) (string, erro
 	if !sameServer(k.Server, c.Server) {
 		return fmt.Sprintf("kubeconfig names server %s, want %s", k.Server, c.Server), nil
 	}
-	if reason := authorityFault(k, c); reason != "" {
+	if reason := authorityProblem(k, c); reason != "" {
 		return reason, nil
 	}
-	return pairFault(k.Certificate, k.Key, c.NodeName, now, margin), nil
+	return pairProblem(k.Certificate, k.Key, c.NodeName, now, margin), nil
 }
 
-func authorityFault(k *kubeconfig.Config, c *desired.ClientCertificate) string {
+func authorityProblem(k *kubeconfig.Config, c *desired.ClientCertificate) string {
 	have, want := parseCertificates(k.CA), parseCertificates([]byte(c.CA))
 	switch {
 	case k.CAFile != "" && k.CAFile != c.CAFile:

@@ -194,7 +194,7 @@ func TestServing(t *testing.T) {
 	}
 }
 
-func FuzzPairFault(f *testing.F) {
+func FuzzPairProblem(f *testing.F) {
 	cert, key, err := SelfSigned([]string{"n1"}, time.Now())
 	if err != nil {
 		f.Fatal(err)
@@ -203,7 +203,7 @@ func FuzzPairFault(f *testing.F) {
 	f.Add(append(cert, key...), append(cert, key...))
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"), []byte(""))
 	f.Fuzz(func(t *testing.T, cert, key []byte) {
-		if pairFault(cert, key, "n1", time.Now(), 0) == "" {
+		if pairProblem(cert, key, "n1", time.Now(), 0) == "" {
 			t.Error("a serving certificate is no node's client certificate")
 		}
 		ServingValid(cert, key, []string{"n1"}, time.Now())

@@ -46,7 +46,7 @@ func resolve(img Image, host ocispec.Platform) (*closure, error) {
 	c := &closure{}
 	d := ocispec.Descriptor{Digest: digest.Digest(img.Digest), Size: -1}
 	for range maxDepth {
-		doc, err := readDocument(img, &d)
+		doc, err := readManifest(img, &d)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func resolve(img Image, host ocispec.Platform) (*closure, error) {
 }
 
 // addManifest adds what a manifest lists.
-func (c *closure) addManifest(img Image, doc *document, host ocispec.Platform) error {
+func (c *closure) addManifest(img Image, doc *imageManifest, host ocispec.Platform) error {
 	c.config = *doc.Config
 	if err := checkConfig(img, c.manifest, doc, host); err != nil {
 		return err
@@ -98,7 +98,7 @@ func checkDescriptor(parent, d ocispec.Descriptor) error {
 
 // choose takes the manifest of an index that the host runs: the first, as
 // containerd does.
-func choose(d ocispec.Descriptor, doc *document, host ocispec.Platform) (ocispec.Descriptor, error) {
+func choose(d ocispec.Descriptor, doc *imageManifest, host ocispec.Platform) (ocispec.Descriptor, error) {
 	e := &PlatformError{Digest: d.Digest.String(), Want: platformText(host)}
 	for _, m := range doc.Manifests {
 		if m.Platform == nil || runs(host, *m.Platform) {
@@ -113,7 +113,7 @@ func choose(d ocispec.Descriptor, doc *document, host ocispec.Platform) (ocispec
 
 // checkConfig refuses an image whose config is of another machine, or not of
 // these layers: no container could start from it.
-func checkConfig(img Image, manifest ocispec.Descriptor, doc *document, host ocispec.Platform) error {
+func checkConfig(img Image, manifest ocispec.Descriptor, doc *imageManifest, host ocispec.Platform) error {
 	if err := checkDescriptor(manifest, *doc.Config); err != nil {
 		return err
 	}
@@ -134,13 +134,13 @@ func checkConfig(img Image, manifest ocispec.Descriptor, doc *document, host oci
 	return nil
 }
 
-// readDocument reads a manifest or index and completes its descriptor.
-func readDocument(img Image, d *ocispec.Descriptor) (*document, error) {
+// readManifest reads a manifest or index and completes its descriptor.
+func readManifest(img Image, d *ocispec.Descriptor) (*imageManifest, error) {
 	raw, err := readVerified(img, d.Digest, d.Size, maxManifest)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := parseDocument(raw)
+	doc, err := parseManifest(raw)
 	if err != nil {
 		return nil, &ManifestError{Digest: d.Digest.String(), Err: err}
 	}
@@ -168,9 +168,9 @@ func readVerified(img Image, d digest.Digest, size, limit int64) ([]byte, error)
 	return raw, nil
 }
 
-// childLabels name what a document refers to, as containerd itself does after a
+// childLabels name what a manifest refers to, as containerd itself does after a
 // pull.
-func childLabels(doc *document) map[string]string {
+func childLabels(doc *imageManifest) map[string]string {
 	labels := map[string]string{}
 	for i, m := range doc.Manifests {
 		labels[gcContent+"m."+strconv.Itoa(i)] = m.Digest.String()

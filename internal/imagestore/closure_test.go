@@ -169,7 +169,7 @@ func FuzzParseDocument(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		doc, err := parseDocument(raw)
+		doc, err := parseManifest(raw)
 		if err != nil {
 			return
 		}

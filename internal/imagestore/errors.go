@@ -84,7 +84,7 @@ type ManifestError struct {
 	Err    error
 }
 
-// Error names the blob and the fault.
+// Error names the blob and what is wrong.
 func (e *ManifestError) Error() string { return fmt.Sprintf("manifest %s: %v", e.Digest, e.Err) }
 
 // ExitCode is the published code for it.

@@ -19,7 +19,7 @@ func (c *session) stubborn(ctx context.Context, doing string, attempt func(conte
 	for {
 		moved, err := attempt(ctx)
 		if err == nil || ctx.Err() != nil || !isLost(err) {
-			return c.verdict(ctx, doing, err)
+			return c.named(ctx, doing, err)
 		}
 		if moved {
 			pace.Reset()
@@ -34,8 +34,8 @@ func (c *session) stubborn(ctx context.Context, doing string, attempt func(conte
 	}
 }
 
-// verdict names an error. A call that ctx ended has ctx's.
-func (c *session) verdict(ctx context.Context, doing string, err error) error {
+// named names an error. A call that ctx ended has ctx's.
+func (c *session) named(ctx context.Context, doing string, err error) error {
 	if code := status.Code(err); ctx.Err() != nil && (code == codes.Canceled || code == codes.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}

@@ -37,15 +37,15 @@ func archive(h host.Host) error {
 
 // isArchive says whether a name is one that archive gives.
 func isArchive(name string) bool {
-	stamp, ok := strings.CutPrefix(name, archivePrefix)
+	written, ok := strings.CutPrefix(name, archivePrefix)
 	if !ok {
 		return false
 	}
-	stamp, ok = strings.CutSuffix(stamp, archiveSuffix)
+	written, ok = strings.CutSuffix(written, archiveSuffix)
 	if !ok {
 		return false
 	}
-	_, err := time.Parse(archiveTime, stamp)
+	_, err := time.Parse(archiveTime, written)
 	return err == nil
 }
 

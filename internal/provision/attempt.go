@@ -17,7 +17,7 @@ import (
 type attempt struct {
 	ended    bool
 	sentinel string
-	document report.Document
+	document report.Result
 	// raw is the result as it stands on the disk; problem says why it can't be
 	// used.
 	raw     []byte
@@ -26,8 +26,8 @@ type attempt struct {
 
 // lastAttempt looks for a sentinel of this instance. One of another instance
 // came with the image and says nothing about this machine.
-func lastAttempt(h host.FS, instance string, bake bool) (attempt, error) {
-	for _, p := range slices.Backward(report.Places(bake)) { // what had to go to memory is newer than what the disk keeps
+func lastAttempt(h host.FS, instance string, imageBuild bool) (attempt, error) {
+	for _, p := range slices.Backward(report.ResultFiles(imageBuild)) { // what had to go to memory is newer than what the disk keeps
 		s, err := report.ReadSentinel(h, p.Sentinel)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -43,7 +43,7 @@ func lastAttempt(h host.FS, instance string, bake bool) (attempt, error) {
 	return attempt{}, nil
 }
 
-func readAttempt(h host.FS, p report.Place) attempt {
+func readAttempt(h host.FS, p report.ResultFile) attempt {
 	a := attempt{ended: true, sentinel: p.Sentinel}
 	a.raw, a.problem = h.ReadFile(p.Result)
 	if a.problem == nil {
@@ -65,7 +65,7 @@ func (a attempt) exitCode() int {
 }
 
 // exitCode is a result's; 0 where it has none.
-func exitCode(d report.Document) int {
+func exitCode(d report.Result) int {
 	n, err := strconv.Atoi(d.ExitCode)
 	if err != nil {
 		return exitcode.OK
@@ -82,13 +82,13 @@ func (a attempt) interrupted() bool {
 
 // forget makes room for a new run: the sentinels go first, so that nobody takes
 // the old result for the new one, then the result gets another name.
-func forget(h host.Host, bake bool) error {
-	for _, p := range append(report.Places(false), report.Places(bake)...) { // an image that is prepared anew is no node
+func forget(h host.Host, imageBuild bool) error {
+	for _, p := range append(report.ResultFiles(false), report.ResultFiles(imageBuild)...) { // an image that is prepared anew is no node
 		if err := remove(h, p.Sentinel); err != nil {
 			return fmt.Errorf("remove sentinel: %w", err)
 		}
 	}
-	run := report.Places(bake)[1]
+	run := report.ResultFiles(imageBuild)[1]
 	if err := remove(h, run.Result); err != nil {
 		return fmt.Errorf("remove result: %w", err)
 	}

@@ -22,7 +22,7 @@ const reportBudget = 5 * time.Second
 // the exit code. It works with a context of its own: the run's may have ended.
 func (r *run) end(ctx context.Context, outcome error) int {
 	if outcome == nil {
-		r.awaitSettled()
+		r.awaitSync()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportBudget)
 	defer cancel()
@@ -53,7 +53,7 @@ func (r *run) end(ctx context.Context, outcome error) int {
 func (r *run) rescue(ctx context.Context, p error) int {
 	f := Explain(p)
 	_ = converge.Safely(func() error { r.tell(f, p); return nil })
-	d := report.Document{
+	d := report.Result{
 		CSEStatus: nodeconfigutils.CSEStatus{ExitCode: strconv.Itoa(f.Code.Number), Error: report.Sentence(f)},
 		Berth:     &report.Details{Version: r.Version, InstanceID: r.instance, Code: f.Code.Name, Hint: f.Hint},
 	}
@@ -91,9 +91,9 @@ func (r *run) saveTimeline(f report.Failure) error {
 	return t.Save(r.Host, report.TimelinePath)
 }
 
-func (r *run) document(ctx context.Context, f report.Failure) report.Document {
+func (r *run) document(ctx context.Context, f report.Failure) report.Result {
 	start := report.DateTime(r.Start)
-	d := report.Document{
+	d := report.Result{
 		CSEStatus: nodeconfigutils.CSEStatus{
 			ExitCode: strconv.Itoa(f.Code.Number), Output: r.log.Tail(), Error: report.Sentence(f),
 			ExecDuration: strconv.Itoa(int(r.Host.Now().Sub(r.Start).Seconds())), CSEStartTime: start,
@@ -115,7 +115,7 @@ func (r *run) document(ctx context.Context, f report.Failure) report.Document {
 
 // aftermath is what comes after the result, when nobody waits any more:
 // telemetry, known names, and old results that go.
-func (r *run) aftermath(d report.Document) error {
+func (r *run) aftermath(d report.Result) error {
 	e := report.Ended(report.TaskProvision, d, r.Start, r.Host.Now())
 	return errors.Join(report.WriteEvent(r.Host, e), report.LinkLogs(r.Host), prune(r.Host))
 }

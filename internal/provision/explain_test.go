@@ -31,8 +31,8 @@ func action(id desired.ID, v converge.Verb, err error) error {
 func TestExplain(t *testing.T) {
 	_, refused := aks.Decode([]byte(`{"version":"v1","cse_timeout":"x"}`))
 	path := func(e error) error { return &fs.PathError{Op: "write", Path: "/etc/x", Err: e} }
-	api := func(s apiserver.Stage, resolvers ...string) error {
-		return action("check:apiserver", converge.VerbCheck, &apiserver.Error{Stage: s, Host: "api:443", Cause: errors.New("no"), Resolvers: resolvers})
+	api := func(s apiserver.Layer, resolvers ...string) error {
+		return action("check:apiserver", converge.VerbCheck, &apiserver.Error{Layer: s, Host: "api:443", Cause: errors.New("no"), Resolvers: resolvers})
 	}
 	cert := func(r identity.Reason, err error) error {
 		return action("credential:/k", converge.VerbIssue, &identity.Error{Reason: r, Remedy: "look there", Err: err})
@@ -70,26 +70,26 @@ func TestExplain(t *testing.T) {
 		"image, damaged":        {action("image:pause", "import", &imagestore.DigestError{}), 251, "import image:pause", "digest"},
 		"image, no runtime":     {action("image:pause", "import", &imagestore.NotRunningError{}), 28, "import image:pause", ""},
 		"unknown artifact":      {action("artifact:other", "fetch", errors.New("404")), 240, "fetch artifact:other", "log"},
-		"name":                  {api(apiserver.StageDNS, "10.0.0.1:53"), 52, "check check:apiserver", "resolv.conf"},
-		"name in Azure":         {api(apiserver.StageDNS, "168.63.129.16:53"), 53, "check check:apiserver", "resolv.conf"},
-		"black hole":            {api(apiserver.StageTCP), 51, "check check:apiserver", "firewall"},
-		"wrong CA":              {api(apiserver.StageTLS), 253, "check check:apiserver", "CA"},
-		"broken answer":         {api(apiserver.StageHTTP), 51, "check check:apiserver", "API server"},
+		"name":                  {api(apiserver.LayerDNS, "10.0.0.1:53"), 52, "check check:apiserver", "resolv.conf"},
+		"name in Azure":         {api(apiserver.LayerDNS, "168.63.129.16:53"), 53, "check check:apiserver", "resolv.conf"},
+		"black hole":            {api(apiserver.LayerTCP), 51, "check check:apiserver", "firewall"},
+		"wrong CA":              {api(apiserver.LayerTLS), 253, "check check:apiserver", "CA"},
+		"broken answer":         {api(apiserver.LayerHTTP), 51, "check check:apiserver", "API server"},
 		"token":                 {cert(identity.ReasonUnauthorized, unauthorized), 252, "issue credential:/k", "look there"},
 		"not approved":          {cert(identity.ReasonPending, errors.New("pending")), 252, "issue credential:/k", "look there"},
 		"untrusted issuer":      {cert(identity.ReasonTLS, errors.New("x509")), 253, "issue credential:/k", "look there"},
-		"unreachable issuer":    {cert(identity.ReasonUnreachable, &apiserver.Error{Stage: apiserver.StageTCP}), 51, "issue credential:/k", "look there"},
+		"unreachable issuer":    {cert(identity.ReasonUnreachable, &apiserver.Error{Layer: apiserver.LayerTCP}), 51, "issue credential:/k", "look there"},
 		"a code of its own":     {&exitcode.Error{Number: 245, During: "wait", Err: errors.New("no node")}, 245, "wait", "journalctl"},
 		"of another contract":   {action("trust:ca", "check", &converge.OwnedElsewhereError{Path: "/x", Owner: "osc", Other: "aks"}), 240, "check trust:ca", "--take-over"},
 		"changed meanwhile":     {action("trust:ca", "create", converge.ErrChanged), 240, "create trust:ca", "Run it again"},
 		"anything else":         {errors.New("odd"), 240, "", "log"},
 		"two failures":          {errors.Join(action("sysctl:a.b", "set", syscall.EINVAL), action("module:x", "load", errors.New("no"))), 103, "set sysctl:a.b", "range"},
 		"stage by name":         {&apiserver.StageError{Stage: "ready", Reason: "cni-not-ready", Detail: "no CNI", Remedy: "put one"}, 246, "wait for ready", "put one"},
-		"stage by DNS":          {&apiserver.StageError{Stage: "registered", Reason: "dns", Err: &apiserver.Error{Stage: apiserver.StageDNS}, Detail: "x"}, 52, "wait for registered", ""},
+		"stage by DNS":          {&apiserver.StageError{Stage: "registered", Reason: "dns", Err: &apiserver.Error{Layer: apiserver.LayerDNS}, Detail: "x"}, 52, "wait for registered", ""},
 		"stage in time":         {&apiserver.StageError{Stage: "ready", Reason: "not-ready", Detail: "x", Err: exitcode.ErrTimeout}, 246, "wait for ready", ""},
 		"stage and signal":      {&apiserver.StageError{Stage: "ready", Reason: "not-ready", Detail: "x", Err: exitcode.ErrInterrupted}, 247, "wait for ready", ""},
 		"kubelet crash":         {&apiserver.StageError{Stage: "kubelet", Reason: "kubelet-crash", Detail: "x"}, 34, "wait for kubelet", "kubelet"},
-		"401 in the wait": {&apiserver.Error{Stage: apiserver.StageHTTP, Cause: apierrors.NewGenericServerResponse(http.StatusUnauthorized, "get",
+		"401 in the wait": {&apiserver.Error{Layer: apiserver.LayerHTTP, Cause: apierrors.NewGenericServerResponse(http.StatusUnauthorized, "get",
 			schema.GroupResource{Resource: "nodes"}, "n", "", 0, true)}, 252, "", ""},
 	}
 	for name, c := range cases {

@@ -9,13 +9,13 @@ import (
 // Last is the outcome of the last provisioning of this machine.
 type Last struct {
 	// Ended says that there is one.
-	Ended    bool   `json:"ended"`
-	Bake     bool   `json:"bake,omitempty"`
-	ExitCode int    `json:"exitCode"`
-	Code     string `json:"code,omitempty"`
-	Stage    string `json:"stage,omitempty"`
-	Error    string `json:"error,omitempty"`
-	Hint     string `json:"hint,omitempty"`
+	Ended      bool   `json:"ended"`
+	ImageBuild bool   `json:"imageBuild,omitempty"`
+	ExitCode   int    `json:"exitCode"`
+	Code       string `json:"code,omitempty"`
+	Stage      string `json:"stage,omitempty"`
+	Error      string `json:"error,omitempty"`
+	Hint       string `json:"hint,omitempty"`
 	// Problem is why the result can't be read.
 	Problem string `json:"problem,omitempty"`
 }
@@ -23,20 +23,20 @@ type Last struct {
 // LastResult reads the result of this machine, of provisioning or of an image's
 // preparation.
 func LastResult(h host.FS) (Last, error) {
-	for _, bake := range []bool{false, true} {
-		a, err := lastAttempt(h, InstanceID(h), bake)
+	for _, imageBuild := range []bool{false, true} {
+		a, err := lastAttempt(h, InstanceID(h), imageBuild)
 		if err != nil {
 			return Last{}, err
 		}
 		if a.ended {
-			return a.last(bake), nil
+			return a.last(imageBuild), nil
 		}
 	}
 	return Last{}, nil
 }
 
-func (a attempt) last(bake bool) Last {
-	l := Last{Ended: true, Bake: bake, ExitCode: a.exitCode(), Error: a.document.Error}
+func (a attempt) last(imageBuild bool) Last {
+	l := Last{Ended: true, ImageBuild: imageBuild, ExitCode: a.exitCode(), Error: a.document.Error}
 	if d := a.document.Berth; d != nil {
 		l.Code, l.Stage, l.Hint = d.Code, d.Stage, d.Hint
 	}

@@ -54,7 +54,7 @@ type Options struct {
 // kept, or another run goes on, is nothing written at all.
 func Provision(ctx context.Context, o Options) (code int) {
 	r := newRun(o)
-	unlock, err := r.alone(ctx)
+	unlock, err := r.lockRun(ctx)
 	if _, locked := errors.AsType[*host.LockedError](err); locked {
 		return r.yield(ended(ctx, err))
 	}
@@ -67,7 +67,7 @@ func Provision(ctx context.Context, o Options) (code int) {
 	return code
 }
 
-// perform is the run once it is alone, or can't be known to be.
+// perform is the run once it holds the lock, or can't be known to be.
 func (r *run) perform(ctx context.Context, err error) int {
 	if r.Boot {
 		if code, kept := r.keep(ctx); kept {
@@ -84,8 +84,8 @@ func (r *run) perform(ctx context.Context, err error) int {
 
 // begin makes room for the run's own result, then runs.
 func (r *run) begin(ctx context.Context) error {
-	r.settle()
-	if err := r.shed(); err != nil { // while the sentinel still tells whose disk this was
+	r.syncRoot()
+	if err := r.resetClonedDisk(); err != nil { // while the sentinel still tells whose disk this was
 		return err
 	}
 	if err := forget(r.Host, r.terms.ImageBuild); err != nil {
@@ -172,7 +172,7 @@ func (r *run) steps(ctx context.Context) error {
 		return err
 	}
 	if doc.Terms().ImageBuild {
-		r.reach(StageBaked)
+		r.reach(StageImage)
 		return nil
 	}
 	r.reach(StageApplied)

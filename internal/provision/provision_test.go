@@ -72,7 +72,7 @@ func options(h host.Host) Options {
 	}
 }
 
-func result(t *testing.T, h host.FS, p string) report.Document {
+func result(t *testing.T, h host.FS, p string) report.Result {
 	t.Helper()
 	b, err := h.ReadFile(p)
 	if err != nil {
@@ -251,7 +251,7 @@ func TestBootKeepsWhatHasEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := machineOf(`{}`)
 			if c.ended != "" {
-				d := report.Document{Berth: &report.Details{InstanceID: c.instance}}
+				d := report.Result{Berth: &report.Details{InstanceID: c.instance}}
 				d.ExitCode = c.ended
 				if err := report.WriteResult(t.Context(), h, d, false); err != nil {
 					t.Fatal(err)
@@ -296,7 +296,7 @@ func archives(t *testing.T, h host.FS) []string {
 	return out
 }
 
-func TestBakeHasItsOwnSentinel(t *testing.T) {
+func TestImageBuildHasItsOwnSentinel(t *testing.T) {
 	h := machineOf(`{"pre_provision_only": true}`)
 	h.Put(report.SentinelPath, `{"instanceID":"vm-1","exitCode":"240"}`, 0o600) // of a configuration that was refused
 	o := options(h)
@@ -314,7 +314,7 @@ func TestBakeHasItsOwnSentinel(t *testing.T) {
 		t.Errorf("stage %q", d.Berth.Stage)
 	}
 	last, err := LastResult(h)
-	if err != nil || !last.Ended || !last.Bake {
+	if err != nil || !last.Ended || !last.ImageBuild {
 		t.Errorf("last %+v, %v", last, err)
 	}
 }

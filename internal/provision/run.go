@@ -31,8 +31,8 @@ type run struct {
 	unhandled  []string
 	unverified []string
 	doing      map[desired.ID]converge.Span
-	// settled is closed when settle has ended; nil where it can do nothing.
-	settled chan struct{}
+	// synced is closed when syncRoot has ended; nil where it can do nothing.
+	synced chan struct{}
 }
 
 func newRun(o Options) *run {
@@ -152,7 +152,7 @@ func (r *run) translate(ctx context.Context, doc contract.Contract) (*desired.St
 
 func (r *run) apply(ctx context.Context, st *desired.State) error {
 	res, err := r.Apply(ctx, st, r.observe)
-	err = inUnitsWords(ctx, r.Host, err)
+	err = withUnitLog(ctx, r.Host, err)
 	if res == nil {
 		return err
 	}

@@ -34,8 +34,8 @@ func ResultIfMissing(ctx context.Context, h host.Host, config, version string, e
 	ctx, cancel := context.WithTimeout(ctx, reportBudget)
 	defer cancel()
 	instance := InstanceID(h)
-	bake := terms(h, config).ImageBuild
-	a, err := lastAttempt(h, instance, bake)
+	imageBuild := terms(h, config).ImageBuild
+	a, err := lastAttempt(h, instance, imageBuild)
 	if err != nil {
 		return "", err
 	}
@@ -49,7 +49,7 @@ func ResultIfMissing(ctx context.Context, h host.Host, config, version string, e
 	if again {
 		return fmt.Sprintf("no result yet: the run ended by %s %s and starts again", e.ExitCode, e.ExitStatus), nil
 	}
-	return "wrote the result", report.WriteResult(ctx, h, killed(ctx, h, e, instance, version), bake)
+	return "wrote the result", report.WriteResult(ctx, h, killed(ctx, h, e, instance, version), imageBuild)
 }
 
 // over is a context for a lock that is not waited for.
@@ -75,12 +75,12 @@ func (e Ending) startsAgain(ctx context.Context, h host.Systemd) (bool, error) {
 	return s.NRestarts < restarts, nil
 }
 
-func killed(ctx context.Context, h host.Host, e Ending, instance, version string) report.Document {
+func killed(ctx context.Context, h host.Host, e Ending, instance, version string) report.Result {
 	c := exitcode.ByNumber(exitcode.Killed)
 	if e.stopped() { // before it could say so
 		c = exitcode.ByNumber(exitcode.Interrupted)
 	}
-	d := report.Document{
+	d := report.Result{
 		CSEStatus: nodeconfigutils.CSEStatus{
 			ExitCode: strconv.Itoa(c.Number),
 			Error:    fmt.Sprintf("provisioning ended without a result: %s (%s %s)", e.ServiceResult, e.ExitCode, e.ExitStatus),

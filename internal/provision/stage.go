@@ -9,8 +9,8 @@ type Stage string
 // true, not earlier.
 const (
 	StageNone Stage = ""
-	// StageBaked: pre_provision_only; the machine is prepared and is no node.
-	StageBaked Stage = "baked"
+	// StageImage: an image build (pre_provision_only); the machine is prepared and is no node.
+	StageImage Stage = "baked"
 	// StageApplied: the machine is as the contract says.
 	StageApplied Stage = "applied"
 	// StageKubelet: kubelet answers on its health port.

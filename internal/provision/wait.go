@@ -49,7 +49,7 @@ func Wait(ctx context.Context, o WaitOptions) (int, error) {
 }
 
 // wait prints a result and returns it.
-func (o WaitOptions) wait(ctx context.Context) (report.Document, error) {
+func (o WaitOptions) wait(ctx context.Context) (report.Result, error) {
 	if _, err := host.MkdirAll(o.Host, report.SentinelDir); err != nil {
 		return o.giveUp(ctx, err)
 	}
@@ -102,7 +102,7 @@ func ending(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (o WaitOptions) finish(ctx context.Context, a attempt) (report.Document, error) {
+func (o WaitOptions) finish(ctx context.Context, a attempt) (report.Result, error) {
 	if a.problem != nil {
 		return o.giveUp(ctx, fmt.Errorf("%s says that provisioning has ended, but its result can't be read: %w", a.sentinel, a.problem))
 	}
@@ -119,9 +119,9 @@ func (o WaitOptions) finish(ctx context.Context, a attempt) (report.Document, er
 }
 
 // giveUp prints a result that says why there is none, and how the unit is.
-func (o WaitOptions) giveUp(ctx context.Context, why error) (report.Document, error) {
+func (o WaitOptions) giveUp(ctx context.Context, why error) (report.Result, error) {
 	code := exitcode.ByNumber(exitcode.Timeout)
-	d := report.Document{
+	d := report.Result{
 		CSEStatus: nodeconfigutils.CSEStatus{
 			ExitCode: strconv.Itoa(code.Number),
 			Error:    fmt.Sprintf("%v; %s", why, unitState(ctx, o.Host)),

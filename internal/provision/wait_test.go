@@ -39,7 +39,7 @@ func TestWaitReturnsTheResult(t *testing.T) {
 	o := waitOptions(h, out, p)
 	o.Watch = func(...string) (Watcher, error) {
 		go func() { // the run ends after the first look, or before: both must do
-			d := report.Document{Berth: &report.Details{InstanceID: "vm-1"}}
+			d := report.Result{Berth: &report.Details{InstanceID: "vm-1"}}
 			d.ExitCode, d.Error, d.Output = "51", "no answer", strings.Repeat("x", 9000)
 			if err := report.WriteResult(t.Context(), h, d, false); err != nil {
 				t.Error(err)
@@ -99,7 +99,7 @@ func TestWaitAlwaysEnds(t *testing.T) {
 
 func writeResult(t *testing.T, h host.Host, instance, code string) {
 	t.Helper()
-	d := report.Document{Berth: &report.Details{InstanceID: instance}}
+	d := report.Result{Berth: &report.Details{InstanceID: instance}}
 	d.ExitCode = code
 	if err := report.WriteResult(t.Context(), h, d, false); err != nil {
 		t.Error(err)

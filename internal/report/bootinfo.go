@@ -46,7 +46,7 @@ func ReadBoot(ctx context.Context, h host.Host) Boot {
 }
 
 // Into puts the times where the published document has them.
-func (b Boot) Into(d *Document) {
+func (b Boot) Into(d *Result) {
 	d.KernelStartTime, d.SystemdSummary = b.Kernel, b.Summary
 	d.CloudInitLocalStartTime, d.CloudInitStartTime, d.CloudFinalStartTime = b.CloudInitLocal, b.CloudInit, b.CloudFinal
 	d.NetworkdStartTime, d.GuestAgentStartTime = b.Networkd, b.GuestAgent

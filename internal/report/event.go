@@ -51,7 +51,7 @@ func Starting(task string, at time.Time) Event { return newEvent(task, "Starting
 
 // Ended is the event of a task that ran from start to end. The outcome of one
 // that failed is in its result.
-func Ended(task string, d Document, start, end time.Time) Event {
+func Ended(task string, d Result, start, end time.Time) Event {
 	if d.ExitCode == strconv.Itoa(exitcode.OK) {
 		return newEvent(task, "Completed", false, start, end)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
-func ending(code, name, cause string) Document {
-	d := Document{Berth: &Details{Code: name}}
+func ending(code, name, cause string) Result {
+	d := Result{Berth: &Details{Code: name}}
 	d.ExitCode, d.Error = code, cause
 	return d
 }

@@ -9,7 +9,7 @@ import (
 // would be longer, Output loses its beginning, then the lists their ends, then
 // Error its end, as much as must be and no more: the exit code and its name
 // always fit.
-func Encode(d Document) ([]byte, error) {
+func Encode(d Result) ([]byte, error) {
 	d.Output = strings.ToValidUTF8(d.Output, "?")
 	d.Error = strings.ToValidUTF8(d.Error, "?")
 	own := Details{}
@@ -34,7 +34,7 @@ type cut struct {
 	keep func(k int)
 }
 
-func cuts(d *Document, own *Details) []cut {
+func cuts(d *Result, own *Details) []cut {
 	return []cut{
 		cutText(&d.Output, tailOf), cutList(&own.Unhandled), cutList(&own.Unverified),
 		cutText(&d.Error, headOf), cutText(&d.SystemdSummary, headOf), cutText(&own.Doing, headOf),
@@ -44,7 +44,7 @@ func cuts(d *Document, own *Details) []cut {
 
 // fit keeps as much of the part as lets the document fit, and nothing of it
 // where that is not enough.
-func (c cut) fit(d *Document) ([]byte, error) {
+func (c cut) fit(d *Result) ([]byte, error) {
 	low, high := 0, min(c.size, Limit)+1 // low fits or is nothing, high is too much
 	for low+1 < high {
 		k := (low + high) / 2

@@ -36,16 +36,16 @@ func ReadSentinel(h host.FS, p string) (Sentinel, error) {
 	return s, nil
 }
 
-// Place is a result and the sentinel that says that it is there.
-type Place struct{ Result, Sentinel string }
+// ResultFile is a result and the sentinel that says that it is there.
+type ResultFile struct{ Result, Sentinel string }
 
-// Places are where a result may stand, the usual one first.
-func Places(baked bool) []Place {
+// ResultFiles are where a result may stand, the usual one first.
+func ResultFiles(imageBuild bool) []ResultFile {
 	s := SentinelPath
-	if baked {
-		s = BakedPath
+	if imageBuild {
+		s = ImageBuildPath
 	}
-	return []Place{
+	return []ResultFile{
 		{ResultPath, s},
 		{path.Join(RunDir, path.Base(ResultPath)), path.Join(RunDir, path.Base(s))},
 	}
@@ -54,7 +54,7 @@ func Places(baked bool) []Place {
 // WriteResult writes provision.json and, once it is durable, the sentinel; both
 // whole or absent. Where the disk refuses either, both go to RunDir, and the
 // error of the disk is returned beside; where that fails too, to the console.
-func WriteResult(ctx context.Context, h host.Host, d Document, baked bool) error {
+func WriteResult(ctx context.Context, h host.Host, d Result, imageBuild bool) error {
 	b, err := Encode(d)
 	if err != nil {
 		return fmt.Errorf("print result: %w", err)
@@ -68,7 +68,7 @@ func WriteResult(ctx context.Context, h host.Host, d Document, baked bool) error
 		return fmt.Errorf("print sentinel: %w", err)
 	}
 	var errs []error
-	for _, p := range Places(baked) {
+	for _, p := range ResultFiles(imageBuild) {
 		err := writePair(h, p, b, append(mark, '\n'))
 		if err == nil {
 			break
@@ -81,7 +81,7 @@ func WriteResult(ctx context.Context, h host.Host, d Document, baked bool) error
 	return errors.Join(errs...)
 }
 
-func writePair(h host.Host, p Place, result, mark []byte) error {
+func writePair(h host.Host, p ResultFile, result, mark []byte) error {
 	if err := writeInto(h, p.Result, result); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}

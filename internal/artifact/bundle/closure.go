@@ -12,9 +12,9 @@ import (
 	"github.com/berth-dev/berth/internal/artifact/oci"
 )
 
-// maxDocument bounds manifests, indexes and configurations: 4 MiB, as the
+// maxMetadata bounds manifests, indexes and configurations: 4 MiB, as the
 // distribution specification asks of registries.
-const maxDocument = 4 << 20
+const maxMetadata = 4 << 20
 
 // maxNested bounds how deep indexes may lie in indexes.
 const maxNested = 4
@@ -23,16 +23,16 @@ const maxNested = 4
 type walker struct {
 	// platform is "linux/amd64".
 	platform string
-	// document reads a manifest, an index or a configuration whole and says
+	// read gets a manifest, an index or a configuration whole and says
 	// whether it is what its digest says.
-	document func(ocispec.Descriptor) ([]byte, error)
+	read func(ocispec.Descriptor) ([]byte, error)
 	// leaf takes what is not looked into: a layer, or the configuration of what is
 	// no image.
 	leaf func(ocispec.Descriptor) error
 }
 
-// document is a manifest or an index.
-type document struct {
+// imageManifest is a manifest or an index.
+type imageManifest struct {
 	MediaType string               `json:"mediaType"`
 	Manifests []ocispec.Descriptor `json:"manifests"`
 	Config    *ocispec.Descriptor  `json:"config"`
@@ -50,11 +50,11 @@ func (w *walker) node(d ocispec.Descriptor, depth int) error {
 	if err := checkDescriptor(d); err != nil {
 		return err
 	}
-	raw, err := w.document(d)
+	raw, err := w.read(d)
 	if err != nil {
 		return err
 	}
-	doc, err := parseDocument(raw, d.MediaType)
+	doc, err := parseImageManifest(raw, d.MediaType)
 	if err != nil {
 		return about(d, err)
 	}
@@ -64,10 +64,10 @@ func (w *walker) node(d ocispec.Descriptor, depth int) error {
 	return w.manifest(doc)
 }
 
-// parseDocument reads a document of a media type. One that could be taken for
+// parseImageManifest reads a manifest or index of a media type. One that could be taken for
 // either kind is refused: two readers would see two images.
-func parseDocument(raw []byte, mediaType string) (*document, error) {
-	doc := &document{}
+func parseImageManifest(raw []byte, mediaType string) (*imageManifest, error) {
+	doc := &imageManifest{}
 	if err := json.Unmarshal(raw, doc); err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
@@ -82,7 +82,7 @@ func parseDocument(raw []byte, mediaType string) (*document, error) {
 	return nil, fmt.Errorf("its content is not that of %q", mediaType)
 }
 
-func (w *walker) index(d ocispec.Descriptor, doc *document, depth int) error {
+func (w *walker) index(d ocispec.Descriptor, doc *imageManifest, depth int) error {
 	var have []string
 	fit := 0
 	for _, m := range doc.Manifests {
@@ -114,7 +114,7 @@ func or(text, otherwise string) string {
 	return text
 }
 
-func (w *walker) manifest(doc *document) error {
+func (w *walker) manifest(doc *imageManifest) error {
 	for _, one := range append([]ocispec.Descriptor{*doc.Config}, doc.Layers...) {
 		if err := checkDescriptor(one); err != nil {
 			return err
@@ -137,7 +137,7 @@ func (w *walker) config(d ocispec.Descriptor, layers int) error {
 	if !oci.IsConfig(d.MediaType) {
 		return w.leaf(d)
 	}
-	raw, err := w.document(d)
+	raw, err := w.read(d)
 	if err != nil {
 		return err
 	}

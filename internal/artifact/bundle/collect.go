@@ -133,7 +133,7 @@ func (m *meter) Write(p []byte) (int, error) {
 
 func (m *meter) hex() string { return hex.EncodeToString(m.sum.Sum(nil)) }
 
-// image gets one image: its documents one after the other, then all layers at
+// image gets one image: its manifests one after the other, then all layers at
 // once.
 func (c *collection) image(ctx context.Context, i ImageSpec) (Image, error) {
 	reference, err := CompleteReference(i.Reference)
@@ -148,7 +148,7 @@ func (c *collection) image(ctx context.Context, i ImageSpec) (Image, error) {
 	g.SetLimit(fetches)
 	w := &walker{
 		platform: c.platform,
-		document: func(d ocispec.Descriptor) ([]byte, error) { return c.document(ctx, i.Source, d) },
+		read:     func(d ocispec.Descriptor) ([]byte, error) { return c.metadata(ctx, i.Source, d) },
 		leaf: func(d ocispec.Descriptor) error {
 			g.Go(func() error { return c.layer(all, i.Source, d) })
 			return all.Err()
@@ -168,9 +168,9 @@ func promiseOf(d ocispec.Descriptor) promise {
 	return promise{what: "blob " + d.Digest.String(), sum: d.Digest.Encoded(), from: "the image's manifest", size: d.Size, fixed: true}
 }
 
-// document gets a document and keeps it in memory.
-func (c *collection) document(ctx context.Context, from ImageSource, d ocispec.Descriptor) ([]byte, error) {
-	if d.Size > maxDocument {
+// metadata gets a manifest, an index or a configuration and keeps it in memory.
+func (c *collection) metadata(ctx context.Context, from ImageSource, d ocispec.Descriptor) ([]byte, error) {
+	if d.Size > maxMetadata {
 		return nil, about(d, fmt.Errorf("%d bytes are more than a manifest has", d.Size))
 	}
 	in, err := from.Open(ctx, d)

@@ -147,7 +147,7 @@ func (e *BlobError) Hint() string {
 // ImageError is an image that is not whole or not for the bundle's platform.
 type ImageError struct {
 	Reference string
-	// Digest is that of the document or blob that it is about.
+	// Digest is that of the manifest or blob that it is about.
 	Digest string
 	Err    error
 }

@@ -61,7 +61,7 @@ func (l *Local) readLayout() error {
 	if err != nil {
 		return err
 	}
-	doc, err := parseDocument(raw, ocispec.MediaTypeImageIndex)
+	doc, err := parseImageManifest(raw, ocispec.MediaTypeImageIndex)
 	if err != nil {
 		return &LocalError{fmt.Sprintf("%s: %v", indexName, err)}
 	}
@@ -91,11 +91,11 @@ func (l *Local) small(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
+	raw, err := io.ReadAll(io.LimitReader(f, maxMetadata+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	if len(raw) > maxDocument {
+	if len(raw) > maxMetadata {
 		return nil, &LocalError{name + " is larger than 4 MiB"}
 	}
 	return raw, nil

@@ -14,7 +14,7 @@ import (
 // archive is a tar as a tree of files.
 type archive struct {
 	r     io.ReaderAt
-	files map[string]place
+	files map[string]extent
 	// links lead to other names.
 	links map[string]string
 }
@@ -25,7 +25,7 @@ const maxMembers = 1 << 20
 // Archive is a tar as a tree of files, read where they lie. What it holds twice
 // counts as it does for tar: the last one wins.
 func Archive(r io.ReaderAt, size int64) (fs.FS, error) {
-	a := &archive{r: r, files: map[string]place{}, links: map[string]string{}}
+	a := &archive{r: r, files: map[string]extent{}, links: map[string]string{}}
 	s := io.NewSectionReader(r, 0, size)
 	t := tar.NewReader(s)
 	for range maxMembers {
@@ -65,7 +65,7 @@ func (a *archive) add(h *tar.Header, s *io.SectionReader) error {
 			return err
 		}
 		delete(a.links, name)
-		a.files[name] = place{at, h.Size}
+		a.files[name] = extent{at, h.Size}
 	case tar.TypeSymlink:
 		a.links[name] = path.Join(path.Dir(name), h.Linkname)
 	case tar.TypeLink:

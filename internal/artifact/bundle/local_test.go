@@ -139,7 +139,7 @@ func TestLocalRefuses(t *testing.T) {
 		"layout without images":                    {layoutName: {}, indexName: {Data: []byte(`{"manifests":[]}`)}},
 		"index.json: read manifest":                {layoutName: {}, indexName: {Data: []byte(`x`)}},
 		"file does not exist":                      {layoutName: {}},
-		"larger than 4 MiB":                        {layoutName: {}, indexName: {Data: make([]byte, maxDocument+1)}},
+		"larger than 4 MiB":                        {layoutName: {}, indexName: {Data: make([]byte, maxMetadata+1)}},
 		"manifest.json: invalid":                   {dockerName: {Data: []byte(`x`)}},
 		"archive of docker save without images":    {dockerName: {Data: []byte(`[]`)}},
 		"open c.json":                              {dockerName: {Data: []byte(`[{"Config":"c.json"}]`)}},

@@ -14,21 +14,21 @@ type Bundle struct {
 	manifest  *Manifest
 	raw       []byte
 	signature *signature
-	blobs     map[string]place
+	blobs     map[string]extent
 	byURL     map[string]int
 }
 
-// place is where a blob's content lies.
-type place struct{ offset, size int64 }
+// extent is where a blob's content lies.
+type extent struct{ offset, size int64 }
 
 // Open reads the manifest, the signature and the header of each member, and no
 // blob. What it returns is a bundle whose members are exactly those of its
 // manifest, in their place and size; their content and the signature are still
-// to be judged (Authenticate, Verify). Errors: *NotBundleError, *VersionError,
+// to be verified (Authenticate, Verify). Errors: *NotBundleError, *VersionError,
 // *DamagedError, or the reader's.
 func Open(r io.ReaderAt, size int64) (*Bundle, error) {
 	s := &scan{r: r, size: size}
-	b := &Bundle{r: r, blobs: map[string]place{}, byURL: map[string]int{}}
+	b := &Bundle{r: r, blobs: map[string]extent{}, byURL: map[string]int{}}
 	if err := b.readManifest(s); err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ type registryImage struct {
 	root *held
 }
 
-// held is a document that is in memory.
+// held is a manifest that is in memory.
 type held struct {
 	descriptor ocispec.Descriptor
 	raw        []byte
@@ -52,7 +52,7 @@ func (i *registryImage) Root(ctx context.Context) (ocispec.Descriptor, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.root == nil {
-		root, err := i.document(ctx, i.ref)
+		root, err := i.manifest(ctx, i.ref)
 		if err != nil {
 			return ocispec.Descriptor{}, err
 		}
@@ -61,11 +61,11 @@ func (i *registryImage) Root(ctx context.Context) (ocispec.Descriptor, error) {
 	return i.root.descriptor, nil
 }
 
-func (i *registryImage) document(ctx context.Context, ref oci.Reference) (held, error) {
+func (i *registryImage) manifest(ctx context.Context, ref oci.Reference) (held, error) {
 	return again(ctx, i.patience, func() (held, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, i.patience.document, fmt.Errorf("no whole answer in %s", i.patience.document))
+		ctx, cancel := context.WithTimeoutCause(ctx, i.patience.manifest, fmt.Errorf("no whole answer in %s", i.patience.manifest))
 		defer cancel()
-		d, raw, err := i.client.Document(ctx, ref)
+		d, raw, err := i.client.Manifest(ctx, ref)
 		return held{d, raw}, err
 	})
 }
@@ -82,7 +82,7 @@ func (i *registryImage) Open(ctx context.Context, d ocispec.Descriptor) (io.Read
 	if oci.IsIndex(d.MediaType) || oci.IsManifest(d.MediaType) {
 		ref := i.ref
 		ref.Digest = d.Digest
-		one, err := i.document(ctx, ref)
+		one, err := i.manifest(ctx, ref)
 		return io.NopCloser(bytes.NewReader(one.raw)), err
 	}
 	if d.Size == 0 {

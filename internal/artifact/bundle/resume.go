@@ -17,14 +17,14 @@ import (
 type patience struct {
 	// asks is how often it is asked the same without any progress.
 	asks uint
-	// stall is how long a layer may send nothing, document how long a manifest may
+	// stall is how long a layer may send nothing, manifest how long a manifest may
 	// take as a whole.
-	stall, document time.Duration
+	stall, manifest time.Duration
 	// pause is the first one between two questions; later ones are longer.
 	pause time.Duration
 }
 
-var usual = patience{asks: 6, stall: 30 * time.Second, document: time.Minute, pause: backoff.DefaultInitialInterval}
+var usual = patience{asks: 6, stall: 30 * time.Second, manifest: time.Minute, pause: backoff.DefaultInitialInterval}
 
 // again asks until there is an answer, or none is to be had.
 func again[T any](ctx context.Context, p patience, ask func() (T, error)) (T, error) {
@@ -104,7 +104,7 @@ func (r *resumed) connect() (*watched, error) {
 	w := &watched{stall: r.patience.stall}
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	w.cancel = cancel
-	w.dog = time.AfterFunc(w.stall, func() { cancel(fmt.Errorf("no data for %s", w.stall)) })
+	w.watchdog = time.AfterFunc(w.stall, func() { cancel(fmt.Errorf("no data for %s", w.stall)) })
 	body, start, err := r.open(ctx, r.at)
 	if err != nil {
 		w.stop()
@@ -130,17 +130,17 @@ func (r *resumed) Close() error {
 
 // watched is an answer that is given up when it sends nothing for a while.
 type watched struct {
-	body   io.ReadCloser
-	stall  time.Duration
-	dog    *time.Timer
-	cancel context.CancelCauseFunc
+	body     io.ReadCloser
+	stall    time.Duration
+	watchdog *time.Timer
+	cancel   context.CancelCauseFunc
 }
 
 // Read implements io.Reader.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.body.Read(p)
 	if n > 0 {
-		w.dog.Reset(w.stall)
+		w.watchdog.Reset(w.stall)
 	}
 	return n, err
 }
@@ -153,7 +153,7 @@ func (w *watched) Close() error {
 }
 
 func (w *watched) stop() {
-	w.dog.Stop()
+	w.watchdog.Stop()
 	w.cancel(nil)
 }
 

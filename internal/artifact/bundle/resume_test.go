@@ -18,7 +18,7 @@ import (
 )
 
 // hasty gives up soon.
-var hasty = patience{asks: 3, stall: 150 * time.Millisecond, document: 150 * time.Millisecond, pause: time.Millisecond}
+var hasty = patience{asks: 3, stall: 150 * time.Millisecond, manifest: 150 * time.Millisecond, pause: time.Millisecond}
 
 // mood is a registry of one manifest and one layer; each request is answered by
 // the next of its answers, the last of which stands for all others.

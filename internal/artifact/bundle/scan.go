@@ -92,27 +92,27 @@ func (s *scan) read(name string, size, limit int64) ([]byte, error) {
 
 // take goes over the member at the present place, which must be of this name and
 // size, with the one header that makes.
-func (s *scan) take(name string, size int64) (place, error) {
+func (s *scan) take(name string, size int64) (extent, error) {
 	block, err := s.block()
 	if err != nil {
-		return place{}, err
+		return extent{}, err
 	}
 	if block == nil {
-		return place{}, s.damaged(name, "the file ends before it")
+		return extent{}, s.damaged(name, "the file ends before it")
 	}
 	want, err := header(name, size)
 	if err != nil {
-		return place{}, err
+		return extent{}, err
 	}
 	if !bytes.Equal(block, want) {
-		return place{}, s.damaged(name, different(block, name, size))
+		return extent{}, s.damaged(name, different(block, name, size))
 	}
-	p := place{s.at + blockSize, size}
+	p := extent{s.at + blockSize, size}
 	if left := s.size - p.offset; left < padded(size) {
-		return place{}, s.damaged(name, fmt.Sprintf("the file ends in it: %d of %d bytes are there", min(left, size), size))
+		return extent{}, s.damaged(name, fmt.Sprintf("the file ends in it: %d of %d bytes are there", min(left, size), size))
 	}
 	if err := s.zeros(name, p.offset+size, padded(size)-size); err != nil {
-		return place{}, err
+		return extent{}, err
 	}
 	s.at = p.offset + padded(size)
 	return p, nil

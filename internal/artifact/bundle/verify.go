@@ -49,7 +49,7 @@ func (b *Bundle) Verify(ctx context.Context, keys []ed25519.PublicKey) (Report, 
 }
 
 // closures goes through all images and says what each blob belongs to. It
-// verifies the documents that it reads: what an altered one says is no reason to
+// verifies the manifests that it reads: what an altered one says is no reason to
 // miss a blob.
 func (b *Bundle) closures() (map[string][]string, error) {
 	belongs := map[string][]string{}
@@ -67,11 +67,11 @@ func (b *Bundle) closures() (map[string][]string, error) {
 			seen[digest] = true
 			return b.has(d, name)
 		}
-		w := &walker{platform: b.manifest.Platform, leaf: note, document: func(d ocispec.Descriptor) ([]byte, error) {
+		w := &walker{platform: b.manifest.Platform, leaf: note, read: func(d ocispec.Descriptor) ([]byte, error) {
 			if err := note(d); err != nil {
 				return nil, err
 			}
-			return b.document(d, belongs)
+			return b.metadata(d, belongs)
 		}}
 		if err := w.walk(i.descriptor()); err != nil {
 			return nil, of(i.Reference, err)
@@ -97,8 +97,8 @@ func (b *Bundle) has(d ocispec.Descriptor, name string) error {
 	return nil
 }
 
-func (b *Bundle) document(d ocispec.Descriptor, belongs map[string][]string) ([]byte, error) {
-	if d.Size > maxDocument {
+func (b *Bundle) metadata(d ocispec.Descriptor, belongs map[string][]string) ([]byte, error) {
+	if d.Size > maxMetadata {
 		return nil, about(d, fmt.Errorf("%d bytes are more than a manifest has", d.Size))
 	}
 	s, err := b.Blob(d.Digest.String())
@@ -122,12 +122,12 @@ func compare(digest string, sum []byte, belongs map[string][]string) error {
 
 // checkBlobs hashes all blobs, as many at once as there are processors.
 func (b *Bundle) checkBlobs(ctx context.Context, belongs map[string][]string) error {
-	faults := make([]error, len(b.manifest.Blobs))
+	errs := make([]error, len(b.manifest.Blobs))
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, blob := range b.manifest.Blobs {
 		g.Go(func() error {
-			faults[i] = b.checkBlob(ctx, blob.Digest, belongs)
+			errs[i] = b.checkBlob(ctx, blob.Digest, belongs)
 			return nil
 		})
 	}
@@ -135,7 +135,7 @@ func (b *Bundle) checkBlobs(ctx context.Context, belongs map[string][]string) er
 	if ctx.Err() != nil {
 		return fmt.Errorf("verify: %w", context.Cause(ctx))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func (b *Bundle) checkBlob(ctx context.Context, digest string, belongs map[string][]string) error {

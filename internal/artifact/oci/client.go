@@ -39,8 +39,8 @@ type Client struct {
 
 	once sync.Once
 	auth *auth.Client
-	// faults are the last errors of Credentials, by the registry's host.
-	faults sync.Map
+	// failures are the last errors of Credentials, by the registry's host.
+	failures sync.Map
 }
 
 func (c *Client) arch() string {
@@ -95,8 +95,8 @@ func (c *Client) blame(q question, err error) error {
 	if !ok || e.Status != http.StatusUnauthorized {
 		return err
 	}
-	if fault, ok := c.faults.Load(q.host); ok {
-		return &RequestError{q.Subject, fault.(*credentialError)}
+	if failure, ok := c.failures.Load(q.host); ok {
+		return &RequestError{q.Subject, failure.(*credentialError)}
 	}
 	return err
 }
@@ -150,10 +150,10 @@ func (c *Client) credential(ctx context.Context, host string) (auth.Credential, 
 		return auth.EmptyCredential, &credentialError{err}
 	}
 	if err != nil {
-		c.faults.Store(host, &credentialError{err})
+		c.failures.Store(host, &credentialError{err})
 		return auth.EmptyCredential, nil
 	}
-	c.faults.Delete(host)
+	c.failures.Delete(host)
 	return auth.Credential{
 		Username:     got.Username,
 		Password:     got.Password.Reveal(),

@@ -84,11 +84,11 @@ func (im *Image) check() error {
 
 // extraction is the state of one Extract.
 type extraction struct {
-	image *Image
-	ctx   context.Context
-	put   Put
-	view  *view
-	goals []*goal
+	image   *Image
+	ctx     context.Context
+	put     Put
+	view    *view
+	targets []*target
 	// entries and bytes are what is left of the bounds, given what may still be
 	// put.
 	entries      int
@@ -96,15 +96,15 @@ type extraction struct {
 	similar      []string
 }
 
-// goal is a wanted file.
-type goal struct {
+// target is a wanted file.
+type target struct {
 	// path is clean, without a leading slash; names are how it was asked for.
 	path  string
 	names []string
 	// now is what is known of it.
-	now place
+	now lookup
 	// put says where the file came from that was put.
-	put *spot
+	put *location
 }
 
 func (x *extraction) refill() {
@@ -119,7 +119,7 @@ func (x *extraction) want(text string) error {
 	if err != nil {
 		return &ContentError{Path: text, Err: err}
 	}
-	for _, g := range x.goals {
+	for _, g := range x.targets {
 		if g.path == path {
 			if !slices.Contains(g.names, text) {
 				g.names = append(g.names, text)
@@ -127,11 +127,11 @@ func (x *extraction) want(text string) error {
 			return nil
 		}
 	}
-	x.goals = append(x.goals, &goal{path: path, names: []string{text}})
+	x.targets = append(x.targets, &target{path: path, names: []string{text}})
 	return nil
 }
 
-// search reads layers from the top down until it is known where all goals lie.
+// search reads layers from the top down until it is known where all targets lie.
 func (x *extraction) search() error {
 	for {
 		open, err := x.locate()
@@ -139,10 +139,10 @@ func (x *extraction) search() error {
 			return err
 		}
 		n := x.view.next()
-		pass := &pass{x: x, layer: n, first: true, targets: map[string][]*goal{}}
+		pass := &pass{x: x, layer: n, first: true, wanted: map[string][]*target{}}
 		for _, g := range open {
-			if g.now.frontier != "" {
-				pass.targets[g.now.frontier] = append(pass.targets[g.now.frontier], g)
+			if g.now.guess != "" {
+				pass.wanted[g.now.guess] = append(pass.wanted[g.now.guess], g)
 			}
 		}
 		x.view.add(n)
@@ -152,19 +152,19 @@ func (x *extraction) search() error {
 	}
 }
 
-// locate finds out what is known of the goals, and returns those for which
+// locate finds out what is known of the targets, and returns those for which
 // another layer must be read.
-func (x *extraction) locate() ([]*goal, error) {
-	var open []*goal
+func (x *extraction) locate() ([]*target, error) {
+	var open []*target
 	missing := &MissingError{}
-	for _, g := range x.goals {
+	for _, g := range x.targets {
 		now, err := x.view.find(g.path)
 		if err != nil {
 			return nil, &ContentError{Path: g.path, Err: err}
 		}
 		g.now = now
 		switch {
-		case g.put != nil && (now.state != found || now.spot != *g.put):
+		case g.put != nil && (now.state != found || now.location != *g.put):
 			return nil, &ContentError{Layer: x.digest(g.put.layer), Path: g.path, Err: errors.New("the layer contradicts itself about this path")}
 		case now.state == unknown:
 			open = append(open, g)
@@ -179,7 +179,7 @@ func (x *extraction) locate() ([]*goal, error) {
 	return open, nil
 }
 
-func (x *extraction) describe(g *goal) string {
+func (x *extraction) describe(g *target) string {
 	if g.now.path != g.path {
 		return fmt.Sprintf("%s (it leads to %s)", g.path, g.now.path)
 	}
@@ -190,19 +190,19 @@ func (x *extraction) describe(g *goal) string {
 // be wanted when they came by.
 func (x *extraction) fetchRest() error {
 	for n := len(x.image.Layers) - 1; n >= 0; n-- {
-		again := &pass{x: x, layer: n, targets: map[string][]*goal{}}
-		for _, g := range x.goals {
+		again := &pass{x: x, layer: n, wanted: map[string][]*target{}}
+		for _, g := range x.targets {
 			if g.put == nil && g.now.layer == n {
-				again.targets[g.now.path] = append(again.targets[g.now.path], g)
+				again.wanted[g.now.path] = append(again.wanted[g.now.path], g)
 			}
 		}
-		if len(again.targets) == 0 {
+		if len(again.wanted) == 0 {
 			continue
 		}
 		if err := again.run(); err != nil {
 			return err
 		}
-		for path := range again.targets {
+		for path := range again.wanted {
 			if !again.done[path] {
 				return &ContentError{Layer: x.digest(n), Path: path, Err: errors.New("it is not there when the layer is read again")}
 			}
@@ -216,7 +216,7 @@ func (x *extraction) digest(layer int) string { return x.image.Layers[layer].Dig
 // remember keeps names that may be meant by a wanted one.
 func (x *extraction) remember(name string) {
 	base := name[strings.LastIndexByte(name, '/')+1:]
-	for _, g := range x.goals {
+	for _, g := range x.targets {
 		if g.path[strings.LastIndexByte(g.path, '/')+1:] == base && g.path != name && len(x.similar) < maxNames && !slices.Contains(x.similar, name) {
 			x.similar = append(x.similar, name)
 		}

@@ -18,9 +18,9 @@ type pass struct {
 	x     *extraction
 	layer int
 	// first says that names are taken into the index.
-	first   bool
-	targets map[string][]*goal
-	done    map[string]bool
+	first  bool
+	wanted map[string][]*target
+	done   map[string]bool
 }
 
 // run reads the layer to its end. What was wrong with the bytes explains what
@@ -50,15 +50,15 @@ func (p *pass) run() error {
 	if err != nil {
 		return &ContentError{Layer: l.Digest.String(), Err: err}
 	}
-	p.settle()
+	p.finalize()
 	return nil
 }
 
-// settle notes what was put.
-func (p *pass) settle() {
+// finalize notes what was put.
+func (p *pass) finalize() {
 	for path := range p.done {
-		for _, g := range p.targets[path] {
-			g.put = &spot{p.layer, path}
+		for _, g := range p.wanted[path] {
+			g.put = &location{p.layer, path}
 		}
 	}
 }
@@ -112,8 +112,8 @@ func (p *pass) entry(h *tar.Header, content io.Reader) error {
 	if err != nil {
 		return &ContentError{Layer: p.x.digest(p.layer), Path: words(h.Name, 200, nil), Err: err}
 	}
-	goals := p.targets[name]
-	if len(goals) == 0 {
+	targets := p.wanted[name]
+	if len(targets) == 0 {
 		return nil
 	}
 	if p.done[name] {
@@ -123,7 +123,7 @@ func (p *pass) entry(h *tar.Header, content io.Reader) error {
 		return nil
 	}
 	p.done[name] = true
-	return p.hand(goals, h, content)
+	return p.hand(targets, h, content)
 }
 
 func (p *pass) name(h *tar.Header) (string, error) {
@@ -138,14 +138,14 @@ func (p *pass) name(h *tar.Header) (string, error) {
 }
 
 // hand gives a file to put.
-func (p *pass) hand(goals []*goal, h *tar.Header, content io.Reader) error {
+func (p *pass) hand(targets []*target, h *tar.Header, content io.Reader) error {
 	// The holes of sparse files are not in the layer, so that nothing else counts
 	// them.
 	if p.x.given -= h.Size; p.x.given < 0 {
-		return &ContentError{Layer: p.x.digest(p.layer), Path: goals[0].path, Err: ErrBounds}
+		return &ContentError{Layer: p.x.digest(p.layer), Path: targets[0].path, Err: ErrBounds}
 	}
 	var paths []string
-	for _, g := range goals {
+	for _, g := range targets {
 		paths = append(paths, g.names...)
 	}
 	watched := &watched{in: content}

@@ -19,8 +19,8 @@ const maxManifest = 4 << 20
 
 var accepted = strings.Join([]string{v1.MediaTypeImageIndex, v1.MediaTypeImageManifest, dockerList, dockerManifest}, ", ")
 
-// document is a manifest or an index.
-type document struct {
+// manifest is a manifest or an index.
+type manifest struct {
 	MediaType string          `json:"mediaType"`
 	Config    v1.Descriptor   `json:"config"`
 	Layers    []v1.Descriptor `json:"layers"`
@@ -30,15 +30,15 @@ type document struct {
 	digest  digest.Digest
 }
 
-func (d *document) refused(format string, args ...any) error {
+func (d *manifest) refused(format string, args ...any) error {
 	return &ManifestError{d.subject, fmt.Sprintf(format, args...)}
 }
 
-func (d *document) isIndex() bool { return IsIndex(d.MediaType) }
+func (d *manifest) isIndex() bool { return IsIndex(d.MediaType) }
 
 // manifest gets the manifest of a tag or digest; what is known of its digest
 // comes with who said so.
-func (c *Client) manifest(ctx context.Context, r Reference, want digest.Digest, source string) (*document, error) {
+func (c *Client) manifest(ctx context.Context, r Reference, want digest.Digest, source string) (*manifest, error) {
 	name := r.name()
 	if want != "" {
 		name = want.String()
@@ -59,7 +59,7 @@ func (c *Client) manifest(ctx context.Context, r Reference, want digest.Digest, 
 	if err := sameAsHeader(q.Subject, body, resp.Header); err != nil {
 		return nil, err
 	}
-	d := &document{subject: q.Subject, digest: want}
+	d := &manifest{subject: q.Subject, digest: want}
 	if want == "" {
 		d.digest = digest.FromBytes(body)
 	}
@@ -108,7 +108,7 @@ func sameAsHeader(s Subject, body []byte, h http.Header) error {
 
 // decode reads the body as what the answer's header and the body itself say that
 // it is; where they differ, two readers could see two things in it.
-func (d *document) decode(body []byte, contentType string) error {
+func (d *manifest) decode(body []byte, contentType string) error {
 	if err := json.Unmarshal(body, d); err != nil {
 		return d.refused("it is no JSON manifest: %s", words(err.Error(), 200, nil))
 	}
@@ -130,7 +130,7 @@ func (d *document) decode(body []byte, contentType string) error {
 
 func knownManifest(mediaType string) bool { return IsIndex(mediaType) || IsManifest(mediaType) }
 
-func (d *document) checkDescriptors() error {
+func (d *manifest) checkDescriptors() error {
 	all := append(append([]v1.Descriptor{}, d.Layers...), d.Manifests...)
 	if !d.isIndex() {
 		all = append(all, d.Config)

@@ -22,7 +22,7 @@ const maxNames = 20
 
 // choose picks the entry of an index that is for this machine. An index whose
 // single entry names no platform is for all.
-func (c *Client) choose(index *document) (v1.Descriptor, error) {
+func (c *Client) choose(index *manifest) (v1.Descriptor, error) {
 	best, rank := v1.Descriptor{}, -1
 	for _, m := range index.Manifests {
 		if n := c.rank(m.Platform); n >= 0 && (rank < 0 || n < rank) {
@@ -49,7 +49,7 @@ func (c *Client) rank(p *v1.Platform) int {
 	return 0
 }
 
-func platforms(index *document) []string {
+func platforms(index *manifest) []string {
 	var all []string
 	for _, m := range index.Manifests {
 		if m.Platform == nil || m.Platform.OS == "unknown" { // signatures and attestations
@@ -73,7 +73,7 @@ func platform(p *v1.Platform) string {
 
 // checkConfig compares the platform of an image that is in no index, which only
 // its configuration tells.
-func (c *Client) checkConfig(ctx context.Context, r Reference, d *document) error {
+func (c *Client) checkConfig(ctx context.Context, r Reference, d *manifest) error {
 	s := Subject{r.Registry, r.Repository, "configuration " + d.Config.Digest.String()}
 	if d.Config.Size > maxManifest {
 		return &ManifestError{s, "it is larger than 4 MiB"}

@@ -74,7 +74,7 @@ func (c *Client) Resolve(ctx context.Context, r Reference) (*Content, error) {
 	return out, nil
 }
 
-func (d *document) content(r Reference) *Content {
+func (d *manifest) content(r Reference) *Content {
 	out := &Content{Reference: r, Digest: d.digest, Image: IsConfig(d.Config.MediaType)}
 	for _, one := range d.Layers {
 		out.Layers = append(out.Layers, layerOf(one))

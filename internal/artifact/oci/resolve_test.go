@@ -182,7 +182,7 @@ func FuzzManifest(f *testing.F) {
 	}
 	f.Add([]byte(`{"manifests":[{"digest":"sha256:"}]}`), "application/json")
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
-		d := &document{}
+		d := &manifest{}
 		err := d.decode(body, contentType)
 		if _, refused := errors.AsType[*ManifestError](err); err != nil && !refused {
 			t.Errorf("error is %T: %v", err, err)

@@ -50,7 +50,7 @@ func (p *proven) Read(b []byte) (int, error) {
 	case p.n > p.layer.Size:
 		p.err = &SizeError{p.subject(), p.layer.Size, p.n}
 	case errors.Is(err, io.EOF):
-		p.err = p.verdict()
+		p.err = p.proof()
 	case err != nil:
 		p.err = err
 	}
@@ -62,7 +62,7 @@ func (p *proven) Read(b []byte) (int, error) {
 
 func (p *proven) subject() Subject { return Subject{What: "layer " + p.layer.Digest.String()} }
 
-func (p *proven) verdict() error {
+func (p *proven) proof() error {
 	if p.n < p.layer.Size {
 		return &SizeError{p.subject(), p.layer.Size, p.n}
 	}

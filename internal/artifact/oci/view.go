@@ -18,19 +18,19 @@ const (
 	found
 )
 
-// spot is where a regular file lies.
-type spot struct {
+// location is where a regular file lies.
+type location struct {
 	layer int
 	path  string
 }
 
-// place is what is known of a wanted path.
-type place struct {
+// lookup is what is known of a wanted path.
+type lookup struct {
 	state state
-	spot
-	// frontier is where the file lies if the next layer has it there and makes no
+	location
+	// guess is where the file lies if the next layer has it there and makes no
 	// links on the way; "" if that can't be said.
-	frontier string
+	guess string
 }
 
 // view is the file system that the layers read so far make, seen from the top.
@@ -107,7 +107,7 @@ type walk struct {
 
 // find follows a path through the image. Its errors are about content that is
 // refused, whatever more layers hold.
-func (v *view) find(name string) (place, error) {
+func (v *view) find(name string) (lookup, error) {
 	w := &walk{v: v, rest: strings.Split(name, "/")}
 	for len(w.rest) > 0 {
 		p, stop, err := w.step()
@@ -115,39 +115,39 @@ func (v *view) find(name string) (place, error) {
 			return p, err
 		}
 	}
-	return place{}, errors.New("it is a directory")
+	return lookup{}, errors.New("it is a directory")
 }
 
 // step goes to the next part, or says where the way ends.
-func (w *walk) step() (p place, stop bool, err error) {
+func (w *walk) step() (p lookup, stop bool, err error) {
 	part := w.rest[0]
 	switch part {
 	case "", ".":
 		w.rest = w.rest[1:]
-		return place{}, false, nil
+		return lookup{}, false, nil
 	case "..":
 		if w.at == "" {
-			return place{}, true, errors.New("a link leads out of the image")
+			return lookup{}, true, errors.New("a link leads out of the image")
 		}
 		w.at, w.rest = parent(w.at), w.rest[1:]
-		return place{}, false, nil
+		return lookup{}, false, nil
 	}
 	next := join(w.at, part)
 	if len(next) > maxName || len(w.rest) > maxDepth {
-		return place{}, true, errors.New("its links make a name that is too long")
+		return lookup{}, true, errors.New("its links make a name that is too long")
 	}
 	kind, layer, s := w.v.look(next, len(w.v.read)-1)
 	switch s {
 	case unknown:
-		return place{state: unknown, frontier: w.frontier(next)}, true, nil
+		return lookup{state: unknown, guess: w.guess(next)}, true, nil
 	case absent:
-		return place{state: absent, spot: spot{path: join(next, strings.Join(w.rest[1:], "/"))}}, true, nil
+		return lookup{state: absent, location: location{path: join(next, strings.Join(w.rest[1:], "/"))}}, true, nil
 	}
 	return w.through(next, kind, layer)
 }
 
-// frontier is the rest of the path taken literally.
-func (w *walk) frontier(next string) string {
+// guess is the rest of the path taken literally.
+func (w *walk) guess(next string) string {
 	rest := w.rest[1:]
 	if slices.Contains(rest, "..") {
 		return ""
@@ -167,23 +167,23 @@ func join(dir, name string) string {
 }
 
 // through passes what is at next.
-func (w *walk) through(next string, kind byte, layer int) (place, bool, error) {
+func (w *walk) through(next string, kind byte, layer int) (lookup, bool, error) {
 	last := len(w.rest) == 1
 	switch {
 	case kind == kindDir:
 		w.at, w.rest = next, w.rest[1:]
-		return place{}, false, nil
+		return lookup{}, false, nil
 	case kind == kindSymlink:
-		return place{}, false, w.follow(w.v.read[layer].links[next])
+		return lookup{}, false, w.follow(w.v.read[layer].links[next])
 	case kind == kindOther:
-		return place{}, true, errors.New("it is neither a regular file nor a link to one")
+		return lookup{}, true, errors.New("it is neither a regular file nor a link to one")
 	case !last:
-		return place{}, true, fmt.Errorf("%q on the way is a file", next)
+		return lookup{}, true, fmt.Errorf("%q on the way is a file", next)
 	case kind == kindHardLink:
 		p, err := w.v.hardLink(next, layer)
 		return p, true, err
 	}
-	return place{state: found, spot: spot{layer, next}}, true, nil
+	return lookup{state: found, location: location{layer, next}}, true, nil
 }
 
 func (w *walk) follow(target string) error {
@@ -198,24 +198,24 @@ func (w *walk) follow(target string) error {
 }
 
 // hardLink finds the file whose other name a hard link is: as its layer sees it.
-func (v *view) hardLink(name string, layer int) (place, error) {
+func (v *view) hardLink(name string, layer int) (lookup, error) {
 	for range maxLinks {
 		target, err := cleanName(v.read[layer].links[name])
 		if err != nil {
-			return place{}, fmt.Errorf("hard link: %w", err)
+			return lookup{}, fmt.Errorf("hard link: %w", err)
 		}
 		kind, at, s := v.look(target, layer)
 		switch {
 		case s == unknown:
-			return place{state: unknown}, nil
+			return lookup{state: unknown}, nil
 		case s == absent:
-			return place{state: absent, spot: spot{path: target}}, nil
+			return lookup{state: absent, location: location{path: target}}, nil
 		case kind == kindFile:
-			return place{state: found, spot: spot{at, target}}, nil
+			return lookup{state: found, location: location{at, target}}, nil
 		case kind != kindHardLink:
-			return place{}, fmt.Errorf("a hard link to %q, which is no regular file", target)
+			return lookup{}, fmt.Errorf("a hard link to %q, which is no regular file", target)
 		}
 		name, layer = target, at
 	}
-	return place{}, fmt.Errorf("more than %d hard links on the way", maxLinks)
+	return lookup{}, fmt.Errorf("more than %d hard links on the way", maxLinks)
 }

@@ -30,7 +30,7 @@ type Staged struct {
 	URL    string
 	SHA256 string
 	Bytes  int64
-	// Unverified: no digest was known for it (DESIGN §5.9).
+	// Unverified: no digest was known for it (docs/artifacts.md).
 	Unverified bool
 	// Cached: nothing was fetched.
 	Cached bool

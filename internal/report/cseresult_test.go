@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-func full(n int) Document {
-	var d Document
+func full(n int) Result {
+	var d Result
 	d.ExitCode, d.Error, d.Output, d.SystemdSummary = "51", strings.Repeat("error ", n), strings.Repeat("\"é\n", n), strings.Repeat("s", n)
 	d.Berth = &Details{InstanceID: "vm-1", Code: "ERR_X", Hint: strings.Repeat("hint ", n/4), Doing: strings.Repeat("doing", n), Field: strings.Repeat("a.b,", n)}
 	for i := range n {
@@ -41,7 +41,7 @@ func TestEncodeFits(t *testing.T) {
 
 // TestEncodeUsesTheRoom: of a long log as much is kept as fits.
 func TestEncodeUsesTheRoom(t *testing.T) {
-	d := Document{}
+	d := Result{}
 	d.ExitCode, d.Output = "0", strings.Repeat("a line of the log\n", 1000)+"the end"
 	b, err := Encode(d)
 	if err != nil {

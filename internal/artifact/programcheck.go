@@ -9,9 +9,9 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// judge looks at what was staged before anything can run it: programs are for
+// checkPrograms looks at what was staged before anything can run it: programs are for
 // this architecture, and of the version that was asked for where they tell it.
-func (f *Fetcher) judge(h host.FS, a *desired.Artifact, url string) error {
+func (f *Fetcher) checkPrograms(h host.FS, a *desired.Artifact, url string) error {
 	for _, file := range a.Files {
 		if file.Mode.Perm()&0o111 == 0 {
 			continue

@@ -7,19 +7,19 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// settle makes durable what others wrote on the root file system before this
+// syncRoot makes durable what others wrote on the root file system before this
 // run, without being waited for. cloud-init syncs nothing: a power cut within
 // the kernel's half a minute would leave an empty network configuration, which
 // cloud-init does not write a second time.
-func (r *run) settle() {
+func (r *run) syncRoot() {
 	s, ok := r.Host.(host.Syncer)
 	if !ok {
 		return
 	}
-	r.settled = make(chan struct{})
+	r.synced = make(chan struct{})
 	span := converge.Span{ID: "root file system", Verb: "sync", Phase: "wait", Start: r.Host.Now()}
 	go func() {
-		defer close(r.settled)
+		defer close(r.synced)
 		if err := converge.Safely(func() error { return s.SyncFS("/") }); err != nil {
 			span.Error = err.Error()
 			r.log.Warn("what was written before this run may not be durable", "error", err)
@@ -31,20 +31,20 @@ func (r *run) settle() {
 	}()
 }
 
-// settleBudget bounds awaitSettled.
-const settleBudget = 5 * time.Second
+// syncBudget bounds awaitSync.
+const syncBudget = 5 * time.Second
 
-// awaitSettled keeps success from being told before it would outlive a power
-// cut. As a rule settle has ended long before. A disk that is busier than the
+// awaitSync keeps success from being told before it would outlive a power
+// cut. As a rule syncRoot has ended long before. A disk that is busier than the
 // budget makes no failure of a node.
-func (r *run) awaitSettled() {
-	if r.settled == nil {
+func (r *run) awaitSync() {
+	if r.synced == nil {
 		return
 	}
-	late := time.NewTimer(settleBudget)
+	late := time.NewTimer(syncBudget)
 	defer late.Stop()
 	select {
-	case <-r.settled:
+	case <-r.synced:
 	case <-late.C:
 		r.log.Warn("what was written before this run is still on its way to the disk")
 	}

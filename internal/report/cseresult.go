@@ -11,9 +11,9 @@ import (
 // extension returns only the last 4 KiB of what a command prints.
 const Limit = 4000
 
-// Document is provision.json: the published fields, all of them strings, and
+// Result is provision.json: the published fields, all of them strings, and
 // under Berth what the published readers do not know and ignore.
-type Document struct {
+type Result struct {
 	nodeconfigutils.CSEStatus
 	Berth *Details `json:"Berth,omitempty"`
 }
@@ -42,7 +42,7 @@ type Details struct {
 	Timeline string `json:"Timeline,omitempty"`
 }
 
-func marshal(d Document) ([]byte, error) {
+func marshal(d Result) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -51,8 +51,8 @@ func marshal(d Document) ([]byte, error) {
 }
 
 // Decode reads a provision.json, berth's or the published one.
-func Decode(b []byte) (Document, error) {
-	var d Document
+func Decode(b []byte) (Result, error) {
+	var d Result
 	err := json.Unmarshal(b, &d)
 	return d, err
 }

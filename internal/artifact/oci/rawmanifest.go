@@ -8,11 +8,11 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Document gets the manifest or index that the reference names, byte for byte,
+// Manifest gets the manifest or index that the reference names, byte for byte,
 // for whoever copies an image. Nothing is chosen from an index.
 //
 // Errors: *StatusError, *RequestError, *DigestError, *ManifestError.
-func (c *Client) Document(ctx context.Context, r Reference) (v1.Descriptor, []byte, error) {
+func (c *Client) Manifest(ctx context.Context, r Reference) (v1.Descriptor, []byte, error) {
 	q := question{Subject: Subject{r.Registry, r.Repository, "manifest " + r.name()}, verified: r.Digest != ""}
 	resp, err := c.get(ctx, r, q, r.base()+"/manifests/"+r.name(), http.Header{"Accept": {accepted}})
 	if err != nil {
@@ -26,7 +26,7 @@ func (c *Client) Document(ctx context.Context, r Reference) (v1.Descriptor, []by
 	if err == nil {
 		err = sameAsHeader(q.Subject, body, resp.Header)
 	}
-	d := &document{subject: q.Subject}
+	d := &manifest{subject: q.Subject}
 	if err == nil {
 		err = d.decode(body, resp.Header.Get("Content-Type"))
 	}

@@ -23,7 +23,7 @@ func TestCopyShedsPodNetwork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := machineOf(`{}`)
 			h.Put(cni.GeneratedFile, "{}", 0o644)
-			d := report.Document{Berth: &report.Details{InstanceID: c.instance}}
+			d := report.Result{Berth: &report.Details{InstanceID: c.instance}}
 			d.ExitCode = c.exitCode
 			if err := report.WriteResult(t.Context(), h, d, false); err != nil {
 				t.Fatal(err)

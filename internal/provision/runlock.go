@@ -21,9 +21,9 @@ const patience = time.Minute
 // Command is what a run calls itself where it locks the machine.
 const Command = "berth provision"
 
-// alone waits until no other run goes on. The error is a *host.LockedError where
+// lockRun waits until no other run goes on. The error is a *host.LockedError where
 // one still does.
-func (r *run) alone(ctx context.Context) (unlock func() error, err error) {
+func (r *run) lockRun(ctx context.Context) (unlock func() error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(patience, r.terms.Timeout))
 	defer cancel()
 	return lock(ctx, r.Host, Command)

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// pairFault says why a client certificate with its key does not serve a node at
+// pairProblem says why a client certificate with its key does not serve a node at
 // a time, with margin to spare; "" if it does. Both are PEM.
-func pairFault(certificate, key []byte, node string, now time.Time, margin time.Duration) string {
+func pairProblem(certificate, key []byte, node string, now time.Time, margin time.Duration) string {
 	if len(certificate) == 0 || len(key) == 0 {
 		return "no client certificate"
 	}
@@ -30,24 +30,24 @@ func pairFault(certificate, key []byte, node string, now time.Time, margin time.
 	if !slices.Contains(leaf.Subject.Organization, nodesGroup) {
 		return fmt.Sprintf("certificate is not for group %q", nodesGroup)
 	}
-	return windowFault(leaf, now, margin)
+	return validityProblem(leaf, now, margin)
 }
 
-// windowFault says why a certificate is not valid now, or not for long enough.
-func windowFault(leaf *x509.Certificate, now time.Time, margin time.Duration) string {
+// validityProblem says why a certificate is not valid now, or not for long enough.
+func validityProblem(leaf *x509.Certificate, now time.Time, margin time.Duration) string {
 	left := leaf.NotAfter.Sub(now)
 	switch {
 	case now.Before(leaf.NotBefore):
-		return fmt.Sprintf("certificate is valid from %s and the clock says %s", stamp(leaf.NotBefore), stamp(now))
+		return fmt.Sprintf("certificate is valid from %s and the clock says %s", rfc3339(leaf.NotBefore), rfc3339(now))
 	case left <= 0:
-		return fmt.Sprintf("certificate expired at %s, %s ago", stamp(leaf.NotAfter), (-left).Round(time.Second))
+		return fmt.Sprintf("certificate expired at %s, %s ago", rfc3339(leaf.NotAfter), (-left).Round(time.Second))
 	case left < margin:
-		return fmt.Sprintf("certificate expires at %s, in %s", stamp(leaf.NotAfter), left.Round(time.Second))
+		return fmt.Sprintf("certificate expires at %s, in %s", rfc3339(leaf.NotAfter), left.Round(time.Second))
 	}
 	return ""
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // certificates returns the parsable certificates of a PEM text.
 func parseCertificates(text []byte) []*x509.Certificate {

@@ -43,29 +43,29 @@ func (w NodeWatcher) WaitFor(ctx context.Context, until NodeStage) (Reached, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	v := &vigil{NodeWatcher: w, changed: make(chan struct{}, 1), boot: bootID(w.Host)}
+	n := &nodeWait{NodeWatcher: w, changed: make(chan struct{}, 1), boot: bootID(w.Host)}
 	var watchers sync.WaitGroup
-	watchers.Go(func() { v.guard(ctx, v.watchHealth) })
-	watchers.Go(func() { v.guard(ctx, v.watchUnit) })
+	watchers.Go(func() { n.guard(ctx, n.watchHealth) })
+	watchers.Go(func() { n.guard(ctx, n.watchUnit) })
 	if until != StageKubelet {
-		watchers.Go(func() { v.guard(ctx, v.watchNode) })
+		watchers.Go(func() { n.guard(ctx, n.watchNode) })
 	}
-	err := v.wait(ctx, until)
+	err := n.wait(ctx, until)
 	cancel()
 	watchers.Wait()
-	return v.reached, err
+	return n.reached, err
 }
 
 // guard makes a panic of a watcher the end of the wait.
-func (v *vigil) guard(ctx context.Context, watch func(context.Context)) {
+func (w *nodeWait) guard(ctx context.Context, watch func(context.Context)) {
 	if err := converge.Safely(func() error { watch(ctx); return nil }); err != nil {
-		v.see(func() { v.broken = err })
+		w.see(func() { w.broken = err })
 	}
 }
 
-// vigil is one WaitFor on its way. Its watchers write what they see under the
+// nodeWait is one WaitFor on its way. Its watchers write what they see under the
 // lock and say that something changed.
-type vigil struct {
+type nodeWait struct {
 	NodeWatcher
 	boot    string
 	changed chan struct{}
@@ -77,11 +77,11 @@ type vigil struct {
 	healthy bool
 	health  error
 	// unit is kubelet's unit as last seen; asked that there was an answer, if only
-	// an error; lost the verdict that the unit is beyond hope.
+	// an error; lost that the unit is beyond hope.
 	unit    host.UnitStatus
 	unitErr error
 	asked   bool
-	lost    Code
+	lost    Reason
 	// node is the Node as last seen; nodeErr why it can't be seen; watching that
 	// it would be seen if it were there.
 	node     *core.Node
@@ -92,63 +92,63 @@ type vigil struct {
 }
 
 // see changes what is known and wakes the waiter.
-func (v *vigil) see(change func()) {
+func (w *nodeWait) see(change func()) {
 	func() {
-		v.mu.Lock()
-		defer v.mu.Unlock()
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		change()
 	}()
 	select {
-	case v.changed <- struct{}{}:
+	case w.changed <- struct{}{}:
 	default:
 	}
 }
 
-func (v *vigil) wait(ctx context.Context, until NodeStage) error {
+func (w *nodeWait) wait(ctx context.Context, until NodeStage) error {
 	for {
-		lost, broken := v.update(until)
-		if !v.reached.at(until).IsZero() {
+		lost, broken := w.update(until)
+		if !w.reached.at(until).IsZero() {
 			return nil
 		}
 		if broken != nil {
 			return broken
 		}
 		if lost != "" {
-			return v.diagnose(ctx, lost)
+			return w.diagnose(ctx, lost)
 		}
 		select {
-		case <-v.changed:
+		case <-w.changed:
 		case <-ctx.Done():
-			return v.diagnose(ctx, "")
+			return w.diagnose(ctx, "")
 		}
 	}
 }
 
 // update draws the stages from what is known.
-func (v *vigil) update(until NodeStage) (lost Code, broken error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	registered := v.node != nil && v.ours(v.node)
-	if v.healthy || registered {
-		v.reach(StageKubelet)
+func (w *nodeWait) update(until NodeStage) (lost Reason, broken error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	registered := w.node != nil && w.ours(w.node)
+	if w.healthy || registered {
+		w.reach(StageKubelet)
 	}
 	if registered && until != StageKubelet {
-		v.reached.UID = string(v.node.UID)
-		v.reach(StageRegistered)
-		if v.ready(v.node) {
-			v.reach(StageReady)
+		w.reached.UID = string(w.node.UID)
+		w.reach(StageRegistered)
+		if w.ready(w.node) {
+			w.reach(StageReady)
 		}
 	}
-	return v.lost, v.broken
+	return w.lost, w.broken
 }
 
-func (v *vigil) reach(s NodeStage) {
-	at := v.reached.at(s)
+func (w *nodeWait) reach(s NodeStage) {
+	at := w.reached.at(s)
 	if !at.IsZero() {
 		return
 	}
-	*at = v.Host.Now()
-	if v.OnReach != nil {
-		v.OnReach(s, *at)
+	*at = w.Host.Now()
+	if w.OnReach != nil {
+		w.OnReach(s, *at)
 	}
 }

@@ -14,8 +14,8 @@ const (
 	dockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
 )
 
-// document is a manifest or an index.
-type document struct {
+// imageManifest is a manifest or an index.
+type imageManifest struct {
 	MediaType string               `json:"mediaType"`
 	Manifests []ocispec.Descriptor `json:"manifests"`
 	Config    *ocispec.Descriptor  `json:"config"`
@@ -23,10 +23,10 @@ type document struct {
 	FSLayers  json.RawMessage      `json:"fsLayers"`
 }
 
-// parseDocument reads a manifest or index. One that could be taken for either is
+// parseManifest reads a manifest or index. One that could be taken for either is
 // refused: it could mean two images.
-func parseDocument(raw []byte) (*document, error) {
-	doc := &document{}
+func parseManifest(raw []byte) (*imageManifest, error) {
+	doc := &imageManifest{}
 	if err := json.Unmarshal(raw, doc); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
 	}
@@ -42,7 +42,7 @@ func parseDocument(raw []byte) (*document, error) {
 	return doc, doc.setMediaType(isIndex)
 }
 
-func (d *document) setMediaType(isIndex bool) error {
+func (d *imageManifest) setMediaType(isIndex bool) error {
 	oci, docker := ocispec.MediaTypeImageManifest, dockerManifest
 	if isIndex {
 		oci, docker = ocispec.MediaTypeImageIndex, dockerIndex

@@ -8,11 +8,11 @@ import (
 	"github.com/berth-dev/berth/internal/report"
 )
 
-// shed removes from a machine that was made from another one's disk the pod
+// resetClonedDisk removes from a machine that was made from another one's disk the pod
 // network that the cluster gave to the other: containerd keeps a configuration
 // that it has, and the pods of both would share addresses.
-func (r *run) shed() error {
-	if !isCopy(r.Host, r.instance, r.terms.ImageBuild) {
+func (r *run) resetClonedDisk() error {
+	if !isClone(r.Host, r.instance, r.terms.ImageBuild) {
 		return nil
 	}
 	if err := remove(r.Host, cni.GeneratedFile); err != nil {
@@ -21,9 +21,9 @@ func (r *run) shed() error {
 	return nil
 }
 
-// isCopy says whether a run of another machine ended on this disk.
-func isCopy(h host.FS, instance string, bake bool) bool {
-	for _, p := range report.Places(bake) {
+// isClone says whether a run of another machine ended on this disk.
+func isClone(h host.FS, instance string, imageBuild bool) bool {
+	for _, p := range report.ResultFiles(imageBuild) {
 		s, err := report.ReadSentinel(h, p.Sentinel)
 		if err == nil && s.InstanceID != "" && instance != "" && s.InstanceID != instance {
 			return true

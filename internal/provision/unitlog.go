@@ -1,0 +1,27 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// journalBudget bounds the look at the journal.
+const journalBudget = 3 * time.Second
+
+// withUnitLog adds to the failure of a unit what the unit said last: a job's
+// result does not tell why.
+func withUnitLog(ctx context.Context, h host.Runner, err error) error {
+	u, ok := errors.AsType[*converge.UnitError](err)
+	if !ok {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journalBudget)
+	defer cancel()
+	return fmt.Errorf("%w%s", err, apiserver.LastLogLines(ctx, h, u.Unit))
+}
