@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -31,30 +28,9 @@ func (e *env) oneFile(c *cobra.Command, args []string) error {
 	return e.usage(c, fmt.Errorf("%s wants one FILE, and has %d", c.CommandPath(), len(args)))
 }
 
-// openFile opens a regular file and says how large it is. Anything else could
-// block, or is a mistake.
-func openFile(name string) (*os.File, int64, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		what := "no regular file"
-		if info.IsDir() {
-			what = "a directory"
-		}
-		return nil, 0, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is " + what)}
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
-}
-
 // withBundle does something with an open bundle; errors name the file.
 func withBundle(name string, do func(*bundle.Bundle) error) error {
-	f, size, err := openFile(name)
+	f, size, err := bundle.OpenRegular(name)
 	if err != nil {
 		return err
 	}

@@ -3,19 +3,15 @@ package cli
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"path"
-	"path/filepath"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/artifact/bundle"
+	"github.com/berth-dev/berth/internal/artifact/bundle/builder"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -70,65 +66,38 @@ func (e *env) createBundle(ctx context.Context, f createFlags) error {
 	if err != nil {
 		return err
 	}
-	out, err := target(h, f.output)
-	if err != nil {
-		return err
-	}
 	key, err := privateKey(f.key)
 	if err != nil {
 		return err
 	}
-	w := newWorkbench(e, h, out, f.platform)
-	defer w.close()
-	spec, err := w.spec(ctx, f)
+	r := builder.Request{Platform: f.platform, Artifacts: f.artifacts, Images: f.images}
+	if f.document != "" {
+		if r.Document, err = readContract(ctx, f.document); err != nil {
+			return err
+		}
+	}
+	p := newProgress(e)
+	built, err := builder.Build(ctx, e.builder(h, p), r, f.output, key)
 	if err != nil {
 		return err
 	}
-	made, err := w.create(ctx, spec, key)
-	if err != nil {
-		return fmt.Errorf("create %s: %w", f.output, err)
-	}
-	w.progress.say("wrote " + f.output + ": " + made)
+	p.say("wrote " + f.output + ": " + describe(built))
 	return nil
 }
 
-// create writes the bundle and says what was made.
-func (w *workbench) create(ctx context.Context, spec bundle.Spec, key ed25519.PrivateKey) (string, error) {
-	sum := sha256.New()
-	m, err := w.write(ctx, func(to io.Writer) (*bundle.Manifest, error) {
-		return bundle.Create(ctx, spec, w, key, io.MultiWriter(to, sum))
-	})
-	if err != nil {
-		return "", err
+func (e *env) builder(h host.Host, p *progress) builder.Options {
+	return builder.Options{
+		Host: h, UID: e.uid, GID: os.Getegid(), RequireDigests: e.requireDigests, Observer: p.observe, Say: p.say,
 	}
-	signed := "warning: it is not signed"
-	if key != nil {
-		public, _ := key.Public().(ed25519.PublicKey)
-		signed = "signed by key " + bundle.KeyID(public)
-	}
-	return fmt.Sprintf("%s\n%s\nsha256 of the file: %x", contents(m), signed, sum.Sum(nil)), nil
 }
 
-// target is the file to write, through the links of this machine, whoever they
-// belong to: the user named it.
-func target(h host.FS, name string) (string, error) {
-	p, err := filepath.Abs(name)
-	if err != nil {
-		return "", err
+// describe says what was made.
+func describe(b builder.Built) string {
+	signed := "warning: it is not signed"
+	if b.KeyID != "" {
+		signed = "signed by key " + b.KeyID
 	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(p)); err == nil {
-		p = filepath.Join(dir, filepath.Base(p))
-	}
-	info, err := h.Lstat(p)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return p, nil
-	case err != nil:
-		return "", err
-	case !info.IsRegular():
-		return "", &fs.PathError{Op: "write", Path: p, Err: errors.New("it is there and no regular file; name a file")}
-	}
-	return p, nil
+	return fmt.Sprintf("%s\n%s\nsha256 of the file: %x", contents(b.Manifest), signed, b.SHA256)
 }
 
 func privateKey(name string) (ed25519.PrivateKey, error) {
@@ -144,22 +113,4 @@ func privateKey(name string) (ed25519.PrivateKey, error) {
 		return nil, &bundle.KeyError{File: name, Err: err}
 	}
 	return key, nil
-}
-
-// write makes a file whole or not at all.
-func (w *workbench) write(ctx context.Context, create func(io.Writer) (*bundle.Manifest, error)) (m *bundle.Manifest, err error) {
-	err = host.PrepareFunc(w.h, w.out, w.attributes(0o644), func(to host.File) error {
-		m, err = create(to)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, errors.Join(context.Cause(ctx), w.h.Remove(host.TempName(w.out)))
-	}
-	if err := host.Commit(w.h, w.out); err != nil {
-		return nil, errors.Join(err, w.h.Remove(host.TempName(w.out)))
-	}
-	return m, w.h.SyncDir(path.Dir(w.out))
 }

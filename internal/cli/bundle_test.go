@@ -10,8 +10,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,10 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/artifact/bundle"
-	"github.com/berth-dev/berth/internal/desired"
-	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/artifact/bundle/builder"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/machine"
 )
@@ -228,29 +224,6 @@ func TestBundleRefuses(t *testing.T) {
 	s.nothingLeft()
 }
 
-func TestBundleInterrupted(t *testing.T) {
-	s := newSite(t)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Length", "100")
-		_, _ = w.Write([]byte("some"))
-		_ = http.NewResponseController(w).Flush()
-		cancel(exitcode.ErrInterrupted)
-		<-r.Context().Done()
-	}))
-	defer server.Close()
-	w := newWorkbench(&env{err: &bytes.Buffer{}, uid: os.Geteuid()}, s.h, s.path("x"), "linux/amd64")
-	w.fetcher = artifact.New(artifact.Options{CacheBytes: -1, Client: server.Client()})
-	spec := bundle.Spec{Platform: "linux/amd64", Artifacts: []bundle.ArtifactSpec{w.artifact(artifactFlag{name: "x", source: server.URL + "/x"})}}
-	_, err := w.create(ctx, spec, nil)
-	w.close()
-	e := &env{err: &bytes.Buffer{}}
-	if code := e.exit(err); code != exitcode.CommandInterrupted {
-		t.Errorf("code %d: %v", code, err)
-	}
-	s.nothingLeft()
-}
-
 func TestBundleClearsUp(t *testing.T) {
 	s := newSite(t)
 	for _, name := range []string{".berth.a.bundle.1.new", ".berth.a.bundle.17.new", ".berth.a.bundle.new"} {
@@ -263,16 +236,19 @@ func TestBundleClearsUp(t *testing.T) {
 func TestBundleOfADocument(t *testing.T) {
 	s := newSite(t)
 	s.pauseArchive()
-	w := newWorkbench(&env{err: &bytes.Buffer{}}, s.h, s.path("x"), "linux/amd64")
-	wanted, err := w.fromDocument(t.Context(), "../contract/aks/testdata/full.json")
+	c, err := readContract(t.Context(), "../contract/aks/testdata/full.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]string{"mcr.microsoft.com/oss/kubernetes/pause:3.10"}, wanted.images); d != "" {
+	wanted, err := builder.WantedBy(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"mcr.microsoft.com/oss/kubernetes/pause:3.10"}, wanted.Images); d != "" {
 		t.Error(d)
 	}
 	line := "create --platform linux/amd64 -f ../contract/aks/testdata/full.json -o @/a.bundle --image mcr.microsoft.com/oss/kubernetes/pause:3.10=@/pause.tar"
-	for _, a := range wanted.artifacts {
+	for _, a := range wanted.Artifacts {
 		if len(a.URLs) > 0 {
 			line += " --artifact " + a.Name + "=@/runc"
 		}
@@ -281,63 +257,13 @@ func TestBundleOfADocument(t *testing.T) {
 		t.Error(said)
 	}
 	text, _ := s.must("inspect @/a.bundle")
-	for _, a := range wanted.artifacts {
+	for _, a := range wanted.Artifacts {
 		for _, u := range a.URLs {
 			if u, _, _ = strings.Cut(u, "#"); !strings.Contains(text, "\n  "+u+"\n") {
 				t.Errorf("no %s in %s", u, text)
 			}
 		}
 	}
-}
-
-func TestSandboxImage(t *testing.T) {
-	for config, want := range map[string]string{
-		"[plugins.'io.containerd.grpc.v1.cri']\nsandbox_image = 'a'":                        "a",
-		"[plugins.'io.containerd.cri.v1.images'.pinned_images]\nsandbox = 'b'\nother = 'c'": "b", "": "",
-	} {
-		if got, err := sandboxImage([]byte(config)); err != nil || got != want {
-			t.Errorf("%q, %v; want %q", got, err, want)
-		}
-	}
-	bad := &desired.State{}
-	bad.Add(&desired.File{Path: "/etc/containerd/config.toml", Content: desired.Text("["), Life: desired.Managed})
-	if _, err := wishesOf(bad); err == nil {
-		t.Error("no error")
-	}
-}
-
-func TestParseArtifact(t *testing.T) {
-	pinned := fmt.Sprintf("sha256:%x", sha256.Sum256(nil))
-	for text, want := range map[string]artifactFlag{
-		"./x.tar.gz":                        {name: "x.tar.gz", source: "./x.tar.gz"},
-		"k@v1.36.3=https://e.example/k?a=b": {name: "k", version: "1.36.3", source: "https://e.example/k?a=b"},
-		"https://e.example/d/k.tgz?a=b":     {name: "k.tgz", source: "https://e.example/d/k.tgz?a=b"},
-		"k=f#sha256=AB":                     {name: "k", source: "f", sha256: "ab"},
-		"oci://r.example/a:1":               {name: "a", source: "oci://r.example/a:1"},
-		"oci://r.example/b/a@" + pinned:     {name: "a", source: "oci://r.example/b/a@" + pinned},
-	} {
-		got, err := parseArtifact(text)
-		if d := cmp.Diff(want, got, cmp.AllowUnexported(artifactFlag{})); err != nil || d != "" {
-			t.Errorf("%s: %v\n%s", text, err, d)
-		}
-	}
-}
-
-// TestFailedFetch: a download has a hint here, too.
-func TestFailedFetch(t *testing.T) {
-	s := newSite(t)
-	w := newWorkbench(&env{err: &bytes.Buffer{}, uid: os.Geteuid()}, s.h, s.path("x"), "linux/amd64")
-	server := httptest.NewTLSServer(http.NotFoundHandler())
-	defer server.Close()
-	w.fetcher = artifact.New(artifact.Options{CacheBytes: -1, Client: server.Client()})
-	_, err := w.create(t.Context(), bundle.Spec{Platform: "linux/amd64", Artifacts: []bundle.ArtifactSpec{w.artifact(artifactFlag{name: "x", source: server.URL + "/x"})}}, nil)
-	var out bytes.Buffer
-	e := &env{err: &out}
-	if code := e.exit(err); code != exitcode.Failed || !strings.Contains(out.String(), "hint: the server has no such file") {
-		t.Errorf("code %d: %s", code, out.String())
-	}
-	w.close()
-	s.nothingLeft()
 }
 
 func TestPagesOfBundle(t *testing.T) {

@@ -57,11 +57,7 @@ type document struct {
 
 // load decodes a document and translates it for a machine.
 func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
-	b, err := readDocument(ctx, f.file)
-	if err != nil {
-		return nil, err
-	}
-	c, err := decode(b)
+	c, err := readContract(ctx, f.file)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +81,15 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 // unused are the fields without effect and what was tolerated.
 func (d *document) unused() []desired.FieldNote {
 	return nonNil(append(d.contract.Notes(), d.state.Unused...))
+}
+
+// readContract reads and decodes a document.
+func readContract(ctx context.Context, file string) (contract.Contract, error) {
+	b, err := readDocument(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	return decode(b)
 }
 
 // decode takes a document, or refuses it.

@@ -2,8 +2,11 @@ package bundle
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 )
 
@@ -181,4 +184,25 @@ func (b *Bundle) FindImage(reference string) (Image, bool) {
 // String names the bundle in a log.
 func (b *Bundle) String() string {
 	return fmt.Sprintf("bundle of %d artifacts and %d images for %s", len(b.manifest.Artifacts), len(b.manifest.Images), b.manifest.Platform)
+}
+
+// OpenRegular opens a regular file and says how large it is. Anything else could
+// block, or is a mistake.
+func OpenRegular(name string) (*os.File, int64, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		what := "no regular file"
+		if info.IsDir() {
+			what = "a directory"
+		}
+		return nil, 0, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is " + what)}
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
 }

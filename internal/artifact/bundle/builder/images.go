@@ -1,4 +1,4 @@
-package cli
+package builder
 
 import (
 	"fmt"
@@ -14,12 +14,12 @@ import (
 )
 
 // images are those of the flags, and those that the document wants besides.
-func (w *workbench) images(flags, wanted []string, platform string) ([]bundle.ImageSpec, error) {
-	client := registryClient(platform)
+func (b *builder) images(flags, wanted []string, platform string) ([]bundle.ImageSpec, error) {
+	client := registryClient(b.Client, platform)
 	var all []bundle.ImageSpec
 	have := map[string]bool{}
 	for _, text := range flags {
-		some, err := w.image(client, text)
+		some, err := b.image(client, text)
 		if err != nil {
 			reference, _, _ := strings.Cut(text, "=")
 			return nil, fmt.Errorf("--image %s: %w", desired.BareURL(reference), err)
@@ -38,7 +38,7 @@ func (w *workbench) images(flags, wanted []string, platform string) ([]bundle.Im
 		if have[complete] {
 			continue
 		}
-		some, err := w.image(client, reference)
+		some, err := b.image(client, reference)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func (w *workbench) images(flags, wanted []string, platform string) ([]bundle.Im
 }
 
 // image reads REFERENCE, REFERENCE=PATH or PATH.
-func (w *workbench) image(client *oci.Client, text string) ([]bundle.ImageSpec, error) {
+func (b *builder) image(client *oci.Client, text string) ([]bundle.ImageSpec, error) {
 	reference, file, ok := strings.Cut(text, "=")
 	if !ok && (strings.HasPrefix(text, "/") || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../")) {
 		reference, file = "", text
@@ -57,7 +57,7 @@ func (w *workbench) image(client *oci.Client, text string) ([]bundle.ImageSpec, 
 		s, err := bundle.RegistryImage(client, strings.TrimPrefix(reference, oci.Scheme))
 		return []bundle.ImageSpec{{Reference: strings.TrimPrefix(reference, oci.Scheme), Source: s}}, err
 	}
-	local, err := w.local(file)
+	local, err := b.local(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -78,15 +78,15 @@ func (w *workbench) image(client *oci.Client, text string) ([]bundle.ImageSpec, 
 	return all, nil
 }
 
-func (w *workbench) local(name string) (*bundle.Local, error) {
+func (b *builder) local(name string) (*bundle.Local, error) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return bundle.OpenLocal(os.DirFS(name))
 	}
-	f, size, err := openFile(name)
+	f, size, err := bundle.OpenRegular(name)
 	if err != nil {
 		return nil, err
 	}
-	w.opened = append(w.opened, f)
+	b.opened = append(b.opened, f)
 	files, err := bundle.Archive(f, size)
 	if err != nil {
 		return nil, err
@@ -96,12 +96,14 @@ func (w *workbench) local(name string) (*bundle.Local, error) {
 
 // registryClient asks registries: anonymously, but Azure's as this machine's
 // managed identity if they want to know.
-func registryClient(platform string) *oci.Client {
-	client := &http.Client{}
-	if t, ok := http.DefaultTransport.(*http.Transport); ok {
-		own := t.Clone()
-		own.DisableCompression, own.ResponseHeaderTimeout = true, 30*time.Second
-		client.Transport = own
+func registryClient(client *http.Client, platform string) *oci.Client {
+	if client == nil {
+		client = &http.Client{}
+		if t, ok := http.DefaultTransport.(*http.Transport); ok {
+			own := t.Clone()
+			own.DisableCompression, own.ResponseHeaderTimeout = true, 30*time.Second
+			client.Transport = own
+		}
 	}
 	acr := &oci.ACR{HTTP: client}
 	return &oci.Client{HTTP: client, Credentials: acr.Credential, Arch: path.Base(platform)}

@@ -1,24 +1,25 @@
-package cli
+package builder
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/containerd"
+	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// wishes are what a document wants that can be bundled.
-type wishes struct {
-	artifacts []*desired.Artifact
-	images    []string
+// Wanted is what a document wants that can be bundled.
+type Wanted struct {
+	Artifacts []*desired.Artifact
+	Images    []string
 }
 
-func (w *wishes) named(name string) (*desired.Artifact, bool) {
-	for _, a := range w.artifacts {
+func (w *Wanted) named(name string) (*desired.Artifact, bool) {
+	for _, a := range w.Artifacts {
 		if a.Name == name {
 			return a, true
 		}
@@ -26,32 +27,24 @@ func (w *wishes) named(name string) (*desired.Artifact, bool) {
 	return nil, false
 }
 
-// fromDocument reads what a document wants of a bare machine, whichever one this
-// is: the bundle is for others.
-func (w *workbench) fromDocument(ctx context.Context, file string) (*wishes, error) {
-	if file == "" {
-		return &wishes{}, nil
-	}
-	b, err := readDocument(ctx, file)
-	if err != nil {
-		return nil, err
-	}
-	c, err := decode(b)
-	if err != nil {
-		return nil, err
+// WantedBy is what a document wants of a bare machine, whichever one this is: the
+// bundle is for others. No document wants nothing.
+func WantedBy(c contract.Contract) (*Wanted, error) {
+	if c == nil {
+		return &Wanted{}, nil
 	}
 	st, err := c.Translate(component.Facts{Hostname: "localhost", IPv6: true})
 	if err != nil {
-		return nil, fmt.Errorf("translate %s: %w", file, err)
+		return nil, fmt.Errorf("translate the document: %w", err)
 	}
-	return wishesOf(st)
+	return wantedOf(st)
 }
 
-func wishesOf(st *desired.State) (*wishes, error) {
-	out := &wishes{}
+func wantedOf(st *desired.State) (*Wanted, error) {
+	out := &Wanted{}
 	for _, r := range st.Resources {
 		if a, ok := r.(*desired.Artifact); ok {
-			out.artifacts = append(out.artifacts, a)
+			out.Artifacts = append(out.Artifacts, a)
 		}
 	}
 	f, ok := st.Lookup(desired.FileID(containerd.ConfigFile)).(*desired.File)
@@ -63,7 +56,7 @@ func wishesOf(st *desired.State) (*wishes, error) {
 		return nil, fmt.Errorf("read %s: %w", containerd.ConfigFile, err)
 	}
 	if image != "" {
-		out.images = append(out.images, image)
+		out.Images = append(out.Images, image)
 	}
 	return out, nil
 }
@@ -82,5 +75,5 @@ func sandboxImage(config []byte) (string, error) {
 		} `toml:"plugins"`
 	}
 	err := toml.Unmarshal(config, &c)
-	return or(c.Plugins.CRI.Sandbox, c.Plugins.Images.Pinned["sandbox"]), err
+	return cmp.Or(c.Plugins.CRI.Sandbox, c.Plugins.Images.Pinned["sandbox"]), err
 }

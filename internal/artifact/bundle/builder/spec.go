@@ -1,6 +1,7 @@
-package cli
+package builder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,15 +16,15 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// spec is what the flags ask for.
-func (w *workbench) spec(ctx context.Context, f createFlags) (bundle.Spec, error) {
-	s := bundle.Spec{Platform: f.platform}
-	wanted, err := w.fromDocument(ctx, f.document)
+// spec is what a request asks for.
+func (b *builder) spec(r Request) (bundle.Spec, error) {
+	s := bundle.Spec{Platform: r.Platform}
+	wanted, err := WantedBy(r.Document)
 	if err != nil {
 		return s, err
 	}
 	given := map[string]artifactFlag{}
-	for _, text := range f.artifacts {
+	for _, text := range r.Artifacts {
 		a, err := parseArtifact(text)
 		if err != nil {
 			return s, err
@@ -32,23 +33,23 @@ func (w *workbench) spec(ctx context.Context, f createFlags) (bundle.Spec, error
 			given[a.name] = a
 			continue
 		}
-		s.Artifacts = append(s.Artifacts, w.artifact(a))
+		s.Artifacts = append(s.Artifacts, b.artifact(a))
 	}
-	for _, a := range wanted.artifacts {
-		one, ok := w.document(a, given)
+	for _, a := range wanted.Artifacts {
+		one, ok := b.document(a, given)
 		if !ok {
-			w.progress.say("left out: " + a.Name + ": the document gives no URL for it, so that it must be in the machine's image")
+			b.Say("left out: " + a.Name + ": the document gives no URL for it, so that it must be in the machine's image")
 			continue
 		}
 		s.Artifacts = append(s.Artifacts, one)
 	}
-	s.Images, err = w.images(f.images, wanted.images, f.platform)
+	s.Images, err = b.images(r.Images, wanted.Images, r.Platform)
 	return s, err
 }
 
 // document is an artifact of the document, from its URLs or from what the flags
 // give in their stead.
-func (w *workbench) document(a *desired.Artifact, given map[string]artifactFlag) (bundle.ArtifactSpec, bool) {
+func (b *builder) document(a *desired.Artifact, given map[string]artifactFlag) (bundle.ArtifactSpec, bool) {
 	one := bundle.ArtifactSpec{Name: a.Name, Version: a.Version, SHA256: a.SHA256}
 	for _, u := range a.URLs {
 		if !strings.HasPrefix(u, "file:") {
@@ -56,8 +57,8 @@ func (w *workbench) document(a *desired.Artifact, given map[string]artifactFlag)
 		}
 	}
 	if g, ok := given[a.Name]; ok {
-		own := w.artifact(g)
-		one.Content, one.Version = own.Content, or(g.version, a.Version)
+		own := b.artifact(g)
+		one.Content, one.Version = own.Content, cmp.Or(g.version, a.Version)
 		if g.sha256 != "" {
 			one.SHA256, one.Source = g.sha256, own.Source
 		}
@@ -66,11 +67,11 @@ func (w *workbench) document(a *desired.Artifact, given map[string]artifactFlag)
 	if len(a.URLs) == 0 {
 		return one, false
 	}
-	one.Content = w.download(*a)
+	one.Content = b.download(*a)
 	return one, true
 }
 
-// artifactFlag is the value of --artifact.
+// artifactFlag is one of Request.Artifacts.
 type artifactFlag struct {
 	name, version string
 	// source is a URL with its fragment, or the path of a file; sha256 is in hex.
@@ -96,7 +97,7 @@ func parseArtifact(text string) (artifactFlag, error) {
 	}
 	if !strings.Contains(source, "://") {
 		a.source = source
-		a.name = or(a.name, path.Base(source))
+		a.name = cmp.Or(a.name, path.Base(source))
 		return a, nil
 	}
 	u, err := url.Parse(source)
@@ -123,15 +124,15 @@ func parseArtifact(text string) (artifactFlag, error) {
 func (a *artifactFlag) remote() bool { return strings.Contains(a.source, "://") }
 
 // artifact is what --artifact asks for by itself.
-func (w *workbench) artifact(a artifactFlag) bundle.ArtifactSpec {
+func (b *builder) artifact(a artifactFlag) bundle.ArtifactSpec {
 	one := bundle.ArtifactSpec{Name: a.name, Version: a.version, SHA256: a.sha256, Source: "the command line"}
 	if a.remote() {
 		one.URLs = []string{a.source}
-		one.Content = w.download(desired.Artifact{Name: a.name, URLs: one.URLs, Version: a.version})
+		one.Content = b.download(desired.Artifact{Name: a.name, URLs: one.URLs, Version: a.version})
 		return one
 	}
 	one.Content = bundle.Content{Local: true, Open: func(context.Context) (io.ReadCloser, error) {
-		f, _, err := openFile(a.source)
+		f, _, err := bundle.OpenRegular(a.source)
 		return f, err
 	}}
 	return one
