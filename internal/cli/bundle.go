@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -64,4 +65,21 @@ func count(n int, what string) string {
 // contents is what a bundle holds, in a few words.
 func contents(m *bundle.Manifest) string {
 	return fmt.Sprintf("%s and %s for %s, %s", count(len(m.Artifacts), "artifact"), count(len(m.Images), "image"), m.Platform, megabytes(m.Bytes()))
+}
+
+// maxKey bounds the files of keys, in bytes.
+const maxKey = 64 << 10
+
+// readKey reads the file of a key, or the beginning of what is none.
+func readKey(name string) ([]byte, error) {
+	f, _, err := bundle.OpenRegular(name)
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxKey))
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	return text, nil
 }

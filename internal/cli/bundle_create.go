@@ -104,9 +104,9 @@ func privateKey(name string) (ed25519.PrivateKey, error) {
 	if name == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(name)
+	text, err := readKey(name)
 	if err != nil {
-		return nil, fmt.Errorf("read key: %w", err)
+		return nil, err
 	}
 	key, err := bundle.ParsePrivateKey(text)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -47,9 +46,9 @@ func (e *env) trusted(files []string) ([]ed25519.PublicKey, error) {
 	}
 	var all []ed25519.PublicKey
 	for _, name := range files {
-		text, err := os.ReadFile(name)
+		text, err := readKey(name)
 		if err != nil {
-			return nil, fmt.Errorf("read key: %w", err)
+			return nil, err
 		}
 		keys, err := bundle.ParsePublicKeys(text)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -101,33 +102,47 @@ func decode(b []byte) (contract.Contract, error) {
 	return c, nil
 }
 
+// readDocument reads a regular file or a pipe, or standard input; anything else
+// could have no end.
 func readDocument(ctx context.Context, file string) ([]byte, error) {
 	if file == "-" {
-		return readInput(ctx, os.Stdin)
+		return readInput(ctx, "standard input", func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil })
 	}
-	b, err := os.ReadFile(file)
+	info, err := os.Stat(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the document: %w", err)
 	}
-	return b, nil
+	if t := info.Mode().Type(); t != 0 && t != fs.ModeNamedPipe {
+		return nil, fmt.Errorf("read the document: %s is neither a regular file nor a pipe", file)
+	}
+	return readInput(ctx, file, func() (io.ReadCloser, error) { return os.Open(file) })
 }
 
-// readInput reads to the end, or until ctx ends: somebody at a terminal may have
-// meant something else.
-func readInput(ctx context.Context, in io.Reader) ([]byte, error) {
+// readInput opens and reads to the end, or until ctx ends: a pipe may have nobody
+// at its other end, and somebody at a terminal may have meant something else.
+func readInput(ctx context.Context, name string, open func() (io.ReadCloser, error)) ([]byte, error) {
 	type outcome struct {
 		text []byte
 		err  error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		b, err := io.ReadAll(in)
+		in, err := open()
+		if err != nil {
+			done <- outcome{nil, err}
+			return
+		}
+		defer in.Close()
+		b, err := contract.Read(in)
 		done <- outcome{b, err}
 	}()
 	select {
 	case o := <-done:
+		if _, ok := errors.AsType[*contract.TooLongError](o.err); ok {
+			return nil, refused{fmt.Errorf("%s: %w", name, o.err)}
+		}
 		if o.err != nil {
-			return nil, fmt.Errorf("read standard input: %w", o.err)
+			return nil, fmt.Errorf("read %s: %w", name, o.err)
 		}
 		return o.text, nil
 	case <-ctx.Done():

@@ -137,6 +137,10 @@ func TestProvisionReportsEveryFailure(t *testing.T) {
 			o.Refused = &exitcode.Error{Number: 250, During: "read --nbc-cmd", Err: errors.New("not supported")}
 		}, 250, "not supported"},
 		"no configuration": {func(o *Options) { o.Config = "/nowhere" }, 240, "/nowhere"},
+		"endless document": {func(o *Options) {
+			o.Host.(*memory.Host).Put("/etc/long", strings.Repeat(" ", contract.MaxBytes+1), 0o600)
+			o.Config = "/etc/long"
+		}, 240, "more than 4 MiB"},
 		"bad document": {func(o *Options) {
 			o.Decode = contract.Decode
 		}, 240, "configuration refused"},

@@ -48,11 +48,20 @@ func newRun(o Options) *run {
 // terms are those of the document that the run reads; the defaults where it can't
 // be read.
 func terms(h host.FS, config string) contract.Terms {
-	b, err := h.ReadFile(config)
+	b, err := readConfig(h, config)
 	if err != nil {
 		b = nil
 	}
 	return contract.TermsOf(b)
+}
+
+func readConfig(h host.FS, config string) ([]byte, error) {
+	f, err := h.Open(config)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return contract.Read(f)
 }
 
 // open starts the log and says that the run has started.
@@ -111,12 +120,9 @@ func (r *run) reach(s Stage) {
 
 func (r *run) read() (contract.Contract, error) {
 	defer r.span("read", r.Config)()
-	b, err := r.Host.ReadFile(r.Config)
+	b, err := readConfig(r.Host, r.Config)
 	if err != nil {
-		return nil, &exitcode.Error{
-			Number: exitcode.Internal, During: "read the configuration",
-			Remedy: "Check that cloud-init wrote " + r.Config + ": cloud-init status --long.", Err: err,
-		}
+		return nil, r.unreadable(err)
 	}
 	doc, err := r.Decode(b)
 	if err != nil {
@@ -126,6 +132,14 @@ func (r *run) read() (contract.Contract, error) {
 		r.log.Warn("tolerated", "field", n.Path, "reason", n.Reason)
 	}
 	return doc, nil
+}
+
+func (r *run) unreadable(err error) error {
+	e := &exitcode.Error{Number: exitcode.Internal, During: "read the configuration", Err: err}
+	if !is[*contract.TooLongError](err) {
+		e.Remedy = "Check that cloud-init wrote " + r.Config + ": cloud-init status --long."
+	}
+	return e
 }
 
 func (r *run) translate(ctx context.Context, doc contract.Contract) (*desired.State, error) {
