@@ -42,10 +42,20 @@ func (r *run) end(ctx context.Context, outcome error) int {
 		r.log.Error("the disk takes no result", "error", err)
 		r.say("the disk takes no result: " + err.Error())
 	}
+	r.withdraw() // now, not later: who waits for the result looks whether a run goes on
+	r.Status(inShort(f, r.stage))
 	if err := converge.Safely(func() error { return r.aftermath(d) }); err != nil {
 		r.log.Warn("the result is written, but not all that belongs to it is done", "error", err)
 	}
 	return f.Code.Number
+}
+
+// inShort is how a run ended, for a line.
+func inShort(f report.Failure, s Stage) string {
+	if f.Code.Number == exitcode.OK {
+		return "done, reached " + string(s)
+	}
+	return fmt.Sprintf("failed with %s (%d): %s", f.Code.Name, f.Code.Number, report.Sentence(f))
 }
 
 // rescue writes a result where the one that end makes can't be made: of what is
@@ -60,6 +70,7 @@ func (r *run) rescue(ctx context.Context, p error) int {
 	if err := converge.Safely(func() error { return report.WriteResult(ctx, r.Host, d, r.terms.ImageBuild) }); err != nil {
 		r.say("no result: " + err.Error())
 	}
+	r.withdraw()
 	return f.Code.Number
 }
 

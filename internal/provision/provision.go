@@ -20,7 +20,7 @@ import (
 	"github.com/berth-dev/berth/internal/report"
 )
 
-// Options are what a run needs. All are required but the last three.
+// Options are what a run needs. All are required but the last four.
 type Options struct {
 	Host host.Host
 	// Config is the path of the document.
@@ -30,8 +30,9 @@ type Options struct {
 	Boot bool
 	// WaitFor is the stage that makes the run a success.
 	WaitFor Stage
-	// Command and Version name the program in what is reported.
-	Command, Version string
+	// Command and Version name the program in what is reported, Program is how
+	// somebody calls it.
+	Command, Version, Program string
 	// Start is when the program started.
 	Start time.Time
 
@@ -47,6 +48,8 @@ type Options struct {
 	Observer converge.Observer
 	// Say prints a line for people; may be nil.
 	Say func(string)
+	// Status tells the service manager in a few words how it stands; may be nil.
+	Status func(string)
 }
 
 // Provision runs to an end and returns the exit code. A result and its sentinel
@@ -61,6 +64,8 @@ func Provision(ctx context.Context, o Options) (code int) {
 	if err == nil {
 		defer func() { _ = unlock() }() // the kernel does it, too, when the program ends
 	}
+	r.withdraw = r.announce()
+	defer func() { r.withdraw() }()
 	if p := converge.Safely(func() error { code = r.perform(ctx, err); return nil }); p != nil {
 		return r.rescue(ctx, p)
 	}
@@ -111,8 +116,11 @@ func (r *run) keep(ctx context.Context) (int, bool) {
 		return 0, false
 	}
 	code := a.exitCode()
-	r.say(fmt.Sprintf("nothing to do: provisioning of this machine has ended with exit code %d (%s); "+
-		"berth provision repeats it", code, a.sentinel))
+	kept := fmt.Sprintf("nothing to do: provisioning of this machine has ended with exit code %d (%s); this repeats it: %s provision --provision-config=%s",
+		code, a.sentinel, r.Program, r.Config)
+	r.say(kept)
+	r.withdraw()
+	r.Status(kept)
 	return code, true
 }
 

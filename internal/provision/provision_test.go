@@ -55,7 +55,7 @@ func machineOf(config string) *memory.Host {
 
 func options(h host.Host) Options {
 	return Options{
-		Host: h, Config: report.ConfigPath, WaitFor: StageRegistered, Command: "berth provision", Version: "test", Start: h.Now(),
+		Host: h, Config: report.ConfigPath, WaitFor: StageRegistered, Command: "berth provision", Version: "test", Program: "berth", Start: h.Now(),
 		Decode: func([]byte) (contract.Contract, error) { return fakeContract{}, nil },
 		Facts:  func(context.Context, host.Host) (component.Facts, error) { return component.Facts{}, nil },
 		Apply: func(ctx context.Context, _ *desired.State, o converge.Observer) (*converge.Result, error) {

@@ -31,6 +31,8 @@ type run struct {
 	unhandled  []string
 	unverified []string
 	doing      map[desired.ID]converge.Span
+	// withdraw takes the notice of the run away.
+	withdraw func()
 	// synced is closed when syncRoot has ended; nil where it can do nothing.
 	synced chan struct{}
 }
@@ -38,6 +40,9 @@ type run struct {
 func newRun(o Options) *run {
 	if o.Say == nil {
 		o.Say = func(string) {}
+	}
+	if o.Status == nil {
+		o.Status = func(string) {}
 	}
 	return &run{
 		Options: o, instance: InstanceID(o.Host), terms: terms(o.Host, o.Config),
@@ -96,7 +101,7 @@ func (r *run) span(verb, what string) func() {
 	}
 }
 
-// current is what is being done now, for a run that does not stop.
+// current is what is being done now, else what the run itself did last.
 func (r *run) current() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,6 +110,9 @@ func (r *run) current() string {
 		if s.Start.After(last.Start) {
 			last = s
 		}
+	}
+	if last.ID == "" {
+		return r.step
 	}
 	return fmt.Sprintf("%s %s", last.Verb, last.ID)
 }

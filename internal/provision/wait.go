@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -69,7 +71,10 @@ func (o WaitOptions) wait(ctx context.Context) (report.Result, error) {
 		if !identified(ctx, o.Host, o.Host.Now().Sub(start)) {
 			again = identifyEvery
 		} else if a, err := lastAttempt(o.Host, InstanceID(o.Host), terms(o.Host, o.Config).ImageBuild); err == nil && a.ended {
-			return o.finish(ctx, a)
+			if !o.another(ctx, a) {
+				return o.finish(ctx, a)
+			}
+			again = identifyEvery
 		}
 		select {
 		case <-w.Changed():
@@ -80,9 +85,33 @@ func (o WaitOptions) wait(ctx context.Context) (report.Result, error) {
 	}
 }
 
+// another says whether the result that is there is not the one to wait for: a new
+// run goes on, or the earlier one was interrupted and its unit runs it again or
+// has not started yet in this boot.
+func (o WaitOptions) another(ctx context.Context, a attempt) bool {
+	if _, ok := Underway(o.Host); ok {
+		return true
+	}
+	if !a.interrupted() || !there(o.Host, o.Config) {
+		return false
+	}
+	s, err := o.Host.Unit(ctx, report.ServiceUnit)
+	switch {
+	case errors.Is(err, host.ErrNoSystemd):
+		return false
+	case err != nil: // so early in the boot that there is nobody to ask
+		return true
+	case s.LoadState != "loaded":
+		return false
+	case s.ExecMainStart.IsZero():
+		return strings.HasPrefix(s.UnitFileState, "enabled")
+	}
+	return s.MainPID != 0 || slices.Contains([]string{"activating", "deactivating"}, s.ActiveState)
+}
+
 const (
-	// identifyEvery is how often Wait asks whether cloud-init has looked: the end
-	// of a unit is no event in a directory.
+	// identifyEvery is how often Wait asks whether cloud-init has looked, and
+	// whether a run comes: what becomes of a unit is no event in a directory.
 	identifyEvery = 100 * time.Millisecond
 	// lookEvery is how often Wait looks without an event: none comes any more from
 	// a directory that was removed, or that something was mounted over.
