@@ -20,7 +20,7 @@ type NodeWatcher struct {
 	// set, is asked for a pending certificate request when it does not come.
 	Kubeconfig          string
 	BootstrapKubeconfig string
-	// Unit is kubelet's unit: kubelet.service if empty.
+	// Unit is kubelet's unit.
 	Unit string
 	// Healthz is kubelet's health endpoint: http://127.0.0.1:10248/healthz if
 	// empty.
@@ -35,9 +35,6 @@ type NodeWatcher struct {
 // endpoints can be switched off. The error is a *StageError; what was reached is
 // returned with it.
 func (w NodeWatcher) WaitFor(ctx context.Context, until NodeStage) (Reached, error) {
-	if w.Unit == "" {
-		w.Unit = "kubelet.service"
-	}
 	if w.Healthz == "" {
 		w.Healthz = "http://127.0.0.1:10248/healthz"
 	}

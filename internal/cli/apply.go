@@ -15,36 +15,41 @@ import (
 func (e *env) apply() *cobra.Command {
 	var f documentFlags
 	var fetch bool
+	var timeout time.Duration
 	c := &cobra.Command{
 		Use: "apply -f FILE", Short: "Make the machine as a document says", Args: e.noArgs,
 		Long: "Make the machine as a document says; what is right already is not touched. With --root nothing of this machine\n" +
 			"is changed, and what needs a running machine is left for its first boot. Exit code 4: done, but something that\n" +
 			"nobody wants any more was kept, since it is not berth's alone; it is named.",
-		RunE: func(c *cobra.Command, _ []string) error { return e.runApply(c, f, fetch) },
+		RunE: func(c *cobra.Command, _ []string) error { return e.runApply(c, f, fetch, timeout) },
 	}
 	f.bind(c, "", "")
 	e.bindDigests(c)
 	e.bindTakeOver(c)
+	c.Flags().DurationVar(&timeout, "timeout", 0, "give up after this `TIME`, as 90s or 10m; without it, never")
+	c.Flags().Lookup("timeout").DefValue = ""
 	c.Flags().BoolVar(&fetch, "fetch", false, "with --root: download what is missing")
 	return c
 }
 
-func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool) error {
+func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout time.Duration) error {
 	if err := f.complete(); err != nil {
 		return e.usage(c, err)
 	}
-	d, err := e.load(c.Context(), f)
+	if timeout < 0 {
+		return e.usage(c, fmt.Errorf("--timeout %s: must not be negative", timeout))
+	}
+	ctx, cancel := bounded(c.Context(), timeout)
+	defer cancel()
+	d, err := e.load(ctx, f)
 	if err != nil {
-		return err
+		return withCause(ctx, err)
 	}
 	d.parts.fetch = fetch
 	p := newProgress(e)
-	res, err := d.parts.engine(d.host, "berth apply", p.observe).Apply(c.Context(), d.state)
-	if cause := context.Cause(c.Context()); err != nil && cause != nil {
-		err = fmt.Errorf("%w: %w", cause, err)
-	}
-	if err != nil {
-		d.save(e.start, res, exitcode.Failed)
+	res, err := d.parts.engine(d.host, "berth apply", p.observe).Apply(ctx, d.state)
+	if err = withCause(ctx, err); err != nil {
+		d.save(e.start, res, classify(err))
 		return err
 	}
 	p.say(applied(res, time.Since(e.start)))
@@ -54,6 +59,14 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool) error {
 	}
 	d.save(e.start, res, 0)
 	return nil
+}
+
+// bounded is a context that ends after a time; 0 is none.
+func bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the time of --timeout %s is over", timeout))
 }
 
 func applied(res *converge.Result, took time.Duration) string {

@@ -42,6 +42,13 @@ func invoke(h host.Host, args ...string) (code int, stdout, stderr string) {
 	return e.run(context.Background(), args), out.String(), errOut.String()
 }
 
+// invokeIn runs a command under a context and returns what it prints to stderr.
+func invokeIn(ctx context.Context, h host.Host, args ...string) (code int, stderr string) {
+	var errOut bytes.Buffer
+	e := &env{start: time.Now(), out: io.Discard, err: &errOut, width: 100, open: func(string) (host.Host, error) { return h, nil }}
+	return e.run(ctx, args), errOut.String()
+}
+
 func TestCommandLine(t *testing.T) {
 	bad := path.Join(t.TempDir(), "bad.json")
 	pod := path.Join(t.TempDir(), "pod.yaml")

@@ -19,11 +19,10 @@ func (c told) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // exit tells an error and returns the number that the program ends with.
 func (e *env) exit(err error) int {
-	var t told
-	switch {
+	switch t, ok := errors.AsType[told](err); {
 	case err == nil:
 		return 0
-	case errors.As(err, &t):
+	case ok:
 		return int(t)
 	case errors.Is(err, syscall.EPIPE): // whoever read has seen enough
 		return exitcode.Failed
@@ -59,12 +58,16 @@ type refused struct{ error }
 func (r refused) Unwrap() error { return r.error }
 
 func classify(err error) int {
-	var r refused
 	switch {
 	case errors.Is(err, exitcode.ErrInterrupted):
 		return exitcode.CommandInterrupted
-	case errors.As(err, &r):
+	case is[refused](err):
 		return exitcode.Refused
 	}
 	return exitcode.Failed
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }

@@ -3,6 +3,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,8 @@ import (
 type env struct {
 	start    time.Time
 	out, err io.Writer
+	// program is how this one was called.
+	program string
 	// terminal: err is one.
 	terminal bool
 	width    int
@@ -50,10 +53,20 @@ func (e *env) run(ctx context.Context, args []string) int {
 	if strings.HasPrefix(path.Base(args[0]), "aks-node-controller") {
 		root = e.nodeController()
 	}
+	e.program = args[0]
 	root.SetArgs(args[1:])
 	root.SetOut(e.out)
 	root.SetErr(e.err)
-	return e.exit(root.ExecuteContext(ctx))
+	return e.exit(withCause(ctx, root.ExecuteContext(ctx)))
+}
+
+// withCause adds why a command was told to end to the error that came of it.
+func withCause(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if err == nil || cause == nil || errors.Is(err, cause) || is[told](err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", cause, err)
 }
 
 // interruptible is a context that the first signal ends; a second one ends the
@@ -63,6 +76,9 @@ func interruptible() (context.Context, func()) {
 	signal.Ignore(syscall.SIGPIPE)
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup(1) means that the run goes on
+		signal.Notify(ch, syscall.SIGHUP)
+	}
 	go func() {
 		if s, ok := <-ch; ok {
 			signal.Stop(ch)

@@ -63,7 +63,7 @@ func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
 	p := newProgress(e)
 	o := e.parts(h).options()
 	o.Config, o.Boot, o.WaitFor, o.Start = f.config, f.boot, stage, e.start
-	o.Command, o.Version, o.Observer, o.Say = c.CommandPath(), Version(), p.observe, p.say
+	o.Command, o.Version, o.Program, o.Observer, o.Say, o.Status = c.CommandPath(), Version(), e.program, p.observe, p.say, notifyStatus
 	o.Refused = refusal(f)
 	return ending(provision.Provision(c.Context(), o))
 }

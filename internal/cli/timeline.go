@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
 
@@ -26,8 +28,11 @@ func (e *env) timeline() *cobra.Command {
 				return err
 			}
 			t, err := report.LoadTimeline(h, report.TimelinePath)
+			if p, ok := provision.Underway(h); ok {
+				fmt.Fprintf(e.err, "provisioning %s; the timeline is that of the run before\n", p)
+			}
 			if errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("no run has ended on this machine: there is no %s", report.TimelinePath)
+				return noTimeline(h)
 			}
 			if err != nil {
 				return err
@@ -38,6 +43,15 @@ func (e *env) timeline() *cobra.Command {
 	c.Flags().StringVar(&root, "root", "/", "read that of the machine whose root is `DIR`")
 	c.Flags().StringVarP(&output, "output", "o", "text", "print as `FORMAT`: text, json or svg")
 	return c
+}
+
+// noTimeline says what is known of a run whose timeline is gone.
+func noTimeline(h host.Host) error {
+	last, err := provision.LastResult(h)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("there is no timeline (%s); of provisioning: %s", report.TimelinePath, last)
 }
 
 func (e *env) writeTimeline(t *report.Timeline, output string) error {

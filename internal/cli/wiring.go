@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
@@ -75,27 +78,19 @@ func (p *parts) options() provision.Options {
 	}
 }
 
-const (
-	kubeconfig          = "/var/lib/kubelet/kubeconfig"
-	bootstrapKubeconfig = "/var/lib/kubelet/bootstrap-kubeconfig"
-)
-
-// await waits for the node that the state's credential names, else for the one
-// that the machine's name makes.
+// await waits for the node that the state makes of this machine.
 func (p *parts) await(ctx context.Context, st *desired.State, to provision.Stage, reached func(provision.Stage)) error {
+	n := provision.NodeOf(p.host, st)
 	w := &apiserver.NodeWatcher{
-		Host: p.host, Node: nodeName(p.host, st), Kubeconfig: kubeconfig, BootstrapKubeconfig: bootstrapKubeconfig, Unit: "kubelet.service",
+		Host: p.host, Node: n.Name, Kubeconfig: n.Kubeconfig, BootstrapKubeconfig: n.Bootstrap, Unit: kubelet.Unit,
 		OnReach: func(s apiserver.NodeStage, _ time.Time) { reached(provision.Stage(s)) },
 	}
 	_, err := w.WaitFor(ctx, apiserver.NodeStage(to))
 	return err
 }
 
-func nodeName(h host.FS, st *desired.State) string {
-	for _, r := range st.Resources {
-		if c, ok := r.(*desired.ClientCertificate); ok {
-			return c.NodeName
-		}
-	}
-	return provision.Hostname(h)
+// notifyStatus tells systemd how a run stands, where a unit of its started it. It
+// is best effort.
+func notifyStatus(text string) {
+	_, _ = daemon.SdNotify(false, "STATUS="+strings.ReplaceAll(text, "\n", "; "))
 }

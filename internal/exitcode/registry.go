@@ -111,7 +111,7 @@ var registry = []Code{
 		"The reason is in Error; kubelet's own words: journalctl -u kubelet."},
 	{NotReady, "ERR_NODE_NOT_READY", "the Node exists, but its Ready condition is not True",
 		"The condition's message is in Error; a missing CNI configuration is the usual cause."},
-	{Interrupted, "ERR_PROVISION_INTERRUPTED", "provisioning was told to stop (SIGTERM or SIGINT)",
+	{Interrupted, "ERR_PROVISION_INTERRUPTED", "provisioning was told to stop (SIGTERM, SIGINT or SIGHUP)",
 		"Run berth provision again; it continues where it stopped."},
 	{NoSpace, "ERR_NO_SPACE", "no space or no inodes are left on a file system",
 		"Free space on the file system of the path that is named: df -h, df -i."},

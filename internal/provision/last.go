@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/report"
 )
 
 // Last is the outcome of the last provisioning of this machine.
@@ -50,7 +51,7 @@ func (a attempt) last(imageBuild bool) Last {
 func (l Last) String() string {
 	switch {
 	case !l.Ended:
-		return "no run has ended on this machine"
+		return "there is no result of a run (" + report.SentinelPath + ")"
 	case l.Problem != "":
 		return "has ended, but its result can't be read: " + l.Problem
 	case l.ExitCode == 0:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
@@ -49,7 +50,26 @@ func ResultIfMissing(ctx context.Context, h host.Host, config, version string, e
 	if again {
 		return fmt.Sprintf("no result yet: the run ended by %s %s and starts again", e.ExitCode, e.ExitStatus), nil
 	}
-	return "wrote the result", report.WriteResult(ctx, h, killed(ctx, h, e, instance, version), imageBuild)
+	d := killed(ctx, h, e, instance, version)
+	left, ok := readProgress(h)
+	if ok && left.Doing != "" {
+		d.Berth.Doing, d.Berth.Stage = left.Doing, string(left.Stage)
+	}
+	err = report.WriteResult(ctx, h, d, imageBuild)
+	if ok {
+		_ = h.Remove(progressPath)
+		_ = timelineOf(left, d, h.Now()).Save(h, report.TimelinePath) // not worth a failure
+	}
+	return "wrote the result", err
+}
+
+// timelineOf is the timeline of a run that was killed: that of an earlier one would
+// tell of another end.
+func timelineOf(p Progress, d report.Result, end time.Time) *report.Timeline {
+	return &report.Timeline{
+		Command: p.Command, Version: d.Berth.Version, InstanceID: d.Berth.InstanceID, Start: p.Start, End: end,
+		ExitCode: exitCode(d), Stage: string(p.Stage),
+	}
 }
 
 // over is a context for a lock that is not waited for.

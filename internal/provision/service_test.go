@@ -44,6 +44,32 @@ func TestResultIfMissing(t *testing.T) {
 	}
 }
 
+// TestResultOfAKilledRun: what it did last and how it ended stand in the result and
+// in the timeline, and nobody takes what it left for a run that goes on.
+func TestResultOfAKilledRun(t *testing.T) {
+	h := machineOf(`{}`)
+	if code := Provision(t.Context(), options(h)); code != 0 {
+		t.Fatalf("code %d", code)
+	}
+	if err := h.Remove(report.SentinelPath); err != nil {
+		t.Fatal(err)
+	}
+	h.Put(progressPath, `{"command":"berth provision","pid":7,"start":"2026-11-21T01:02:03Z","stage":"applied","doing":"wait for ready"}`, 0o600)
+	if _, err := ResultIfMissing(t.Context(), h, report.ConfigPath, "test", Ending{"timeout", "killed", "KILL"}); err != nil {
+		t.Fatal(err)
+	}
+	if d := result(t, h, report.ResultPath); d.Berth.Doing != "wait for ready" || d.Berth.Stage != "applied" || d.ExitCode != "247" {
+		t.Errorf("result %+v", d)
+	}
+	tl, err := report.LoadTimeline(h, report.TimelinePath)
+	if err != nil || tl.ExitCode != 247 || tl.Start.Hour() != 1 || len(tl.Spans) != 0 {
+		t.Errorf("timeline %+v, %v", tl, err)
+	}
+	if p, ok := readProgress(h); ok {
+		t.Errorf("left is %s", p)
+	}
+}
+
 // TestNoResultForARunThatGoesOn: the unit was stopped, an operator's run was not.
 func TestNoResultForARunThatGoesOn(t *testing.T) {
 	h := machineOf(`{}`)

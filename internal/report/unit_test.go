@@ -27,7 +27,7 @@ func TestServiceUnit(t *testing.T) {
 	}
 	for _, line := range []string{
 		"After=" + strings.Join(CloudInitUnits, " ") + " network-online.target", "Wants=network-online.target", "ConditionPathExists=" + ConfigPath,
-		"Restart=on-failure", "WantedBy=cloud-init.target", "RemainAfterExit=yes",
+		"Restart=on-failure", "WantedBy=cloud-init.target", "RemainAfterExit=yes", "NotifyAccess=main",
 	} {
 		if !slices.Contains(strings.Split(string(b), "\n"), line) {
 			t.Errorf("no %s", line)

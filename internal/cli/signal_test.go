@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/berth-dev/berth/internal/exitcode"
+)
+
+// TestSignals: each of them ends a command in order, and is named.
+func TestSignals(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		ctx, stop := interruptible()
+		if err := syscall.Kill(os.Getpid(), s); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: nothing happens", s)
+		}
+		if cause := context.Cause(ctx); !errors.Is(cause, exitcode.ErrInterrupted) || !strings.Contains(cause.Error(), s.String()) {
+			t.Errorf("%s: %v", s, cause)
+		}
+		stop()
+	}
+}

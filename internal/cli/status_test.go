@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// TestStatusOfARunThatGoesOn: status and timeline tell of it, and of what was
+// before it.
+func TestStatusOfARunThatGoesOn(t *testing.T) {
+	h := memory.New()
+	h.PutDir("/run/berth")
+	h.Put("/run/berth/provision.progress", `{"command":"berth provision","pid":7,"start":"2026-11-21T01:02:03Z","doing":"wait for ready"}`, 0o600)
+	unlock, err := h.Lock(t.Context(), "/run/berth/provision.lock", "berth provision (pid 7)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stdout, _ := invoke(h, "berth", "status")
+	if !strings.Contains(stdout, "provisioning: goes on since ") || !strings.Contains(stdout, "(berth provision, pid 7): wait for ready\n") {
+		t.Error(stdout)
+	}
+	if _, stdout, _ = invoke(h, "berth", "status", "-ojson"); !strings.Contains(stdout, `"doing": "wait for ready"`) {
+		t.Error(stdout)
+	}
+	d := report.Result{Berth: &report.Details{Code: "ERR_KUBELET_START_FAIL"}}
+	d.ExitCode = "34"
+	if err := report.WriteResult(t.Context(), h, d, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, stdout, _ = invoke(h, "berth", "status"); !strings.Contains(stdout, "the run before: failed with ERR_KUBELET_START_FAIL (34)") {
+		t.Error(stdout)
+	}
+	if code, _, stderr := invoke(h, "berth", "timeline"); code != exitcode.Failed || !strings.Contains(stderr, "provisioning goes on since ") {
+		t.Error(stderr)
+	}
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if _, stdout, _ = invoke(h, "berth", "status"); !strings.Contains(stdout, "provisioning: failed with ERR_KUBELET_START_FAIL (34)") {
+		t.Error(stdout)
+	}
+}
+
+// TestStateDirectoryRebuilt: a node without a timeline was provisioned all the same.
+func TestStateDirectoryRebuilt(t *testing.T) {
+	h := memory.New()
+	d := report.Result{Berth: &report.Details{Stage: "ready"}}
+	d.ExitCode = "0"
+	if err := report.WriteResult(t.Context(), h, d, false); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := invoke(h, "berth", "timeline")
+	if code != exitcode.Failed || stdout != "" || !strings.Contains(stderr, report.TimelinePath) || !strings.Contains(stderr, "done, reached ready") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	if _, stdout, _ = invoke(h, "berth", "status"); !strings.Contains(stdout, "provisioning: done, reached ready") {
+		t.Error(stdout)
+	}
+}
+
+// TestInterruptedCommandSaysWhy: whatever the error of the moment was.
+func TestInterruptedCommandSaysWhy(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(exitcode.ErrInterrupted)
+	for _, command := range []string{"plan", "apply"} {
+		code, stderr := invokeIn(ctx, memory.New(), "berth", command, "-f", sample)
+		if code != exitcode.CommandInterrupted || !strings.Contains(stderr, "told to stop") {
+			t.Errorf("%s: code %d: %s", command, code, stderr)
+		}
+	}
+}
+
+// TestApplyInTime: --timeout ends an apply, and the error names it.
+func TestApplyInTime(t *testing.T) {
+	code, _, stderr := invoke(memory.New(), "berth", "apply", "-f", sample, "--timeout", "1ns")
+	if code != exitcode.Failed || !strings.Contains(stderr, "--timeout 1ns is over") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	if code, _, stderr = invoke(memory.New(), "berth", "apply", "-f", sample, "--timeout", "-1s"); code != exitcode.Failed || !strings.Contains(stderr, "negative") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}

@@ -1,0 +1,44 @@
+package provision
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// TestNodeOf: the wait looks at the files that kubelet is told to use.
+func TestNodeOf(t *testing.T) {
+	h := memory.New()
+	h.Value("/proc/sys/kernel/hostname", "Machine\n")
+	usual := &kubelet.Cluster{Server: "https://api:443", CA: []byte("ca")}
+	token := &kubelet.Cluster{Server: "https://api:443", CA: []byte("ca"), Credential: kubelet.Credential{Token: "abcdef.0123456789abcdef"}}
+	given := &kubelet.Cluster{Server: "https://api:443", CA: []byte("ca"), Credential: kubelet.Credential{Cert: []byte("c"), Key: "k"}}
+	other := map[string]string{"--kubeconfig": "/etc/k", "--bootstrap-kubeconfig": "/etc/b", "--hostname-override": "Other"}
+	for name, c := range map[string]struct {
+		cluster *kubelet.Cluster
+		flags   map[string]string
+		want    Node
+	}{
+		"as berth has it": {token, nil, Node{"machine", kubelet.Kubeconfig, kubelet.Bootstrap}},
+		"another's files": {token, other, Node{"other", "/etc/k", "/etc/b"}},
+		"a certificate":   {given, map[string]string{"--kubeconfig": "/etc/k", "--hostname-override": "Other"}, Node{"other", "/etc/k", ""}},
+		"of the image":    {usual, nil, Node{"machine", kubelet.Kubeconfig, ""}},
+		"no node":         {nil, nil, Node{"machine", kubelet.Kubeconfig, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rs, err := kubelet.Resources(kubelet.Settings{Version: "1.34.0", Cluster: c.cluster, Flags: c.flags, Hostname: "machine"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			st := &desired.State{}
+			st.Add(rs...)
+			if d := cmp.Diff(c.want, NodeOf(h, st)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
