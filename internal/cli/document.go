@@ -56,18 +56,21 @@ type document struct {
 	parts    *parts
 }
 
-// load decodes a document and translates it for a machine.
+// load decodes a document and translates it for a machine. The question for the
+// machine's address goes out first: where nobody answers, that takes longer than
+// all the rest.
 func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
-	c, err := readContract(ctx, f.file)
-	if err != nil {
-		return nil, err
-	}
 	h, err := e.open(f.root)
 	if err != nil {
 		return nil, err
 	}
 	p := e.parts(h)
 	p.offline = f.root != "/"
+	p.asked = p.factsSource().Ask(ctx)
+	c, err := readContract(ctx, f.file)
+	if err != nil {
+		return nil, err
+	}
 	facts, err := p.facts(ctx, h)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ type parts struct {
 	fetcher *artifact.Fetcher
 	// offline: the host is a root directory; fetch: download there all the same.
 	offline, fetch bool
+	// asked is the answer to a question for the address that was put early.
+	asked func() (string, error)
 	// takeOver makes a path this document's that another one wants otherwise.
 	takeOver bool
 }
@@ -60,11 +62,15 @@ func (p *parts) engine(h host.Host, command string, o converge.Observer) *conver
 	})
 }
 
-func (p *parts) facts(ctx context.Context, h host.Host) (component.Facts, error) {
-	return provision.Gather(ctx, h, provision.FactsSource{
-		Version: p.fetcher.Version, Images: bundledImages, Offline: p.offline,
-		Address: func(ctx context.Context) string { return provision.NodeAddress(ctx, h) },
-	})
+func (p *parts) facts(ctx context.Context, _ host.Host) (component.Facts, error) {
+	return provision.Gather(ctx, p.host, p.factsSource())
+}
+
+func (p *parts) factsSource() provision.FactsSource {
+	return provision.FactsSource{
+		Version: p.fetcher.Version, Images: bundledImages, Offline: p.offline, Asked: p.asked,
+		Address: func(ctx context.Context) string { return provision.NodeAddress(ctx, p.host) },
+	}
 }
 
 // options are what a run needs of the program; the command adds the rest.

@@ -15,13 +15,16 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// The instance metadata service answers on its link within a few milliseconds
-// where there is one; where there is none, little time is lost.
+// The instance metadata service takes a connection on its link within a few
+// milliseconds where there is one; where there is none, little time is lost. Less
+// is given to it where kubelet has an address that holds: what comes late would
+// only say the same.
 const (
-	metadataURL     = "http://169.254.169.254/metadata/instance/network?api-version=2021-02-01"
-	metadataConnect = 60 * time.Millisecond
-	metadataAnswer  = 400 * time.Millisecond
-	metadataPause   = 25 * time.Millisecond
+	metadataURL          = "http://169.254.169.254/metadata/instance/network?api-version=2021-02-01"
+	metadataConnect      = 60 * time.Millisecond
+	metadataConnectAgain = 15 * time.Millisecond
+	metadataAnswer       = 400 * time.Millisecond
+	metadataPause        = 25 * time.Millisecond
 )
 
 // NodeAddress is the address that the cloud knows of the first interface, IPv4
@@ -30,7 +33,7 @@ const (
 // busy must not restart kubelet with half of its addresses. Then the source
 // address of the default route; empty if there is none.
 func NodeAddress(ctx context.Context, h host.FS) string {
-	return addresses{url: metadataURL, here: interfaceAddresses, route: routeSource}.of(ctx, h)
+	return addresses{url: metadataURL, here: interfaceAddresses, route: routeSource, dial: (&net.Dialer{}).DialContext}.of(ctx, h)
 }
 
 // addresses are where an address is looked for.
@@ -38,15 +41,21 @@ type addresses struct {
 	url   string
 	here  func() []netip.Addr
 	route func() string
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 func (s addresses) of(ctx context.Context, h host.FS) string {
-	if a := cloudAddress(ctx, s.url); a != "" {
+	here := s.here()
+	given := inForce(h, func(a netip.Addr) bool { return slices.Contains(here, a) })
+	patience := metadataConnect
+	if given != "" {
+		patience = metadataConnectAgain
+	}
+	if a := s.cloudAddress(ctx, patience); a != "" {
 		return a
 	}
-	here := s.here()
-	if a := inForce(h, func(a netip.Addr) bool { return slices.Contains(here, a) }); a != "" {
-		return a
+	if given != "" {
+		return given
 	}
 	return s.route()
 }
@@ -98,13 +107,17 @@ type metadataAddresses struct {
 }
 
 // cloudAddress asks again while the service is busy and there is time.
-func cloudAddress(ctx context.Context, url string) string {
+func (s addresses) cloudAddress(ctx context.Context, patience time.Duration) string {
 	ctx, cancel := context.WithTimeout(ctx, metadataAnswer)
 	defer cancel()
-	t := &http.Transport{DialContext: (&net.Dialer{Timeout: metadataConnect}).DialContext} // never through a proxy
+	t := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) { // never through a proxy
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return s.dial(ctx, network, address)
+	}}
 	defer t.CloseIdleConnections()
 	for pause := metadataPause; ; pause *= 2 {
-		n, busy := askMetadata(ctx, &http.Client{Transport: t}, url)
+		n, busy := askMetadata(ctx, &http.Client{Transport: t}, s.url)
 		if !busy {
 			return n.first()
 		}

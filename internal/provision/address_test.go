@@ -1,11 +1,14 @@
 package provision
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/berth-dev/berth/internal/component/kubelet"
@@ -46,7 +49,7 @@ func TestNodeAddress(t *testing.T) {
 			if c.flags != "" {
 				h.Put(kubelet.FlagsFile, c.flags, 0o600)
 			}
-			s := addresses{url: server.URL, here: func() []netip.Addr { return c.there }, route: func() string { return "192.0.2.9" }}
+			s := addresses{url: server.URL, here: func() []netip.Addr { return c.there }, route: func() string { return "192.0.2.9" }, dial: (&net.Dialer{}).DialContext}
 			start := time.Now()
 			if got := s.of(t.Context(), h); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -57,6 +60,38 @@ func TestNodeAddress(t *testing.T) {
 			if n := asked.Load(); c.answers[0] == 404 && n != 1 {
 				t.Errorf("asked %d times", n)
 			}
+		})
+	}
+}
+
+// TestNobodyAnswers: where no metadata service is, a first run loses little time,
+// and one of a node that has its address hardly any.
+func TestNobodyAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags, want string
+		most        time.Duration
+	}{
+		"first run":      {"", "192.0.2.9", metadataConnect},
+		"the node is up": {"KUBELET_FLAGS=\"--node-ip=10.0.0.4\"\n", "10.0.0.4", metadataConnectAgain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := memory.New()
+				h.Put(kubelet.FlagsFile, c.flags, 0o600)
+				s := addresses{
+					url:   metadataURL,
+					here:  func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("10.0.0.4")} },
+					route: func() string { return "192.0.2.9" },
+					dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					},
+				}
+				start := time.Now()
+				if got := s.of(t.Context(), h); got != c.want || time.Since(start) > c.most {
+					t.Errorf("%q after %s", got, time.Since(start))
+				}
+			})
 		})
 	}
 }

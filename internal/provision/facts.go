@@ -7,9 +7,11 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/cni"
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -19,6 +21,8 @@ type FactsSource struct {
 	Version func(ctx context.Context, h host.Host, path string) (string, error)
 	// Address is the node's address; nil leaves it to kubelet.
 	Address func(ctx context.Context) string
+	// Asked is what Ask returned, where that was called before; else nil.
+	Asked func() (string, error)
 	// Images are those of the machine's bundles; nil is none.
 	Images func(h host.FS) ([]component.BundledImage, error)
 	// Offline: the host is a root directory. Its kernel and addresses are not
@@ -34,8 +38,13 @@ var (
 )
 
 // Gather collects what translation may depend on. It reads only, and what the
-// machine does not tell stays empty. The error is about the bundles.
+// machine does not tell stays empty. The address is asked for first and gathered
+// last: nobody else may answer in that time. The error is about the bundles, or a panic.
 func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, error) {
+	address := s.Asked
+	if address == nil {
+		address = s.Ask(ctx)
+	}
 	f := component.Facts{
 		ContainerdPath: firstFile(h, containerdPaths),
 		RuncPath:       firstFile(h, runcPaths),
@@ -47,8 +56,8 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 		f.ContainerdVersion, _ = s.Version(ctx, h, f.ContainerdPath)
 	}
 	f.CNIConfigured = cniConfigured(h)
+	var err error
 	if s.Images != nil {
-		var err error
 		if f.Images, err = s.Images(h); err != nil {
 			return f, err
 		}
@@ -58,12 +67,24 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 		return f, nil
 	}
 	f.Hostname = line(h, "/proc/sys/kernel/hostname")
-	_, err := h.Lstat("/proc/sys/net/ipv6")
-	f.IPv6 = err == nil
-	if s.Address != nil {
-		f.NodeIP = s.Address(ctx)
+	f.IPv6 = there(h, "/proc/sys/net/ipv6")
+	f.NodeIP, err = address()
+	return f, err
+}
+
+// Ask begins to ask for the address, where that is wanted; answer waits for it.
+// Who knows early that Gather will be called asks before.
+func (s FactsSource) Ask(ctx context.Context) (answer func() (string, error)) {
+	if s.Address == nil || s.Offline {
+		return func() (string, error) { return "", nil }
 	}
-	return f, nil
+	var address string
+	done := make(chan error, 1)
+	go func() { done <- converge.Safely(func() error { address = s.Address(ctx); return nil }) }()
+	return sync.OnceValues(func() (string, error) {
+		err := <-done
+		return address, err
+	})
 }
 
 func cniConfigured(h host.FS) bool {

@@ -1,10 +1,49 @@
 package provision
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
+
+// TestGatherAsksFirst: the rest is read while the address is waited for.
+func TestGatherAsksFirst(t *testing.T) {
+	h := memory.New()
+	h.Put("/usr/bin/containerd", "x", 0o755)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	asked, read := make(chan struct{}), make(chan struct{})
+	either := func(c chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	f, err := Gather(ctx, h, FactsSource{
+		Address: func(context.Context) string {
+			close(asked)
+			if !either(read) {
+				return ""
+			}
+			return "10.0.0.4"
+		},
+		Version: func(context.Context, host.Host, string) (string, error) {
+			defer close(read)
+			if !either(asked) {
+				return "", ctx.Err()
+			}
+			return "2.0.0", nil
+		},
+	})
+	if err != nil || f.NodeIP != "10.0.0.4" || f.ContainerdVersion != "2.0.0" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
 
 func TestCNIConfigured(t *testing.T) {
 	for name, want := range map[string]bool{"10-azure.conflist": true, "x.conf": true, "README": false} {
