@@ -19,7 +19,7 @@ func Config(s Settings) (string, error) {
 	return header + string(b), err
 }
 
-const header = "# Written by berth. Settings of your own belong into " + DropInDir + "/*.toml.\n"
+const header = "# Written by berth. Settings of your own go into " + DropInDir + "/*.toml.\n"
 
 // since says whether v is known and at least least.
 func since(v, least string) bool {

@@ -91,7 +91,7 @@ func definition(s Settings) desired.Resource {
 }
 
 // unitText: containerd tells systemd when its socket answers (Type=notify), so
-// that kubelet, which starts after it, never meets a closed door. Containers
+// that kubelet, which starts after it, never finds it missing. Containers
 // outlive a restart of it (KillMode=process) and have cgroups of their own
 // (Delegate).
 func unitText(program string) string {

@@ -14,7 +14,7 @@ func TestResources(t *testing.T) {
 	}
 	st := golden.State(t, Resources(Settings{NoFile: "1024:4096", MemLock: "infinity"}))
 	f := golden.File(t, st, DropIn)
-	want := "# Written by berth. A change of your own belongs into a drop-in.\n[Service]\nLimitMEMLOCK=infinity\nLimitNOFILE=1024:4096\n"
+	want := "# Written by berth. Settings of your own go into a drop-in.\n[Service]\nLimitMEMLOCK=infinity\nLimitNOFILE=1024:4096\n"
 	if diff := cmp.Diff(want, string(f.Content.Data())); diff != "" || f.Mode != 0o600 {
 		t.Errorf("mode %s, content: %s", f.Mode, diff)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/unit"
 )
 
-const header = "# Written by berth. A change of your own belongs into a drop-in.\n"
+const header = "# Written by berth. Settings of your own go into a drop-in.\n"
 
 // Setting is one line of a unit file.
 type Setting = unit.UnitOption

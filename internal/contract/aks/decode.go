@@ -3,7 +3,7 @@ package aks
 
 import "github.com/berth-dev/berth/internal/contract/aks/decode"
 
-// The contract's door is a package of its own because clients link it: these are its types.
+// Decoding and validation are a package of their own because clients link it: these are its types.
 type (
 	// Document is a decoded configuration.
 	Document = decode.Document

@@ -7,7 +7,7 @@ import (
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 )
 
-// What no rule of the door finds is the document's fault all the same, and the
+// What no rule of the validation finds is the document's fault all the same, and the
 // error says in which field.
 func TestPathsInEachOthersWay(t *testing.T) {
 	for flag, path := range map[string]string{

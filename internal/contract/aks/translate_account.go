@@ -11,38 +11,38 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// verdict is what becomes of a field that is set.
-type verdict struct {
-	kind   verdictKind
+// disposition is what becomes of a field that is set.
+type disposition struct {
+	kind   dispositionKind
 	reason string
 }
 
-type verdictKind int
+type dispositionKind int
 
 const (
-	inState   verdictKind = iota // another value makes another state
-	elsewhere                    // something before or after translation acts on it
-	unused                       // nothing acts on it, for a reason
-	unhandled                    // this version does not act on it yet
-	partly                       // a part of it is in force; counts as unhandled
+	inState   dispositionKind = iota // another value makes another state
+	elsewhere                        // something before or after translation acts on it
+	unused                           // nothing acts on it, for a reason
+	unhandled                        // this version does not act on it yet
+	partly                           // a part of it is in force; counts as unhandled
 )
 
-// judge says what becomes of a field in one configuration.
-type judge func(*translation) verdict
+// rule says what becomes of a field in one configuration.
+type rule func(*translation) disposition
 
-func always(v verdict) judge { return func(*translation) verdict { return v } }
+func always(v disposition) rule { return func(*translation) disposition { return v } }
 
-func toState(*translation) verdict { return verdict{kind: inState} }
+func toState(*translation) disposition { return disposition{kind: inState} }
 
-func later(*translation) verdict { return verdict{kind: unhandled} }
+func later(*translation) disposition { return disposition{kind: unhandled} }
 
-func inPart(*translation) verdict { return verdict{kind: partly} }
+func inPart(*translation) disposition { return disposition{kind: partly} }
 
-func useless(reason string) judge { return always(verdict{unused, reason}) }
+func useless(reason string) rule { return always(disposition{unused, reason}) }
 
-// when asks one of two judges.
-func when(condition func(*translation) bool, yes, no judge) judge {
-	return func(t *translation) verdict {
+// when takes one of two rules.
+func when(condition func(*translation) bool, yes, no rule) rule {
+	return func(t *translation) disposition {
 		if condition(t) {
 			return yes(t)
 		}
@@ -56,7 +56,7 @@ const (
 )
 
 // ofMember is a field that only a node with a cluster has a use for.
-func ofMember(j judge) judge { return when((*translation).joins, j, useless(noMember)) }
+func ofMember(r rule) rule { return when((*translation).joins, r, useless(noMember)) }
 
 // account sorts every set field of the configuration.
 func (t *translation) account() {
@@ -80,7 +80,7 @@ func (t *translation) visit(at *field.Path, m protoreflect.Message) {
 }
 
 func (t *translation) note(path string) {
-	switch v := judgeOf(path)(t); v.kind {
+	switch v := ruleOf(path)(t); v.kind {
 	case unused:
 		t.state.Unused = append(t.state.Unused, desired.FieldNote{Path: path, Reason: v.reason})
 	case unhandled, partly:
@@ -88,12 +88,12 @@ func (t *translation) note(path string) {
 	}
 }
 
-// judgeOf finds the entry of a field, or of the closest message around it. A
+// ruleOf finds the entry of a field, or of the closest message around it. A
 // field without one is reported as not acted on.
-func judgeOf(path string) judge {
+func ruleOf(path string) rule {
 	for p := path; p != ""; p = p[:max(strings.LastIndexByte(p, '.'), 0)] {
-		if j, ok := judges[p]; ok {
-			return j
+		if r, ok := accountRules[p]; ok {
+			return r
 		}
 	}
 	return later

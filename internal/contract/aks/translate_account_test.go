@@ -94,13 +94,13 @@ func TestEverySetFieldIsAccountedFor(t *testing.T) {
 				other := proto.CloneOf(cfg)
 				mutate(other.ProtoReflect(), path, pem)
 				changed := hash(t, translate(t, other, facts)) != before
-				checkVerdict(t, st, path, judgeOf(path)(&translation{cfg: cfg, facts: facts, state: st}).kind, changed)
+				checkDisposition(t, st, path, ruleOf(path)(&translation{cfg: cfg, facts: facts, state: st}).kind, changed)
 			}
 		})
 	}
 }
 
-func checkVerdict(t *testing.T, st *desired.State, path string, kind verdictKind, changed bool) {
+func checkDisposition(t *testing.T, st *desired.State, path string, kind dispositionKind, changed bool) {
 	t.Helper()
 	isUnused := slices.ContainsFunc(st.Unused, func(n desired.FieldNote) bool { return n.Path == path && n.Reason != "" })
 	isUnhandled := slices.Contains(st.Unhandled, path)
@@ -110,7 +110,7 @@ func checkVerdict(t *testing.T, st *desired.State, path string, kind verdictKind
 	case (kind == unused || kind == unhandled) && changed:
 		t.Errorf("%s is said to have no part in the state, but another value makes another state", path)
 	case isUnused != (kind == unused) || isUnhandled != (kind == unhandled || kind == partly):
-		t.Errorf("%s: verdict %d, but unused %v, unhandled %v", path, kind, isUnused, isUnhandled)
+		t.Errorf("%s: disposition %d, but unused %v, unhandled %v", path, kind, isUnused, isUnhandled)
 	}
 }
 
@@ -119,14 +119,14 @@ func TestEveryFieldHasAnEntry(t *testing.T) {
 	known := map[string]bool{}
 	for _, path := range descriptorPaths((&aksnodeconfigv1.Configuration{}).ProtoReflect().Descriptor(), "", known) {
 		p := path
-		for p != "" && judges[p] == nil {
+		for p != "" && accountRules[p] == nil {
 			p = p[:max(strings.LastIndexByte(p, '.'), 0)]
 		}
 		if p == "" {
 			t.Errorf("%s has no entry", path)
 		}
 	}
-	for p := range judges {
+	for p := range accountRules {
 		if !known[p] {
 			t.Errorf("%s is no field of the contract", p)
 		}

@@ -39,7 +39,7 @@ func (t *translation) kubeletSettings() (kubelet.Settings, error) {
 	return s, err
 }
 
-// cluster is where kubelet goes and what it shows at the door.
+// cluster is where kubelet goes and what it proves itself with.
 func (t *translation) cluster() (*kubelet.Cluster, error) {
 	ca, err := unbase64("kubernetes_ca_cert", t.cfg.GetKubernetesCaCert())
 	if err != nil {

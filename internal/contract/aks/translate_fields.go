@@ -8,16 +8,16 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// judges has an entry for every field of the contract, or for a message that
+// accountRules has an entry for every field of the contract, or for a message that
 // goes as a whole. A test holds it to the state: a field that counts as inState
 // changes the state with its value, any other does not.
-var judges = map[string]judge{
-	"version":            always(verdict{kind: elsewhere}),
+var accountRules = map[string]rule{
+	"version":            always(disposition{kind: elsewhere}),
 	"kubernetes_version": toState,
 	"pre_provision_only": toState,
 	"kubernetes_ca_cert": ofMember(toState),
 	"custom_ca_certs":    toState,
-	"cse_timeout":        when((*translation).joins, toState, always(verdict{kind: elsewhere})),
+	"cse_timeout":        when((*translation).joins, toState, always(disposition{kind: elsewhere})),
 
 	"api_server_config": ofMember(toState),
 	"auth_config":       ofMember(toState),
@@ -52,8 +52,8 @@ var judges = map[string]judge{
 	"kubelet_config.kubelet_client_cert_content":          ofMember(when(hasToken, useless(tokenFirst), toState)),
 	"kubelet_config.container_data_dir":                   toState,
 	"kubelet_config.kubelet_config_file_config":           ofMember(fileField(toState)),
-	kubeletFile + "kind":                                  ofMember(fileField(always(verdict{kind: elsewhere}))),
-	kubeletFile + "api_version":                           ofMember(fileField(always(verdict{kind: elsewhere}))),
+	kubeletFile + "kind":                                  ofMember(fileField(always(disposition{kind: elsewhere}))),
+	kubeletFile + "api_version":                           ofMember(fileField(always(disposition{kind: elsewhere}))),
 	kubeletFile + "tls_cert_file":                         ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
 	kubeletFile + "tls_private_key_file":                  ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
 	kubeletFile + "streaming_connection_idle_timeout":     ofMember(fileField(when(streams, toState, useless("kubelet 1.34 dropped it")))),
@@ -69,7 +69,7 @@ var judges = map[string]judge{
 	"gpu_config.gpu_device_plugin":                        useless(unread),
 	"gpu_config.enable_amd_gpu":                           useless(unread),
 	"gpu_config.managed_gpu_experience_afec_enabled":      useless(unread),
-	"network_config.network_plugin":                       when((*translation).kubenet, toState, when(awaitsAzurePlugin, inPart, always(verdict{kind: elsewhere}))),
+	"network_config.network_plugin":                       when((*translation).kubenet, toState, when(awaitsAzurePlugin, inPart, always(disposition{kind: elsewhere}))),
 	"network_config.network_policy":                       ofMember(toState),
 	"network_config.vnet_cni_plugins_url":                 when(azurePlugin, later, useless("the network plugin is not Azure's")),
 	"network_config.cni_plugins_url":                      toState,
@@ -111,8 +111,8 @@ const (
 )
 
 // fileField is a field of kubelet's configuration file.
-func fileField(j judge) judge {
-	return when(anotherFile, useless(otherFile), when(configFile, j, useless("enable_kubelet_config_file is off")))
+func fileField(r rule) rule {
+	return when(anotherFile, useless(otherFile), when(configFile, r, useless("enable_kubelet_config_file is off")))
 }
 
 func localDNS(t *translation) bool { return t.cfg.GetLocalDnsProfile().GetEnableLocalDns() }

@@ -106,7 +106,7 @@ func TestTranslationLeavesTheConfigurationAlone(t *testing.T) {
 
 // What berth itself brings onto a machine must not make another state of the
 // same configuration: the second run would find work.
-func TestBareMachineSettles(t *testing.T) {
+func TestBareMachineConverges(t *testing.T) {
 	cfg := variants(t)["bare kubenet"]
 	if diff := cmp.Diff(text(t, translate(t, cfg, bare)), text(t, translate(t, cfg, furnished))); diff != "" {
 		t.Errorf("the state of a furnished machine differs (-bare +furnished):\n%s", diff)

@@ -63,7 +63,7 @@ func absolute(s string) string {
 	return unless(path.IsAbs(s) && oneLine(s) == "", "expected an absolute path")
 }
 
-// cleanPath is a place where berth keeps something.
+// cleanPath is a path where berth keeps something.
 func cleanPath(s string) string {
 	return unless(absolute(s) == "" && path.Clean(s) == s && s != "/",
 		"expected an absolute path, not /, without . and .. in it and a slash at its end")

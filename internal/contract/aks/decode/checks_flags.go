@@ -10,7 +10,7 @@ import (
 )
 
 // flagChecks are the flags whose wrong value keeps kubelet from starting or the node from registering, or that
-// berth makes something of. Others are kubelet's to judge: they depend on its version.
+// berth makes something of. Others are kubelet's alone: they depend on its version.
 var flagChecks = map[string]func(string) string{
 	"--node-labels":          orNone(labelList),
 	"--register-with-taints": orNone(taintList),

@@ -51,7 +51,7 @@ func softEvictions(v *validator, cfg *aksnodeconfigv1.Configuration) {
 		at, _, _ := v.at(cfg.ProtoReflect(), gracePath)
 		here := at.key(signal)
 		if !v.unread(here.canonical) {
-			v.faults = append(v.faults, fault{place: here, err: field.Required(here.path, "the grace period of this signal in eviction_soft")})
+			v.faults = append(v.faults, fault{location: here, err: field.Required(here.path, "the grace period of this signal in eviction_soft")})
 		}
 	}
 }

@@ -54,7 +54,7 @@ func effective(flags map[string]string, flag, path, inFile string) setting {
 	return setting{flag: flag, path: path, value: inFile}
 }
 
-// both complains about the one that is missing, in the place where the other is.
+// both complains about the one that is missing, where the other stands.
 func (v *validator) both(cfg *aksnodeconfigv1.Configuration, a, b setting) {
 	has, lacks := a, b
 	if a.value == "" {
@@ -71,11 +71,11 @@ func (v *validator) both(cfg *aksnodeconfigv1.Configuration, a, b setting) {
 		at, _, _ = v.at(cfg.ProtoReflect(), other)
 	}
 	if !v.unread(at.canonical) {
-		v.faults = append(v.faults, fault{place: at, err: field.Required(at.path, "kubelet does not start with "+name+" alone")})
+		v.faults = append(v.faults, fault{location: at, err: field.Required(at.path, "kubelet does not start with "+name+" alone")})
 	}
 }
 
-func (v *validator) flag(cfg *aksnodeconfigv1.Configuration, name string) place {
+func (v *validator) flag(cfg *aksnodeconfigv1.Configuration, name string) location {
 	at, _, _ := v.at(cfg.ProtoReflect(), flagsPath)
 	return at.key(name)
 }

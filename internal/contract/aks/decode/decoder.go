@@ -29,7 +29,7 @@ func decode(data []byte, validate func(*validator, *aksnodeconfigv1.Configuratio
 		return nil, d.refusal([]fault{{offset: syntax.offset, err: unreadable(syntax)}})
 	}
 	cfg := &aksnodeconfigv1.Configuration{}
-	d.message(place{}, root, cfg.ProtoReflect())
+	d.message(location{}, root, cfg.ProtoReflect())
 	v := validator{spelling: d.spelling, failed: d.failed()}
 	validate(&v, cfg)
 	if faults := append(d.faults, d.located(v.faults)...); len(faults) > 0 {
@@ -47,7 +47,7 @@ type decoder struct {
 	notes   []offsetNote
 }
 
-func (d *decoder) message(at place, n *node, m protoreflect.Message) {
+func (d *decoder) message(at location, n *node, m protoreflect.Message) {
 	if n.kind != object {
 		d.refuse(at, n.offset, &field.Error{Type: field.ErrorTypeTypeInvalid, Field: at.String(), BadValue: field.OmitValueType{},
 			Detail: "expected an object, got " + n.kind.String()})
@@ -60,7 +60,7 @@ func (d *decoder) message(at place, n *node, m protoreflect.Message) {
 	}
 }
 
-func (d *decoder) member(at place, mem member, m protoreflect.Message, seen map[protoreflect.FieldNumber]bool) {
+func (d *decoder) member(at location, mem member, m protoreflect.Message, seen map[protoreflect.FieldNumber]bool) {
 	fd := known(m.Descriptor(), mem.name)
 	if fd == nil {
 		d.note(UnknownField, at.child(mem.name), mem.offset, "unknown field, ignored"+suggestion(m.Descriptor(), mem.name))
@@ -97,7 +97,7 @@ func suggestion(md protoreflect.MessageDescriptor, name string) string {
 	return ""
 }
 
-func (d *decoder) field(at place, fd protoreflect.FieldDescriptor, n *node, m protoreflect.Message) {
+func (d *decoder) field(at location, fd protoreflect.FieldDescriptor, n *node, m protoreflect.Message) {
 	switch {
 	case fd.IsMap():
 		d.entries(at, fd, n, m.Mutable(fd).Map())
@@ -112,7 +112,7 @@ func (d *decoder) field(at place, fd protoreflect.FieldDescriptor, n *node, m pr
 	}
 }
 
-func (d *decoder) entries(at place, fd protoreflect.FieldDescriptor, n *node, m protoreflect.Map) {
+func (d *decoder) entries(at location, fd protoreflect.FieldDescriptor, n *node, m protoreflect.Map) {
 	if n.kind != object {
 		d.wrongType(at, fd, n, "an object")
 		return
@@ -136,7 +136,7 @@ func (d *decoder) entries(at place, fd protoreflect.FieldDescriptor, n *node, m 
 	}
 }
 
-func (d *decoder) items(at place, fd protoreflect.FieldDescriptor, n *node, l protoreflect.List) {
+func (d *decoder) items(at location, fd protoreflect.FieldDescriptor, n *node, l protoreflect.List) {
 	if n.kind != array {
 		d.wrongType(at, fd, n, "an array")
 		return

@@ -1,4 +1,4 @@
-// Package decode is the door of the AKS contract: bytes in, a configuration that can be acted on out,
+// Package decode reads and validates the AKS contract: bytes in, a configuration that can be acted on out,
 // or every reason why not.
 //
 // protojson stops at the first fault and knows neither lines nor the spelling of the document, so this

@@ -13,7 +13,7 @@ import (
 // (ERR_AKS_NODE_CONTROLLER_ERROR).
 const CodeRefused = 240
 
-// Document is a configuration that passed the door.
+// Document is a configuration that passed validation.
 type Document struct {
 	Config *aksnodeconfigv1.Configuration
 	// Notes are what was tolerated, in the order of the document.

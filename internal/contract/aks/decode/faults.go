@@ -12,9 +12,9 @@ import (
 )
 
 type fault struct {
-	place  place
-	offset int
-	err    *field.Error
+	location location
+	offset   int
+	err      *field.Error
 }
 
 type offsetNote struct {
@@ -26,7 +26,7 @@ func unreadable(e *syntaxError) *field.Error {
 	return &field.Error{Type: field.ErrorTypeInvalid, BadValue: field.OmitValueType{}, Detail: e.reason}
 }
 
-func (d *decoder) refuse(at place, offset int, err *field.Error) {
+func (d *decoder) refuse(at location, offset int, err *field.Error) {
 	d.faults = append(d.faults, fault{at, offset, err})
 }
 
@@ -36,18 +36,18 @@ func (d *decoder) note(kind NoteKind, path *field.Path, offset int, detail strin
 }
 
 // wrongType complains about a value that can't be read as what the contract wants.
-func (d *decoder) wrongType(at place, fd protoreflect.FieldDescriptor, n *node, want string) {
+func (d *decoder) wrongType(at location, fd protoreflect.FieldDescriptor, n *node, want string) {
 	d.refuse(at, n.offset, field.TypeInvalid(at.path, shownNode(fd, n), "expected "+want+", got "+n.kind.String()))
 }
 
-func duplicate(at place) *field.Error {
+func duplicate(at location) *field.Error {
 	return &field.Error{Type: field.ErrorTypeDuplicate, Field: at.String(), BadValue: field.OmitValueType{}, Detail: "the document sets it twice"}
 }
 
 func (d *decoder) failed() map[string]bool {
 	out := map[string]bool{}
 	for _, f := range d.faults {
-		out[f.place.canonical] = true
+		out[f.location.canonical] = true
 	}
 	return out
 }
@@ -55,7 +55,7 @@ func (d *decoder) failed() map[string]bool {
 // located gives the faults of the validator their offsets: that of the value, else of the nearest object around it.
 func (d *decoder) located(faults []fault) []fault {
 	for i, f := range faults {
-		faults[i].offset = d.nearest(f.place.canonical)
+		faults[i].offset = d.nearest(f.location.canonical)
 	}
 	return faults
 }
@@ -81,7 +81,7 @@ func (d *decoder) refusal(faults []fault) *DocumentError {
 
 func (d *decoder) noteVersion(cfg *aksnodeconfigv1.Configuration) {
 	if v := cfg.GetVersion(); v == "v0" {
-		at := d.of(place{}, cfg.ProtoReflect().Descriptor().Fields().ByName("version"))
+		at := d.of(location{}, cfg.ProtoReflect().Descriptor().Fields().ByName("version"))
 		d.note(Deprecated, at.path, d.offsets["version"], fmt.Sprintf("version %s is deprecated, write %s", v, currentVersion))
 	}
 }

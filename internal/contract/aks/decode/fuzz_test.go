@@ -53,7 +53,7 @@ func dropUnknown(m protoreflect.Message) {
 	})
 }
 
-// stricter: where this door is narrower than protojson on purpose: a network plugin must be known,
+// stricter: where this package is narrower than protojson on purpose: a network plugin must be known,
 // and null counts as setting a field.
 func stricter(data []byte) bool {
 	text := strings.ToLower(string(data))

@@ -47,7 +47,7 @@ func (v *validator) version(cfg *aksnodeconfigv1.Configuration) {
 	case version == "":
 		v.missing(at, "the version of the contract: "+currentVersion)
 	default:
-		v.faults = append(v.faults, fault{place: at, err: field.NotSupported(at.path, shown(fd, version), versions)})
+		v.faults = append(v.faults, fault{location: at, err: field.NotSupported(at.path, shown(fd, version), versions)})
 	}
 }
 
@@ -59,9 +59,9 @@ func (v *validator) need(cfg *aksnodeconfigv1.Configuration, paths []string, why
 	}
 }
 
-func (v *validator) missing(at place, why string) {
+func (v *validator) missing(at location, why string) {
 	if !v.unread(at.canonical) {
-		v.faults = append(v.faults, fault{place: at, err: field.Required(at.path, why)})
+		v.faults = append(v.faults, fault{location: at, err: field.Required(at.path, why)})
 	}
 }
 

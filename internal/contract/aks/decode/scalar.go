@@ -12,7 +12,7 @@ import (
 
 // scalar reads a single value. It answers false where there is none: after a fault,
 // or for an enum value of a newer contract.
-func (d *decoder) scalar(at place, fd protoreflect.FieldDescriptor, n *node) (protoreflect.Value, bool) {
+func (d *decoder) scalar(at location, fd protoreflect.FieldDescriptor, n *node) (protoreflect.Value, bool) {
 	switch fd.Kind() {
 	case protoreflect.StringKind:
 		if n.kind == text {
@@ -43,7 +43,7 @@ func numeral(n *node) (string, bool) {
 	return n.text, n.kind == number || n.kind == text && jsonNumber.MatchString(n.text)
 }
 
-func (d *decoder) integer(at place, fd protoreflect.FieldDescriptor, n *node) (protoreflect.Value, bool) {
+func (d *decoder) integer(at location, fd protoreflect.FieldDescriptor, n *node) (protoreflect.Value, bool) {
 	s, ok := numeral(n)
 	if !ok {
 		d.wrongType(at, fd, n, "an integer")
@@ -59,7 +59,7 @@ func (d *decoder) integer(at place, fd protoreflect.FieldDescriptor, n *node) (p
 
 var notFinite = map[string]float64{"NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1)}
 
-func (d *decoder) double(at place, fd protoreflect.FieldDescriptor, n *node) (protoreflect.Value, bool) {
+func (d *decoder) double(at location, fd protoreflect.FieldDescriptor, n *node) (protoreflect.Value, bool) {
 	if f, ok := notFinite[n.text]; ok && n.kind == text {
 		return protoreflect.ValueOfFloat64(f), true
 	}
@@ -78,7 +78,7 @@ func (d *decoder) double(at place, fd protoreflect.FieldDescriptor, n *node) (pr
 // mustKnow are the enums where ignoring a new value would make a node that can't work.
 var mustKnow = map[protoreflect.Name]bool{"NetworkPlugin": true}
 
-func (d *decoder) enum(at place, fd protoreflect.FieldDescriptor, n *node) (protoreflect.Value, bool) {
+func (d *decoder) enum(at location, fd protoreflect.FieldDescriptor, n *node) (protoreflect.Value, bool) {
 	values := fd.Enum().Values()
 	switch n.kind {
 	case text:
@@ -103,7 +103,7 @@ func (d *decoder) enum(at place, fd protoreflect.FieldDescriptor, n *node) (prot
 	return protoreflect.Value{}, false
 }
 
-func (d *decoder) unknownValue(at place, fd protoreflect.FieldDescriptor, n *node) {
+func (d *decoder) unknownValue(at location, fd protoreflect.FieldDescriptor, n *node) {
 	if mustKnow[fd.Enum().Name()] {
 		d.refuse(at, n.offset, field.NotSupported(at.path, n.text, names(fd.Enum())))
 		return

@@ -31,14 +31,14 @@ type validator struct {
 func (v *validator) configuration(cfg *aksnodeconfigv1.Configuration) {
 	m := cfg.ProtoReflect()
 	v.required(cfg)
-	v.message(place{}, m)
+	v.message(location{}, m)
 	for _, rule := range crossRules {
 		rule(v, cfg)
 	}
 }
 
 // message applies the rule of each field that is set. A scalar with its zero value is not set.
-func (v *validator) message(at place, m protoreflect.Message) {
+func (v *validator) message(at location, m protoreflect.Message) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		if fd := fields.Get(i); m.Has(fd) {
@@ -47,7 +47,7 @@ func (v *validator) message(at place, m protoreflect.Message) {
 	}
 }
 
-func (v *validator) field(at place, fd protoreflect.FieldDescriptor, value protoreflect.Value) {
+func (v *validator) field(at location, fd protoreflect.FieldDescriptor, value protoreflect.Value) {
 	switch {
 	case fd.IsMap():
 		v.entries(at, fd, value.Map())
@@ -63,7 +63,7 @@ func (v *validator) field(at place, fd protoreflect.FieldDescriptor, value proto
 	}
 }
 
-func (v *validator) entries(at place, fd protoreflect.FieldDescriptor, m protoreflect.Map) {
+func (v *validator) entries(at location, fd protoreflect.FieldDescriptor, m protoreflect.Map) {
 	r := ruleOf(fd)
 	for _, k := range sortedKeys(m) {
 		here, value := at.key(k), m.Get(protoreflect.ValueOfString(k).MapKey())
@@ -89,13 +89,13 @@ func sortedKeys(m protoreflect.Map) []string {
 	return out
 }
 
-func (v *validator) check(at place, fd protoreflect.FieldDescriptor, value protoreflect.Value, c check) {
+func (v *validator) check(at location, fd protoreflect.FieldDescriptor, value protoreflect.Value, c check) {
 	if c != nil {
 		v.complain(at, fd, value, c(value))
 	}
 }
 
-func (v *validator) complain(at place, fd protoreflect.FieldDescriptor, value protoreflect.Value, want string) {
+func (v *validator) complain(at location, fd protoreflect.FieldDescriptor, value protoreflect.Value, want string) {
 	if want == "" {
 		return
 	}
@@ -103,12 +103,12 @@ func (v *validator) complain(at place, fd protoreflect.FieldDescriptor, value pr
 	if s, isText := bad.(string); isText {
 		bad = shown(fd, s)
 	}
-	v.faults = append(v.faults, fault{place: at, err: field.Invalid(at.path, bad, want)})
+	v.faults = append(v.faults, fault{location: at, err: field.Invalid(at.path, bad, want)})
 }
 
-// at is the place of a field by its path in the names of the .proto, and the value there.
-func (v *validator) at(m protoreflect.Message, path string) (place, protoreflect.FieldDescriptor, protoreflect.Value) {
-	at := place{}
+// at is the location of a field by its path in the names of the .proto, and the value there.
+func (v *validator) at(m protoreflect.Message, path string) (location, protoreflect.FieldDescriptor, protoreflect.Value) {
+	at := location{}
 	names := strings.Split(path, ".")
 	for i, name := range names {
 		fd := m.Descriptor().Fields().ByName(protoreflect.Name(name))
@@ -121,7 +121,7 @@ func (v *validator) at(m protoreflect.Message, path string) (place, protoreflect
 	panic("empty path")
 }
 
-// unread says whether the value at a place, or one around it, could not be read.
+// unread says whether the value at a location, or one around it, could not be read.
 func (v *validator) unread(canonical string) bool {
 	for ; canonical != ""; canonical = parent(canonical) {
 		if v.failed[canonical] {

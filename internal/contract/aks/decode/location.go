@@ -11,40 +11,40 @@ import (
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 )
 
-// place is a spot in a configuration: canonical by the names of the .proto, path as the document spells it.
-type place struct {
+// location is a position in a configuration: canonical by the names of the .proto, path as the document spells it.
+type location struct {
 	canonical string
 	path      *field.Path
 }
 
-func (p place) name(fd protoreflect.FieldDescriptor, spelled string) place {
+func (p location) name(fd protoreflect.FieldDescriptor, spelled string) location {
 	canonical := string(fd.Name())
 	if p.canonical != "" {
 		canonical = p.canonical + "." + canonical
 	}
-	return place{canonical, p.child(spelled)}
+	return location{canonical, p.child(spelled)}
 }
 
 // child is the path of a member that the contract does not know.
-func (p place) child(spelled string) *field.Path {
+func (p location) child(spelled string) *field.Path {
 	if p.path == nil {
 		return field.NewPath(spelled)
 	}
 	return p.path.Child(spelled)
 }
 
-func (p place) key(k string) place {
+func (p location) key(k string) location {
 	at := p.path.Key(k)
-	return place{p.canonical + "[" + k + "]", at}
+	return location{p.canonical + "[" + k + "]", at}
 }
 
-func (p place) index(i int) place {
+func (p location) index(i int) location {
 	at := p.path.Index(i)
-	return place{p.canonical + at.String()[len(p.path.String()):], at}
+	return location{p.canonical + at.String()[len(p.path.String()):], at}
 }
 
 // String is the path as the document spells it, empty for the document itself.
-func (p place) String() string {
+func (p location) String() string {
 	if p.path == nil {
 		return ""
 	}
@@ -63,7 +63,7 @@ type spelling struct {
 	camel, snake int               // names that can only be the one or the other
 }
 
-func (s *spelling) remember(at place, fd protoreflect.FieldDescriptor, spelled string) {
+func (s *spelling) remember(at location, fd protoreflect.FieldDescriptor, spelled string) {
 	if s.said == nil {
 		s.said = map[string]string{}
 	}
@@ -77,8 +77,8 @@ func (s *spelling) remember(at place, fd protoreflect.FieldDescriptor, spelled s
 	}
 }
 
-// of returns the place of a field in a message at p, which the document may not mention.
-func (s *spelling) of(p place, fd protoreflect.FieldDescriptor) place {
+// of returns the location of a field in a message at p, which the document may not mention.
+func (s *spelling) of(p location, fd protoreflect.FieldDescriptor) location {
 	canonical := p.name(fd, string(fd.Name())).canonical
 	if spelled, ok := s.said[canonical]; ok {
 		return p.name(fd, spelled)
