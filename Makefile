@@ -63,4 +63,4 @@ bench: ## ratios against kubeadm join and the limits, in the lab (root)
 .PHONY: generate
 generate: ## regenerate the contract's Go code and the generated docs
 	go generate ./api/...
-	go test ./internal/exitcode ./internal/cli -run "RegistryDocument|Generated|Pages" -update
+	go test ./internal/exitcode ./internal/cli ./internal/contract/aks/decode -run "RegistryDocument|Generated|Pages" -update

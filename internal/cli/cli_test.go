@@ -115,7 +115,7 @@ func TestManyFaultsHaveAShortField(t *testing.T) {
 	_, _, stderr := invoke(memory.New(), "berth", "render", "-f", bad)
 	_, line, _ := strings.Cut(stderr, "\n  field: ")
 	line, _, _ = strings.Cut(line, "\n")
-	if !strings.Contains(stderr, "route_table") || !strings.HasSuffix(line, " more") || strings.Count(line, ",") != 2 {
+	if !strings.Contains(stderr, "tls_bootstrapping_token") || !strings.HasSuffix(line, " more") || strings.Count(line, ",") != 2 {
 		t.Errorf("field: %q\n%s", line, stderr)
 	}
 }

@@ -64,12 +64,12 @@ func ExampleValidate() {
 		Version:           "v1",
 		KubernetesVersion: "1.36",
 		PreProvisionOnly:  true,
-		KubeletConfig:     &aksnodeconfigv1.KubeletConfig{KubeletNodeLabels: map[string]string{"pool": "a b"}},
+		KubeBinaryConfig:  &aksnodeconfigv1.KubeBinaryConfig{CustomKubeBinaryUrl: "ftp://files.example/k.tar.gz"},
 	}) {
 		fmt.Println(fault.Field)
 	}
 	// Output:
-	// kubelet_config.kubelet_node_labels[pool]
+	// kube_binary_config.custom_kube_binary_url
 	// kubernetes_version
 }
 

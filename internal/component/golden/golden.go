@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +33,31 @@ func Check(t *testing.T, name, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s differs (-want +got):\n%s", path, diff)
+	}
+}
+
+// Region compares got with the part of a page between <!-- name --> and
+// <!-- /name -->; with -update it becomes it.
+func Region(t *testing.T, page, name, got string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->\n"
+	before, rest, found := strings.Cut(string(text), begin)
+	want, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no %s", page, name)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(before+begin+got+end+after), 0o644); err != nil { //nolint:forbidigo // the page, in tests only
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s differs, `make generate` writes it (-want +got):\n%s", page, diff)
 	}
 }
 

@@ -10,6 +10,10 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
+// trusted is the type of a certificate that says what it is trusted for: OpenSSL
+// reads it, others pass over it.
+const trusted = "TRUSTED CERTIFICATE"
+
 // Resources are the certificates of each bundle, in the order given. A bundle is
 // PEM with one certificate or more; anything else in it is an error. A
 // certificate that stands twice is added once.
@@ -45,7 +49,7 @@ func split(bundle []byte) ([]string, error) {
 		if block == nil {
 			break
 		}
-		if block.Type != "CERTIFICATE" {
+		if block.Type != "CERTIFICATE" && block.Type != trusted {
 			return nil, fmt.Errorf("a %s among certificates", block.Type)
 		}
 		var b bytes.Buffer

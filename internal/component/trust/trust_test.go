@@ -31,18 +31,19 @@ func certificate(t testing.TB) []byte {
 
 func TestResources(t *testing.T) {
 	a, b := certificate(t), certificate(t)
-	rs, err := Resources("ca", [][]byte{append([]byte("a comment\n"), a...), slices.Concat(a, b)})
+	limited := []byte(strings.ReplaceAll(string(a), " CERTIFICATE", " TRUSTED CERTIFICATE"))
+	rs, err := Resources("ca", [][]byte{append([]byte("a comment\n"), a...), slices.Concat(a, b), limited})
 	if err != nil {
 		t.Fatal(err)
 	}
 	st := golden.State(t, rs)
-	for id, want := range map[string]string{"ca-0": string(a), "ca-1-1": string(b)} {
+	for id, want := range map[string]string{"ca-0": string(a), "ca-1-1": string(b), "ca-2": string(limited)} {
 		if got, ok := st.Lookup(desired.TrustAnchorID(id)).(*desired.TrustAnchor); !ok || got.PEM != want {
 			t.Errorf("%s: %v", id, got)
 		}
 	}
-	if len(rs) != 2 {
-		t.Errorf("%d certificates, want 2: one stands twice", len(rs))
+	if len(rs) != 3 {
+		t.Errorf("%d certificates, want 3: one stands twice", len(rs))
 	}
 }
 

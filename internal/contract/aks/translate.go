@@ -65,10 +65,10 @@ func (t *translation) add(field string, rs ...desired.Resource) []desired.ID {
 	return ids
 }
 
-// unbase64 undoes the contract's encoding of binary fields; line breaks in it
-// are legal. name is the field, for the error.
+// unbase64 undoes the contract's encoding of binary fields; blanks and line breaks
+// in it are legal. name is the field, for the error.
 func unbase64(name, text string) ([]byte, error) {
-	b, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", "\r", "").Replace(text))
+	b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -5,10 +5,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/netip"
-	"strings"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/azurejson"
+	"github.com/berth-dev/berth/internal/contract/aks/decode"
 )
 
 func isAddress(host string) bool {
@@ -26,14 +26,10 @@ func (t *translation) azure() error {
 		return err
 	}
 	t.node = append(t.node, t.add("cluster_config", file)...)
-	if env := t.cfg.GetCustomCloudConfig().GetCustomEnvJsonContent(); customCloud(t.cfg) && env != "" {
+	if env := t.cfg.GetCustomCloudConfig().GetCustomEnvJsonContent(); decode.CustomCloud(t.cfg) && env != "" {
 		t.node = append(t.node, t.add("custom_cloud_config", azurejson.Environment(plainOrBase64(env)))...)
 	}
 	return nil
-}
-
-func customCloud(cfg *aksnodeconfigv1.Configuration) bool {
-	return strings.EqualFold(cfg.GetCustomCloudConfig().GetCustomCloudEnvName(), "akscustom")
 }
 
 // plainOrBase64: clients send this document both ways.
@@ -53,7 +49,7 @@ func (t *translation) variables() map[string]string {
 	if p, ok := networkPolicies[t.cfg.GetNetworkConfig().GetNetworkPolicy()]; ok {
 		out["NETWORK_POLICY"] = p
 	}
-	if customCloud(t.cfg) {
+	if decode.CustomCloud(t.cfg) {
 		out["AZURE_ENVIRONMENT_FILEPATH"] = azurejson.EnvironmentFile
 	}
 	return out
@@ -92,7 +88,7 @@ func (t *translation) azureSettings() (azurejson.Settings, error) {
 		PrimaryScaleSetName:        cluster.GetPrimaryScaleSet(),
 		UseInstanceMetadata:        cluster.GetUseInstanceMetadata(),
 	}
-	if customCloud(t.cfg) {
+	if decode.CustomCloud(t.cfg) {
 		s.Cloud = azurejson.CustomCloud
 	}
 	azureNetwork(&s, cluster)

@@ -1,6 +1,7 @@
 package aks
 
 import (
+	"crypto/x509"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ func (t *translation) egress() error {
 		if err != nil {
 			return err
 		}
-		if len(ca) > 0 {
+		if readable(ca) {
 			via.CAs = append(via.CAs, string(ca))
 		}
 	}
@@ -35,6 +36,10 @@ func (t *translation) egress() error {
 	}
 	return nil
 }
+
+// readable says whether a CA means something to berth's own client. What OpenSSL
+// alone reads is for the programs that use it.
+func readable(ca []byte) bool { return x509.NewCertPool().AppendCertsFromPEM(ca) }
 
 func inRegistry(url string) bool { return strings.HasPrefix(url, "oci://") }
 

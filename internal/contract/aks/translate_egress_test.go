@@ -18,12 +18,17 @@ import (
 // Downloads go through the contract's proxy and trust its CAs from the first
 // byte; the proxy's password is not shown.
 func TestEgressOfDownloads(t *testing.T) {
-	pem := "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
+	text, err := base64.StdEncoding.DecodeString(certificate(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pem := string(text)
 	tr := &translation{cfg: &aksnodeconfigv1.Configuration{
-		CustomCaCerts: []string{base64.StdEncoding.EncodeToString([]byte(pem))},
+		// Of the second OpenSSL makes something, berth does not.
+		CustomCaCerts: []string{certificateOf(pem), certificateOf("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n")},
 		HttpProxyConfig: &aksnodeconfigv1.HttpProxyConfig{
 			HttpsProxy: "http://berth:hunter2@proxy.example:3128", NoProxyEntries: []string{".example"},
-			ProxyTrustedCa: base64.StdEncoding.EncodeToString([]byte(pem + pem)),
+			ProxyTrustedCa: certificateOf(pem + pem),
 		},
 	}, state: &desired.State{}}
 	fetched := &desired.Artifact{Name: "kubernetes", URLs: []string{"https://x/y"}}
@@ -34,9 +39,9 @@ func TestEgressOfDownloads(t *testing.T) {
 	if via := fetched.Via; via == nil || len(via.CAs) != 2 || via.CAs[1] != pem+pem || via.HTTPSProxy.Reveal() != "http://berth:hunter2@proxy.example:3128" || len(via.NoProxy) != 1 {
 		t.Errorf("got %+v", via)
 	}
-	text, err := json.Marshal(fetched)
-	if err != nil || strings.Contains(string(text), "hunter2") {
-		t.Errorf("%v: %s", err, text)
+	printed, err := json.Marshal(fetched)
+	if err != nil || strings.Contains(string(printed), "hunter2") {
+		t.Errorf("%v: %s", err, printed)
 	}
 	sovereign := &translation{state: tr.state, cfg: &aksnodeconfigv1.Configuration{
 		AuthConfig:        &aksnodeconfigv1.AuthConfig{TenantId: "tenant", AssignedIdentityId: "kubelet-identity"},
@@ -61,6 +66,8 @@ func TestEgressOfDownloads(t *testing.T) {
 		t.Errorf("%v, %+v", err, fetched.Via)
 	}
 }
+
+func certificateOf(pem string) string { return base64.StdEncoding.EncodeToString([]byte(pem)) }
 
 // Every program may come from a registry, with or without the scheme before the
 // reference, and then as the contract's identity.

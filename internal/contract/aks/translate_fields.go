@@ -5,6 +5,7 @@ import (
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/contract/aks/decode"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -137,7 +138,7 @@ func attested(t *translation) bool {
 
 // urlIs says whether an archive of kubelet is the one that counts.
 func urlIs(get func(*aksnodeconfigv1.KubeBinaryConfig) string) func(*translation) bool {
-	return func(t *translation) bool { return get(t.cfg.GetKubeBinaryConfig()) == kubeURL(t.cfg) }
+	return func(t *translation) bool { return get(t.cfg.GetKubeBinaryConfig()) == decode.KubeURL(t.cfg) }
 }
 
 func provided(t *translation) bool {
@@ -154,7 +155,7 @@ func namesRegistries(t *translation) bool {
 	})
 }
 
-func inCustomCloud(t *translation) bool { return customCloud(t.cfg) }
+func inCustomCloud(t *translation) bool { return decode.CustomCloud(t.cfg) }
 func unpacks(t *translation) bool       { return packageURL(t.cfg) != "" }
 func fetchesRunc(t *translation) bool   { return runcURL(t.cfg) != "" }
 func configFile(t *translation) bool    { return t.cfg.GetKubeletConfig().GetEnableKubeletConfigFile() }

@@ -1,7 +1,6 @@
 package aks
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -54,11 +53,13 @@ const portRange = "net.ipv4.ip_local_port_range"
 // plainPorts writes two ports as the kernel prints them: it would read a zero
 // before a number as octal.
 func plainPorts(text string) string {
-	var first, last uint16
-	if _, err := fmt.Sscanf(text, "%d %d", &first, &last); err != nil {
-		return text
+	ports := strings.Fields(text)
+	for i, p := range ports {
+		if n, err := strconv.ParseUint(p, 10, 16); err == nil {
+			ports[i] = strconv.FormatUint(n, 10)
+		}
 	}
-	return fmt.Sprintf("%d %d", first, last)
+	return strings.Join(ports, " ")
 }
 
 // ports from 65330 on: this one is the platform's, whatever the range says.

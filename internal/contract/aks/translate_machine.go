@@ -185,15 +185,8 @@ func (t *translation) systemdCgroup() bool {
 
 const cgroupFlag = "--cgroup-driver"
 
-// kubeURL: an archive that somebody names on purpose is not replaced by the
-// stock one where it fails.
-func kubeURL(cfg *aksnodeconfigv1.Configuration) string {
-	k := cfg.GetKubeBinaryConfig()
-	return cmp.Or(k.GetCustomKubeBinaryUrl(), k.GetPrivateKubeBinaryUrl(), k.GetKubeBinaryUrl())
-}
-
 func (t *translation) kubernetes() error {
-	source := binaries.Source{URL: artifactURL(kubeURL(t.cfg)), Version: t.cfg.GetKubernetesVersion()}
+	source := binaries.Source{URL: artifactURL(decode.KubeURL(t.cfg)), Version: t.cfg.GetKubernetesVersion()}
 	ids := t.add("kube_binary_config", binaries.Kubernetes(source, cmp.Or(t.facts.KubectlPath, binaries.Kubectl)))
 	if t.joins() {
 		t.node = append(t.node, ids...)

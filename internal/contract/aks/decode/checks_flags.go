@@ -9,42 +9,68 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// flagChecks are the flags whose wrong value keeps kubelet from starting or the node from registering, or that
-// berth makes something of. Others are kubelet's alone: they depend on its version.
-var flagChecks = map[string]func(string) string{
-	"--node-labels":          orNone(labelList),
-	"--register-with-taints": orNone(taintList),
-	"--cluster-dns":          orNone(listOf(ip)),
-	"--node-ip":              orNone(listOf(func(s string) string { return ip(strings.TrimSpace(s)) })),
-	"--kube-reserved":        pairs("=", reservation),
-	"--system-reserved":      pairs("=", reservation),
-	"--eviction-hard":        pairs("<", eviction),
-	"--eviction-soft":        pairs("<", eviction),
-	"--feature-gates":        pairs("=", gate),
-
-	"--hostname-override": orNone(nodeName),
-	"--cgroup-driver":     cgroupDriver,
-
-	"--protect-kernel-defaults":    truth,
-	"--rotate-certificates":        truth,
-	"--rotate-server-certificates": truth,
-
-	"--kubeconfig":           cleanPath,
-	"--bootstrap-kubeconfig": orNone(cleanPath),
-	"--cert-dir":             cleanPath,
-	"--config":               orNone(cleanPath),
-	"--config-dir":           orNone(cleanPath),
-	certFlag:                 orNone(cleanPath),
-	keyFlag:                  orNone(cleanPath),
-	providerConfigFlag:       orNone(cleanPath),
-	providerBinFlag:          orNone(cleanPath),
+// flagRule is what becomes of the value of one flag of kubelet.
+type flagRule struct {
+	must   string
+	reader *reader
+	check  func(string) string
+	readAs string
+	read   reading
 }
+
+var (
+	kubeletTaints    = &reader{"kubelet", "`RegisterWithTaintsVar`, pkg/util/flag"}
+	kubeletNodeIP    = &reader{"kubelet", "component-helpers `ParseNodeIPArgument`"}
+	kubeletHostname  = &reader{"kubelet, API server", "component-helpers `GetHostname`; names of Nodes are DNS names"}
+	kubeletBools     = &reader{"kubelet", "pflag: `strconv.ParseBool`"}
+	kubeletMaps      = &reader{"kubelet", "component-base `flag.MapStringString`, `parseResourceList`"}
+	kubeletThreshold = &reader{"kubelet", "component-base `flag.LangleSeparatedMapStringString`, `ParseThresholdConfig`"}
+	kubeletGates     = &reader{"kubelet", "component-base `flag.MapStringBool`"}
+	kubeletJoins     = &reader{"kubelet", "without it kubelet joins no cluster; berth keeps the file"}
+	kubeletPlugins   = &reader{"kubelet", "`RegisterCredentialProviderPlugins`, pkg/credentialprovider/plugin"}
+	kubeletServing   = &reader{"kubelet", "`InitializeTLS`, cmd/kubelet/app/server.go"}
+	systemdVariables = &reader{"systemd", "`env_value_is_valid`, basic/env-util.c: flags are in a variable of kubelet's unit"}
+)
+
+// flagRules are for the flags whose wrong value keeps kubelet from starting or the node from registering, or that
+// berth makes something of. Others are kubelet's alone: they depend on its version.
+var flagRules = map[string]flagRule{
+	"--node-labels":          {must: "as `kubelet_node_labels`", reader: kubeletLabels, check: orNone(labelList)},
+	"--register-with-taints": {must: "`key[=value]:effect`, each key and effect once, no blanks", reader: kubeletTaints, check: orNone(taintList)},
+	"--node-ip": {must: "one IP address, or one IPv4 and one IPv6 address", reader: kubeletNodeIP, check: orNone(addressPair),
+		readAs: "without what is no IP address", read: nodeAddresses},
+	"--kube-reserved":     {must: "as `kube_reserved`", reader: kubeletMaps, check: pairs("=", reservation)},
+	"--system-reserved":   {must: "as `system_reserved`", reader: kubeletMaps, check: pairs("=", reservation)},
+	"--eviction-hard":     {must: "as `eviction_hard`, with `<` between signal and value", reader: kubeletThreshold, check: pairs("<", eviction)},
+	"--eviction-soft":     {must: "as `eviction_soft`, with `<` between signal and value", reader: kubeletThreshold, check: pairs("<", eviction)},
+	"--feature-gates":     {must: "`name=true` or `name=false`", reader: kubeletGates, check: pairs("=", gate)},
+	"--tls-cipher-suites": {must: "as `tls_cipher_suites`", reader: kubeletCiphers, check: orNone(listOf(cipherSuite))},
+
+	"--hostname-override": {must: "a DNS name", reader: kubeletHostname, check: orNone(nodeName)},
+	"--cgroup-driver":     {readAs: "cgroupfs where it is not systemd, as kubelet reads it", read: anyOtherIs("cgroupfs", "cgroupfs", "systemd")},
+
+	"--protect-kernel-defaults":    {must: "a boolean: `true`, `True`, `1` …", reader: kubeletBools, check: truth},
+	"--rotate-certificates":        {must: "a boolean: `true`, `True`, `1` …", reader: kubeletBools, check: truth},
+	"--rotate-server-certificates": {must: "a boolean: `true`, `True`, `1` …", reader: kubeletBools, check: truth},
+
+	"--kubeconfig":           {must: "a path", reader: kubeletJoins, check: placed, readAs: absoluteFlag, read: under("/")},
+	"--cert-dir":             {must: "a path", reader: kubeletJoins, check: placed, readAs: absoluteFlag, read: under("/")},
+	"--bootstrap-kubeconfig": {readAs: absoluteFlag, read: under("/")},
+	"--config":               {readAs: absoluteFlag, read: under("/")},
+	"--config-dir":           {readAs: absoluteFlag, read: under("/")},
+	certFlag:                 {must: "this and " + keyFlag + ", or neither", reader: kubeletServing, readAs: absoluteFlag, read: under("/")},
+	keyFlag:                  {must: "this and " + certFlag + ", or neither", reader: kubeletServing, readAs: absoluteFlag, read: under("/")},
+	providerConfigFlag:       {must: "this and " + providerBinFlag + ", or neither", reader: kubeletPlugins, readAs: absoluteFlag, read: under("/")},
+	providerBinFlag:          {must: "this and " + providerConfigFlag + ", or neither", reader: kubeletPlugins, readAs: absoluteFlag, read: under("/")},
+}
+
+const absoluteFlag = "below / where it is relative, without . and .. and a slash at its end"
 
 func kubeletFlag(name, value string) string {
 	if want := oneLine(value); want != "" {
 		return want
 	}
-	if c := flagChecks[name]; c != nil {
+	if c := flagRules[name].check; c != nil {
 		return c(value)
 	}
 	return ""
@@ -59,6 +85,9 @@ func orNone(c func(string) string) func(string) string {
 		return c(s)
 	}
 }
+
+// placed is a path that berth can keep something at.
+func placed(s string) string { return unless(s != "" && s != "/", "expected a path") }
 
 // listOf takes items as kubelet's slices do: a space is part of an item.
 func listOf(c func(string) string) func(string) string {
@@ -110,7 +139,7 @@ func reservation(name, value string) string {
 	if !slices.Contains(reservable, name) {
 		return "expected one of: " + strings.Join(reservable, ", ")
 	}
-	return quantity(value)
+	return notNegative(value)
 }
 
 func eviction(signal, value string) string {
@@ -126,10 +155,6 @@ func gate(_, value string) string { return truth(value) }
 func truth(s string) string {
 	_, err := strconv.ParseBool(s)
 	return unless(err == nil, "expected true or false")
-}
-
-func cgroupDriver(s string) string {
-	return unless(s == "cgroupfs" || s == "systemd", "expected one of: cgroupfs, systemd")
 }
 
 // nodeName: kubelet drops spaces around it and writes it in lower case.

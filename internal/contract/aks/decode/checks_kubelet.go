@@ -59,20 +59,51 @@ func qualifiedName(key string) string {
 		"expected a name, or DNS name/name: at most 63 of letters, digits, -, _ and ., a letter or digit first and last")
 }
 
-// quantityForm is the grammar of Kubernetes quantities, without a sign: nothing here may be negative.
-var quantityForm = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$`)
+// The grammar of Kubernetes quantities: resource.ParseQuantity, which is not imported because clients link this
+// package; a fuzz test compares. A sign, a point or a suffix without a number is zero there.
+var (
+	quantityForm = regexp.MustCompile(`^([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,18})?$`)
+	nothingForm  = regexp.MustCompile(`^[+-]?\.?([KMGT]i|[numkMGTPE])?$`)
+)
 
 func quantity(s string) string {
-	return unless(quantityForm.MatchString(s), `expected a quantity, e.g. "100m" or "1Gi"`)
+	_, ok := signOf(s)
+	return unless(ok, `expected a quantity, e.g. "100m" or "1Gi"`)
+}
+
+// signOf a quantity is -1, 0 or 1; false where it is none.
+func signOf(s string) (int, bool) {
+	m := quantityForm.FindStringSubmatch(s)
+	switch {
+	case m == nil:
+		return 0, s != "" && nothingForm.MatchString(s)
+	case strings.Trim(m[2], "0.") == "":
+		return 0, true
+	case m[1] == "-":
+		return -1, true
+	}
+	return 1, true
+}
+
+func notNegative(s string) string {
+	sign, ok := signOf(s)
+	return unless(ok && sign >= 0, `expected a quantity, not negative, e.g. "100m" or "1Gi"`)
 }
 
 // threshold of an eviction signal: a quantity or a percentage.
 func threshold(s string) string {
 	if share, ok := strings.CutSuffix(s, "%"); ok {
-		f, err := strconv.ParseFloat(share, 32)
+		f, err := strconv.ParseFloat(strings.TrimRight(share, "%"), 32)
 		return unless(err == nil && f >= 0 && f <= 100, "expected 0% to 100%")
 	}
-	return unless(quantity(s) == "", `expected a quantity or a percentage, e.g. "750Mi" or "10%"`)
+	sign, ok := signOf(s)
+	return unless(ok && sign > 0, `expected a quantity above 0 or a percentage, e.g. "750Mi" or "10%"`)
+}
+
+// gracePeriod of a soft threshold.
+func gracePeriod(s string) string {
+	d, err := time.ParseDuration(s)
+	return unless(err == nil && d >= 0, `expected a duration, not negative, e.g. "1m30s"`)
 }
 
 func quotaPeriod(s string) string {

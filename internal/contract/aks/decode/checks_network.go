@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -16,27 +17,31 @@ func isAddress(s string) bool {
 	return err == nil && a.Zone() == ""
 }
 
-func ip(s string) string { return unless(isAddress(s), "expected an IP address") }
+// sloppyIP takes the addresses that Kubernetes takes from a user: zeros before a number do not count
+// (k8s.io/utils/net.ParseIPSloppy).
+func sloppyIP(s string) string {
+	return unless(net.ParseIP(withoutZeros(s)) != nil, "expected an IP address")
+}
+
+var zeros = regexp.MustCompile(`(^|[.:])0+([0-9])`)
+
+func withoutZeros(s string) string {
+	if strings.Contains(s, ":") && !strings.Contains(s, ".") {
+		return s
+	}
+	for zeros.MatchString(s) {
+		s = zeros.ReplaceAllString(s, "$1$2")
+	}
+	return s
+}
 
 func isDNSName(s string) bool {
 	return len(content.IsDNS1123Subdomain(strings.ToLower(strings.TrimSuffix(s, ".")))) == 0
 }
 
-func dnsName(s string) string { return unless(isDNSName(s), "expected a DNS name") }
-
-func dnsNameOrBlank(s string) string {
-	s = strings.TrimSpace(s)
-	return unless(s == "" || isDNSName(s), "expected a DNS name")
-}
-
-// zone takes the names that DNS zones have besides host names: the root, and labels with an underscore.
-func zone(s string) string {
-	return unless(s == "." || isDNSName(strings.ReplaceAll(s, "_", "x")), "expected a DNS zone")
-}
-
-// host is the API server: what a client puts between https:// and :443.
+// host is the API server: what a client puts between https:// and :443. Resolvers take an underscore, too.
 func host(s string) string {
-	return unless(isAddress(s) || isDNSName(s), "expected a DNS name or an IP address, without scheme, port and path")
+	return unless(isAddress(s) || isDNSName(strings.ReplaceAll(s, "_", "x")), "expected a DNS name or an IP address, without scheme, port and path")
 }
 
 func isWeb(s string) bool {
@@ -52,11 +57,6 @@ func validPort(u *url.URL) bool {
 	return err == nil && n > 0 && n <= 65535
 }
 
-func webURL(s string) string {
-	ok := isWeb(s)
-	return unless(ok, "expected a URL, http or https")
-}
-
 // proxyURL: a proxy may be named without scheme, as curl and Go read it.
 func proxyURL(s string) string {
 	if !strings.Contains(s, "://") {
@@ -69,19 +69,17 @@ func proxyURL(s string) string {
 
 // dnsSuffix is what names of hosts end with; a dot before it does not count.
 func dnsSuffix(s string) string {
-	return unless(isDNSName(strings.TrimPrefix(s, ".")), "expected a DNS suffix, e.g. azurecr.example")
+	return unless(isDNSName(strings.Trim(s, ".")), "expected a DNS suffix, e.g. azurecr.example")
 }
-
-var twoNumbers = regexp.MustCompile(`^([0-9]+)[ \t]+([0-9]+)$`)
 
 // portRange is net.ipv4.ip_local_port_range: two ports, the first not above the last.
 func portRange(s string) string {
 	const want = `expected two ports, e.g. "32768 60999", the first not above the second`
-	ports := twoNumbers.FindStringSubmatch(s)
-	if ports == nil {
+	ports := strings.Fields(s)
+	if len(ports) != 2 {
 		return want
 	}
-	first, err1 := strconv.ParseUint(ports[1], 10, 16)
-	last, err2 := strconv.ParseUint(ports[2], 10, 16)
+	first, err1 := strconv.ParseUint(ports[0], 10, 16)
+	last, err2 := strconv.ParseUint(ports[1], 10, 16)
 	return unless(err1 == nil && err2 == nil && first > 0 && first <= last, want)
 }

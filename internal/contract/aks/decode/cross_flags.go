@@ -3,8 +3,6 @@ package decode
 import (
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 )
 
@@ -23,6 +21,9 @@ const (
 )
 
 func providerFlags(v *validator, cfg *aksnodeconfigv1.Configuration) {
+	if !joins(cfg) {
+		return
+	}
 	flags := cfg.GetKubeletConfig().GetKubeletFlags()
 	v.both(cfg, setting{flag: providerConfigFlag, value: flags[providerConfigFlag]}, setting{flag: providerBinFlag, value: flags[providerBinFlag]})
 }
@@ -31,14 +32,14 @@ func providerFlags(v *validator, cfg *aksnodeconfigv1.Configuration) {
 // given neither, and a file of the image may have the other half.
 func servingFiles(v *validator, cfg *aksnodeconfigv1.Configuration) {
 	flags, file := cfg.GetKubeletConfig().GetKubeletFlags(), cfg.GetKubeletConfig().GetKubeletConfigFileConfig()
-	if !cfg.GetKubeletConfig().GetEnableKubeletConfigFile() {
+	if !readsFile(cfg) {
 		file = nil
 	}
 	issued := file.GetServerTlsBootstrap()
 	if value, said := flags["--rotate-server-certificates"]; said {
 		issued, _ = strconv.ParseBool(value)
 	}
-	if _, another := flags["--config"]; another || issued {
+	if another := !readsFile(cfg) && flags["--config"] != ""; another || issued || !joins(cfg) {
 		return
 	}
 	v.both(cfg, effective(flags, certFlag, servingCertPath, file.GetTlsCertFile()), effective(flags, keyFlag, servingKeyPath, file.GetTlsPrivateKeyFile()))
@@ -70,12 +71,10 @@ func (v *validator) both(cfg *aksnodeconfigv1.Configuration, a, b setting) {
 		other := map[string]string{servingCertPath: servingKeyPath, servingKeyPath: servingCertPath}[has.path]
 		at, _, _ = v.at(cfg.ProtoReflect(), other)
 	}
-	if !v.unread(at.canonical) {
-		v.faults = append(v.faults, fault{location: at, err: field.Required(at.path, "kubelet does not start with "+name+" alone")})
-	}
+	v.missing(at, "kubelet does not start with "+name+" alone")
 }
 
 func (v *validator) flag(cfg *aksnodeconfigv1.Configuration, name string) location {
 	at, _, _ := v.at(cfg.ProtoReflect(), flagsPath)
-	return at.key(name)
+	return v.entry(at, name)
 }

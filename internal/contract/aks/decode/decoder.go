@@ -32,6 +32,7 @@ func decode(data []byte, validate func(*validator, *aksnodeconfigv1.Configuratio
 	d.message(location{}, root, cfg.ProtoReflect())
 	v := validator{spelling: d.spelling, failed: d.failed()}
 	validate(&v, cfg)
+	d.remark(v.notes)
 	if faults := append(d.faults, d.located(v.faults)...); len(faults) > 0 {
 		return nil, d.refusal(faults)
 	}

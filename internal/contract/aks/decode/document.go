@@ -13,7 +13,7 @@ import (
 // (ERR_AKS_NODE_CONTROLLER_ERROR).
 const CodeRefused = 240
 
-// Document is a configuration that passed validation.
+// Document is a configuration that passed validation: each value has the form in which it counts.
 type Document struct {
 	Config *aksnodeconfigv1.Configuration
 	// Notes are what was tolerated, in the order of the document.
@@ -33,6 +33,7 @@ const (
 	UnknownField NoteKind = "UnknownField" // a field of a newer contract; it was ignored
 	UnknownValue NoteKind = "UnknownValue" // an enum value of a newer contract; the field counts as not set
 	Deprecated   NoteKind = "Deprecated"   // read, but no longer written by anybody
+	Normalized   NoteKind = "Normalized"   // a value that counts in another form; Config has that form
 )
 
 // Note is one thing that was tolerated. Path is spelled as in the document; lines count from 1.

@@ -35,6 +35,13 @@ func (d *decoder) note(kind NoteKind, path *field.Path, offset int, detail strin
 	d.notes = append(d.notes, offsetNote{Note{Kind: kind, Path: path.String(), Line: line, Detail: detail}, offset})
 }
 
+// remark gives the notes of the validator their positions.
+func (d *decoder) remark(notes []remark) {
+	for _, n := range notes {
+		d.note(Normalized, n.location.path, d.nearest(n.location.canonical), n.detail)
+	}
+}
+
 // wrongType complains about a value that can't be read as what the contract wants.
 func (d *decoder) wrongType(at location, fd protoreflect.FieldDescriptor, n *node, want string) {
 	d.refuse(at, n.offset, field.TypeInvalid(at.path, shownNode(fd, n), "expected "+want+", got "+n.kind.String()))

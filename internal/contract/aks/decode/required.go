@@ -15,17 +15,12 @@ const currentVersion = "v1"
 // versions that can be read. v0 has the same fields.
 var versions = []string{currentVersion, "v0"}
 
-// always is what even an image needs: which contract, and which Kubernetes to put in it.
+// always is what even an image needs: which contract, and which Kubernetes is in it.
 var always = []string{"kubernetes_version"}
 
-// toJoin is what a member of a cluster needs besides: the published list, which azure.json
-// and kubeconfig are made of, and the CA that the API server is trusted by.
+// toJoin is what a member of a cluster needs besides: the API server, and the CA that it is trusted by. The
+// names in azure.json may be empty: networks without a route table have none, and kubelet needs none of them.
 var toJoin = []string{
-	"auth_config.subscription_id",
-	"cluster_config.resource_group",
-	"cluster_config.location",
-	"cluster_config.cluster_network_config.vnet_name",
-	"cluster_config.cluster_network_config.route_table",
 	"api_server_config.api_server_name",
 	"kubernetes_ca_cert",
 }

@@ -1,123 +1,143 @@
 package decode
 
 import (
+	"strings"
+	"sync"
+
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // check answers what was expected of a value, or "" where the value is right.
 type check func(protoreflect.Value) string
 
-// rule is what a field's values must be. Of a list, value is for each item; of a map, key, value and entry
-// are for each entry. Text without a rule of its own is on one line: it goes into files that have lines.
+// reading is the value that counts where a client wrote it another way, and why; the reason is empty where it is
+// the value that was written.
+type reading func(string) (value, why string)
+
+// rule is what becomes of the values of some fields. Of a list it is for each item; of a map key, value and entry
+// are for each entry. What is not refused by somebody who reads it is not refused here: see reader.
 type rule struct {
-	value check
-	key   check
-	entry func(key, value string) string
+	fields string // Message.field, separated by blanks
+	must   string // in words, for docs/contracts/aks.md
+	reader *reader
+	value  check
+	key    check
+	entry  func(key, value string) string
+
+	readAs    string // in words, for the same page
+	read      reading
+	readKey   reading
+	readEntry func(key, value string) (string, string)
+	number    func(int64) (int64, string)
 }
+
+// reader is who refuses a value, and where its own rule stands.
+type reader struct{ name, source string }
+
+// byField are the rules by message and field.
+var byField = sync.OnceValue(func() map[string]rule {
+	out := map[string]rule{}
+	for _, table := range [][]rule{nodeRules, kubeletRules} {
+		for _, r := range table {
+			for name := range strings.FieldsSeq(r.fields) {
+				out[name] = r
+			}
+		}
+	}
+	return out
+})
 
 func ruleOf(fd protoreflect.FieldDescriptor) rule {
-	message := string(fd.Parent().Name())
-	name := message + "." + string(fd.Name())
-	if r, ok := nodeRules[name]; ok {
-		return r
-	}
-	if r, ok := kubeletRules[name]; ok {
-		return r
-	}
-	if message == "SysctlConfig" && fd.Kind() == protoreflect.Int32Kind {
-		return value(atLeast(0))
-	}
-	if fd.Kind() == protoreflect.StringKind {
-		return value(str(oneLine))
-	}
-	return rule{}
+	return byField()[string(fd.Parent().Name())+"."+string(fd.Name())]
 }
 
-func value(c check) rule { return rule{value: c} }
+var (
+	kubeletClient  = &reader{"kubelet", "client-go `rest.TLSConfigFor`, `cert.ParseCertsPEM`"}
+	kubeletPair    = &reader{"kubelet", "`crypto/tls.X509KeyPair`"}
+	bootstrapToken = &reader{"API server", "cluster-bootstrap `api.BootstrapTokenPattern`"}
+	serverName     = &reader{"kubelet", "client-go `rest.DefaultServerURL` of the kubeconfig"}
+	versionReader  = &reader{"berth", "which flags kubelet takes depends on it"}
+	anchorReader   = &reader{"update-ca-certificates", "OpenSSL `PEM_read_bio_X509`"}
+	worldReadable  = &reader{"berth", "`apiserver.crt` can be read by everybody on the machine"}
+	cloudJSON      = &reader{"cloud provider", "`encoding/json`: azure.json can't hold it"}
+	environment    = &reader{"credential provider", "azidentity and go-autorest `azure.EnvironmentFromFile`"}
+	matchImages    = &reader{"kubelet", "`validateCredentialProviderConfig`, pkg/credentialprovider/plugin/config.go"}
+	download       = &reader{"berth", "it is fetched from there: internal/artifact"}
+	proxyReader    = &reader{"berth", "golang.org/x/net/http/httpproxy"}
+	imageReader    = &reader{"containerd", "distribution/reference `ParseDockerRef`"}
+	mirrorReader   = &reader{"containerd", "core/remotes/docker/config `parseHostsFile`"}
+	rootReader     = &reader{"containerd", "cmd/containerd/server `CreateTopLevelDirectories`"}
+	limits         = &reader{"systemd", "`config_parse_limit`, core/load-fragment.c"}
+	portReader     = &reader{"kernel", "`ipv4_local_port_range`, net/ipv4/sysctl_net_ipv4.c"}
+	sysctlReader   = &reader{"kernel", "`proc_dointvec_minmax` and `proc_doulongvec_minmax`"}
+)
 
-// nodeRules are keyed by message and field.
-var nodeRules = map[string]rule{
-	"Configuration.kubernetes_ca_cert":                          value(str(certificates)),
-	"Configuration.kubernetes_version":                          value(str(kubernetesVersion)),
-	"Configuration.linux_admin_username":                        value(pattern(`^[A-Za-z_][A-Za-z0-9_-]{0,31}$`, "a login name: letters, digits, _ and -, at most 32")),
-	"Configuration.message_of_the_day":                          value(str(base64Text)),
-	"Configuration.custom_ca_certs":                             value(str(certificates)),
-	"Configuration.outbound_command":                            value(str(oneLine)),
-	"Configuration.bootstrap_profile_container_registry_server": value(str(registry)),
-	"Configuration.cse_timeout":                                 value(upTo(longestTimeout)),
-	"Configuration.enabled_features":                            {key: pattern(`^[A-Za-z_][A-Za-z0-9_]*$`, "the name of an environment variable"), value: str(oneLine)},
+var nodeRules = []rule{
+	{fields: "Configuration.kubernetes_ca_cert", reader: kubeletClient,
+		must:  "base64 of PEM with a certificate; Go can read each one",
+		value: str(clientCAs), readAs: "without blanks in the base64, and without PEM blocks that are no certificates", read: onlyCertificates},
+	{fields: "Configuration.kubernetes_version", reader: versionReader,
+		must: "a version x.y.z", value: str(kubernetesVersion), readAs: "without blanks around it and a leading v", read: plainVersion},
+	{fields: "Configuration.custom_ca_certs HttpProxyConfig.proxy_trusted_ca", reader: anchorReader,
+		must:  "base64 of PEM with a certificate as OpenSSL reads it; a curve or serial that Go does not read is no reason",
+		value: str(anchors), readAs: "as `kubernetes_ca_cert`; X509 CERTIFICATE as CERTIFICATE", read: onlyCertificates},
+	{fields: "Configuration.bootstrap_profile_container_registry_server", reader: mirrorReader,
+		must: "`host[:port][/path]`", value: str(registry), readAs: "without https:// and slashes around it", read: plainRegistryServer},
+	{fields: "Configuration.cse_timeout", readAs: "900 where it is below 1 or above 21600", number: timeoutSeconds},
 
-	"ApiServerConfig.api_server_name":       value(str(host)),
-	"ApiServerConfig.api_server_public_key": value(str(certificates)),
-	"AuthConfig.service_principal_secret":   value(str(base64Text)),
+	{fields: "ApiServerConfig.api_server_name", reader: serverName,
+		must:  "a DNS name or an IP address: no scheme, no port, no zone",
+		value: str(host), readAs: "without blanks, and without the brackets of an IPv6 address", read: plainHost},
+	{fields: "ApiServerConfig.api_server_public_key", reader: worldReadable,
+		must: "no private key", value: str(noPrivateKey), readAs: "not set where it is no base64; nothing on the node reads it", read: base64OrNothing},
+	{fields: "AuthConfig.service_principal_secret", readAs: "as it is where it is no base64", read: base64OrPlain},
 
-	"BootstrappingConfig.tls_bootstrapping_token":                              value(pattern(`^[a-z0-9]{6}\.[a-z0-9]{16}$`, "a bootstrap token: 6 characters, a dot, 16 characters, each of [a-z0-9]")),
-	"BootstrappingConfig.secure_tls_bootstrapping_custom_client_download_url":  value(str(webURL)),
-	"BootstrappingConfig.secure_tls_bootstrapping_validate_kubeconfig_timeout": value(str(duration)),
-	"BootstrappingConfig.secure_tls_bootstrapping_get_access_token_timeout":    value(str(duration)),
-	"BootstrappingConfig.secure_tls_bootstrapping_get_instance_data_timeout":   value(str(duration)),
-	"BootstrappingConfig.secure_tls_bootstrapping_get_nonce_timeout":           value(str(duration)),
-	"BootstrappingConfig.secure_tls_bootstrapping_get_attested_data_timeout":   value(str(duration)),
-	"BootstrappingConfig.secure_tls_bootstrapping_get_credential_timeout":      value(str(duration)),
+	{fields: "BootstrappingConfig.tls_bootstrapping_token", reader: bootstrapToken,
+		must:   "6 characters, a dot, 16 characters, each of `[a-z0-9]`",
+		value:  pattern(`^[a-z0-9]{6}\.[a-z0-9]{16}$`, "a bootstrap token: 6 characters, a dot, 16 characters, each of [a-z0-9]"),
+		readAs: "without blanks around it", read: trimmed},
 
-	"ClusterNetworkConfig.core_dns_service_ip":        value(str(ip)),
-	"LoadBalancerConfig.max_load_balancer_rule_count": value(atLeast(0)),
-	"CloudProviderConfig.backoff_mode":                value(oneOf("v1", "v2")),
-	"CloudProviderConfig.backoff_retries":             value(atLeast(0)),
-	"CloudProviderConfig.backoff_exponent":            value(finite),
-	"CloudProviderConfig.backoff_duration":            value(atLeast(0)),
-	"CloudProviderConfig.backoff_jitter":              value(finite),
-	"CloudProviderConfig.rate_limit_qps":              value(finite),
-	"CloudProviderConfig.rate_limit_qps_write":        value(finite),
-	"CloudProviderConfig.rate_limit_bucket":           value(atLeast(0)),
-	"CloudProviderConfig.rate_limit_bucket_write":     value(atLeast(0)),
+	{fields: "CloudProviderConfig.backoff_exponent CloudProviderConfig.backoff_jitter CloudProviderConfig.rate_limit_qps CloudProviderConfig.rate_limit_qps_write",
+		reader: cloudJSON, must: "a finite number", value: finite},
 
-	"ContainerdConfig.containerd_package_url":         value(str(artifactURL)),
-	"ContainerdConfig.containerd_version":             value(str(programVersion)),
-	"RuncConfig.runc_version":                         value(str(programVersion)),
-	"CustomCloudConfig.container_registry_dns_suffix": value(str(dnsSuffix)),
-	"CustomCloudConfig.repo_depot_endpoint":           value(str(webURL)),
-	"CustomCloudConfig.custom_env_json_content":       value(str(jsonMaybeBase64)),
+	{fields: "ContainerdConfig.containerd_version RuncConfig.runc_version", readAs: "not set where it is no version x.y.z: any will do", read: versionOrAny},
+	{fields: "KubeBinaryConfig.kube_binary_url KubeBinaryConfig.custom_kube_binary_url KubeBinaryConfig.private_kube_binary_url " +
+		"KubeBinaryConfig.linux_credential_provider_url NetworkConfig.cni_plugins_url ContainerdConfig.containerd_package_url RuncConfig.runc_package_url",
+		reader: download,
+		must: "https, http, `file:///path`, or an OCI reference: `oci://registry/repository:tag`; `oci://` may be missing where the registry has a dot, " +
+			"a port, or is `localhost` (see [artifacts](../artifacts.md))",
+		value: str(artifactURL), readAs: "without blanks around it", read: trimmed},
+	{fields: "KubeBinaryConfig.pod_infra_container_image_url", reader: imageReader,
+		must: "an image; the registry may be missing", value: str(image), readAs: "without blanks around it", read: trimmed},
 
-	"CustomLinuxOsConfig.swap_file_size":               value(atLeast(0)),
-	"CustomLinuxOsConfig.transparent_hugepage_support": value(oneOf("always", "madvise", "never")),
-	"CustomLinuxOsConfig.transparent_defrag":           value(oneOf("always", "defer", "defer+madvise", "madvise", "never")),
-	"RuncConfig.runc_package_url":                      value(str(artifactURL)),
-	"SysctlConfig.net_ipv4_ip_local_port_range":        value(str(portRange)),
-	"SysctlConfig.vm_swappiness":                       value(upTo(200)),
-	"UlimitConfig.no_file":                             value(str(limitOfCount)),
-	"UlimitConfig.max_locked_memory":                   value(str(limitOfSize)),
-	"CustomSearchDomainConfig.domain_name":             value(str(dnsName)),
-	"GpuConfig.gpu_instance_profile":                   value(oneOf("MIG1g", "MIG2g", "MIG3g", "MIG4g", "MIG7g")),
+	{fields: "CustomCloudConfig.container_registry_dns_suffix", reader: matchImages,
+		must: "a DNS suffix; dots around it do not count", value: str(dnsSuffix)},
+	{fields: "CustomCloudConfig.custom_env_json_content", reader: environment,
+		must: "JSON, base64 or as it is", value: str(jsonMaybeBase64)},
 
-	"HttpProxyConfig.http_proxy":       value(str(proxyURL)),
-	"HttpProxyConfig.https_proxy":      value(str(proxyURL)),
-	"HttpProxyConfig.no_proxy_entries": value(pattern(`^[^"'[:cntrl:]]*$`, "a name, an address or a CIDR, without quotes")),
-	"HttpProxyConfig.proxy_trusted_ca": value(str(certificates)),
+	{fields: "SysctlConfig.net_core_somaxconn SysctlConfig.net_core_rmem_default SysctlConfig.net_core_rmem_max SysctlConfig.net_core_wmem_default " +
+		"SysctlConfig.net_core_wmem_max SysctlConfig.net_core_optmem_max SysctlConfig.net_ipv4_tcp_keepalive_probes " +
+		"SysctlConfig.net_ipv4_neigh_default_gc_thresh1 SysctlConfig.net_ipv4_neigh_default_gc_thresh2 SysctlConfig.net_ipv4_neigh_default_gc_thresh3 " +
+		"SysctlConfig.net_netfilter_nf_conntrack_max SysctlConfig.net_netfilter_nf_conntrack_buckets SysctlConfig.fs_inotify_max_user_watches " +
+		"SysctlConfig.fs_file_max SysctlConfig.fs_aio_max_nr SysctlConfig.fs_nr_open SysctlConfig.kernel_threads_max SysctlConfig.vm_max_map_count " +
+		"SysctlConfig.vm_vfs_cache_pressure", reader: sysctlReader, must: "0 or more", value: atLeast(0)},
+	{fields: "SysctlConfig.vm_swappiness", reader: sysctlReader, must: "0 to 200", value: upTo(200)},
+	{fields: "SysctlConfig.net_ipv4_ip_local_port_range", reader: portReader,
+		must: "two ports, blanks between them, the first not above the second", value: str(portRange)},
+	{fields: "UlimitConfig.no_file", reader: limits, must: "a number, `soft:hard`, or `infinity`", value: str(limitOfCount),
+		readAs: "without blanks around it", read: trimmed},
+	{fields: "UlimitConfig.max_locked_memory", reader: limits, must: "a size, e.g. `64M`, `soft:hard`, or `infinity`", value: str(limitOfSize),
+		readAs: "without blanks around it", read: trimmed},
 
-	"KubeBinaryConfig.kube_binary_url":               value(str(artifactURL)),
-	"KubeBinaryConfig.custom_kube_binary_url":        value(str(artifactURL)),
-	"KubeBinaryConfig.private_kube_binary_url":       value(str(artifactURL)),
-	"KubeBinaryConfig.pod_infra_container_image_url": value(str(image)),
-	"KubeBinaryConfig.linux_credential_provider_url": value(str(artifactURL)),
-	"NetworkConfig.vnet_cni_plugins_url":             value(str(webURL)),
-	"NetworkConfig.cni_plugins_url":                  value(str(artifactURL)),
-	"NetworkConfig.standard_secondary_nic_count":     value(atLeast(0)),
+	{fields: "HttpProxyConfig.http_proxy HttpProxyConfig.https_proxy", reader: proxyReader,
+		must: "the URL of a proxy; the scheme may be missing", value: str(proxyURL), readAs: "without blanks around it", read: trimmed},
 
-	"LocalDnsProfile.cpu_limit_in_milli_cores":                 value(atLeast(1)),
-	"LocalDnsProfile.memory_limit_in_mb":                       value(atLeast(1)),
-	"LocalDnsProfile.vnet_dns_overrides":                       {key: str(zone)},
-	"LocalDnsProfile.kube_dns_overrides":                       {key: str(zone)},
-	"LocalDnsProfile.critical_fqdns":                           value(str(dnsNameOrBlank)),
-	"LocalDnsProfile.hosts_plugin_refresh_interval_in_seconds": value(atLeast(0)),
-	"LocalDnsOverrides.query_logging":                          value(oneOf("Error", "Log")),
-	"LocalDnsOverrides.protocol":                               value(oneOf("ForceTCP", "PreferUDP")),
-	"LocalDnsOverrides.forward_destination":                    value(oneOf("ClusterCoreDNS", "VnetDNS")),
-	"LocalDnsOverrides.forward_policy":                         value(oneOf("Random", "RoundRobin", "Sequential")),
-	"LocalDnsOverrides.max_concurrent":                         value(atLeast(0)),
-	"LocalDnsOverrides.cache_duration_in_seconds":              value(atLeast(0)),
-	"LocalDnsOverrides.serve_stale_duration_in_seconds":        value(atLeast(0)),
-	"LocalDnsOverrides.serve_stale":                            value(oneOf("Disable", "Immediate", "Verify")),
-	"LocalDnsHealthCheck.duration":                             value(str(duration)),
-	"LocalDnsHealthCheck.domain":                               value(str(zone)),
+	{fields: "LocalDnsProfile.cpu_limit_in_milli_cores", readAs: "2000 where it is 0 or less", number: defaultFor(2000)},
+	{fields: "LocalDnsProfile.memory_limit_in_mb", readAs: "128 where it is 0 or less", number: defaultFor(128)},
+	{fields: "LocalDnsProfile.hosts_plugin_refresh_interval_in_seconds", readAs: "5 where it is less", number: refreshSeconds},
+	{fields: "LocalDnsOverrides.forward_policy", readAs: "Sequential where it is not exactly Random or RoundRobin",
+		read: anyOtherIs("Sequential", "Sequential", "Random", "RoundRobin")},
+	{fields: "LocalDnsOverrides.protocol", readAs: "PreferUDP where it is not exactly ForceTCP", read: anyOtherIs("PreferUDP", "PreferUDP", "ForceTCP")},
+	{fields: "LocalDnsOverrides.forward_destination", readAs: "VnetDNS where it is not exactly ClusterCoreDNS",
+		read: anyOtherIs("VnetDNS", "VnetDNS", "ClusterCoreDNS")},
 }

@@ -15,12 +15,16 @@ import (
 )
 
 func TestRulesNameFieldsOfTheContract(t *testing.T) {
-	for _, table := range []map[string]rule{nodeRules, kubeletRules} {
-		for name := range table {
-			full := protoreflect.FullName("aksnodeconfig.v1." + name)
-			if _, err := protoregistry.GlobalFiles.FindDescriptorByName(full); err != nil {
-				t.Errorf("rule for %s: %v", name, err)
-			}
+	for name := range byField() {
+		full := protoreflect.FullName("aksnodeconfig.v1." + name)
+		if _, err := protoregistry.GlobalFiles.FindDescriptorByName(full); err != nil {
+			t.Errorf("rule for %s: %v", name, err)
+		}
+	}
+	for path := range features {
+		v := validator{}
+		if at, _, _ := v.at((&aksnodeconfigv1.Configuration{}).ProtoReflect(), path); at.canonical != path {
+			t.Errorf("condition of %s: %s", path, at.canonical)
 		}
 	}
 }
@@ -40,7 +44,7 @@ func TestValidateSpellsAsTheProto(t *testing.T) {
 	for _, e := range Validate(cfg) {
 		got = append(got, e.Field)
 	}
-	want := []string{"kubernetes_version", "custom_ca_certs[0]"}
+	want := []string{"custom_ca_certs[0]", "kubernetes_version"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -64,7 +68,7 @@ func TestClientPair(t *testing.T) {
 		t.Fatal(err)
 	}
 	half := proto.CloneOf(doc.Config)
-	half.BootstrappingConfig = nil
+	half.BootstrappingConfig, doc.Config.BootstrappingConfig = nil, nil
 	half.KubeletConfig.KubeletClientKey = ""
 	if got := Validate(half); len(got) != 1 || got[0].Field != keyPath {
 		t.Errorf("without key: %v", got)
@@ -80,11 +84,15 @@ func TestClientPair(t *testing.T) {
 func TestErrorsKeepSecrets(t *testing.T) {
 	const secret = "dGhlIHNlY3JldA" // no field takes it: neither token, base64, PEM nor URL
 	for _, path := range []string{
-		"bootstrapping_config.tls_bootstrapping_token", "auth_config.service_principal_secret",
+		"bootstrapping_config.tls_bootstrapping_token",
 		"kubelet_config.kubelet_client_key", "http_proxy_config.https_proxy",
 	} {
 		for _, value := range []any{"http://u:" + secret + "@:x", []any{secret}, map[string]any{secret: secret}} {
-			_, err := Decode(edited(t, strings.Split(path, "."), value))
+			e := edits{path: value}
+			if path == "kubelet_config.kubelet_client_key" { // else nothing reads it
+				e["bootstrapping_config.tls_bootstrapping_token"] = nil
+			}
+			_, err := Decode(e.document(t))
 			if err == nil || strings.Contains(err.Error(), secret) {
 				t.Errorf("%s: %v", path, err)
 			}
@@ -102,7 +110,7 @@ func TestURLsAreShownWithoutKeys(t *testing.T) {
 		"u:p@registry.example/x@sha256:1":    `"…@registry.example/x@sha256:1"`,
 		"u:hunter2@registry.example/x@ sha2": `"…@ sha2"`,
 	} {
-		for _, path := range []string{"kube_binary_config.kube_binary_url", "bootstrap_profile_container_registry_server", "kubelet_config.kubelet_flags.--cluster-dns"} {
+		for _, path := range []string{"kube_binary_config.kube_binary_url", "bootstrap_profile_container_registry_server", "kubelet_config.kubelet_flags.--hostname-override"} {
 			_, err := Decode(edited(t, strings.Split(path, "."), value))
 			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hun") || strings.Contains(err.Error(), "abc") {
 				t.Errorf("%s: %v", path, err)

@@ -2,7 +2,9 @@ package decode
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,14 +24,32 @@ func sample(t testing.TB, name string) []byte {
 	return data
 }
 
-// edited is the minimal sample with one value set (or removed, where value is nil) at a path of keys.
-func edited(t testing.TB, path []string, value any) []byte {
+// edits are values by path: keys, split at dots; a key with dots stands after the last /. nil takes a value away.
+type edits map[string]any
+
+// document is the minimal sample with some values changed.
+func (e edits) document(t testing.TB) []byte {
 	t.Helper()
 	var doc map[string]any
 	if err := json.Unmarshal(sample(t, "minimal"), &doc); err != nil {
 		t.Fatal(err)
 	}
-	at := doc
+	for _, path := range slices.Sorted(maps.Keys(e)) {
+		front, last, found := strings.Cut(path, "/")
+		keys := strings.Split(front, ".")
+		if found {
+			keys = append(keys, last)
+		}
+		set(doc, keys, e[path])
+	}
+	out, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func set(at map[string]any, path []string, value any) {
 	for _, key := range path[:len(path)-1] {
 		next, ok := at[key].(map[string]any)
 		if !ok {
@@ -42,6 +62,16 @@ func edited(t testing.TB, path []string, value any) []byte {
 	if value == nil {
 		delete(at, path[len(path)-1])
 	}
+}
+
+// edited is the minimal sample with one value set (or removed, where value is nil) at a path of keys.
+func edited(t testing.TB, path []string, value any) []byte {
+	t.Helper()
+	var doc map[string]any
+	if err := json.Unmarshal(sample(t, "minimal"), &doc); err != nil {
+		t.Fatal(err)
+	}
+	set(doc, path, value)
 	out, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		t.Fatal(err)

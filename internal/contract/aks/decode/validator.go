@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -13,7 +14,7 @@ import (
 // Validate finds every fault of a configuration. Paths are spelled as in the .proto files; secrets are redacted.
 func Validate(cfg *aksnodeconfigv1.Configuration) field.ErrorList {
 	v := validator{}
-	v.configuration(cfg)
+	v.configuration(proto.CloneOf(cfg))
 	var out field.ErrorList
 	for _, f := range v.faults {
 		out = append(out, f.err)
@@ -21,62 +22,143 @@ func Validate(cfg *aksnodeconfigv1.Configuration) field.ErrorList {
 	return out
 }
 
+// validator gives every value of a configuration the form in which it counts, and checks it.
 type validator struct {
+	cfg      *aksnodeconfigv1.Configuration
 	spelling spelling
-	// failed are places whose value could not be read: that is said already.
+	// failed are locations whose value could not be read: that is said already.
 	failed map[string]bool
+	// keys are the names that keys of maps have in the document, by the location that they have now.
+	keys   map[string]string
 	faults []fault
+	notes  []remark
+}
+
+// remark is a note that has no position yet.
+type remark struct {
+	location location
+	detail   string
 }
 
 func (v *validator) configuration(cfg *aksnodeconfigv1.Configuration) {
+	v.cfg, v.keys = cfg, map[string]string{}
 	m := cfg.ProtoReflect()
-	v.required(cfg)
+	v.flagNames(m)
 	v.message(location{}, m)
+	v.required(cfg)
 	for _, rule := range crossRules {
 		rule(v, cfg)
 	}
 }
 
-// message applies the rule of each field that is set. A scalar with its zero value is not set.
+// flagNames come first: what else is read depends on kubelet's flags.
+func (v *validator) flagNames(m protoreflect.Message) {
+	at, fd, flags := v.at(m, flagsPath)
+	if flags.Map().Len() > 0 {
+		v.rename(at, fd, flags.Map())
+	}
+}
+
+// message applies the rule of each field that is set and read. A scalar with its zero value is not set.
 func (v *validator) message(at location, m protoreflect.Message) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
-		if fd := fields.Get(i); m.Has(fd) {
-			v.field(v.spelling.of(at, fd), fd, m.Get(fd))
+		fd := fields.Get(i)
+		here := v.spelling.of(at, fd)
+		if on := features[here.canonical]; m.Has(fd) && (on == nil || on(v.cfg)) {
+			v.field(here, fd, m)
 		}
 	}
 }
 
-func (v *validator) field(at location, fd protoreflect.FieldDescriptor, value protoreflect.Value) {
+func (v *validator) field(at location, fd protoreflect.FieldDescriptor, m protoreflect.Message) {
+	value := m.Get(fd)
 	switch {
 	case fd.IsMap():
 		v.entries(at, fd, value.Map())
 	case fd.IsList():
-		for i := range value.List().Len() {
-			v.check(at.index(i), fd, value.List().Get(i), ruleOf(fd).value)
-		}
+		v.items(at, fd, value.List())
 	case fd.Message() != nil:
 		v.message(at, value.Message())
 	case fd.Kind() == protoreflect.StringKind && value.String() == "": // how the contract says "not set"
 	default:
-		v.check(at, fd, value, ruleOf(fd).value)
+		m.Set(fd, v.value(at, fd, value))
 	}
 }
 
-func (v *validator) entries(at location, fd protoreflect.FieldDescriptor, m protoreflect.Map) {
-	r := ruleOf(fd)
-	for _, k := range sortedKeys(m) {
-		here, value := at.key(k), m.Get(protoreflect.ValueOfString(k).MapKey())
-		v.check(here, fd, protoreflect.ValueOfString(k), r.key)
-		if fd.MapValue().Message() != nil {
-			v.message(here, value.Message())
+// items leaves out what is empty: nobody means it.
+func (v *validator) items(at location, fd protoreflect.FieldDescriptor, l protoreflect.List) {
+	kept := 0
+	for i := range l.Len() {
+		here, item := at.index(i), l.Get(i)
+		if fd.Kind() == protoreflect.StringKind && strings.TrimSpace(item.String()) == "" {
+			v.note(here, "it is empty and left out")
 			continue
 		}
-		v.check(here, fd, value, r.value)
-		if r.entry != nil {
-			v.complain(here, fd, value, r.entry(k, value.String()))
+		l.Set(kept, v.value(here, fd, item))
+		kept++
+	}
+	l.Truncate(kept)
+}
+
+func (v *validator) entries(at location, fd protoreflect.FieldDescriptor, m protoreflect.Map) {
+	v.rename(at, fd, m)
+	r := ruleOf(fd)
+	for _, k := range sortedKeys(m) {
+		here, key := v.entry(at, k), protoreflect.ValueOfString(k).MapKey()
+		if r.key != nil {
+			v.complain(here, fd, protoreflect.ValueOfString(k), r.key(protoreflect.ValueOfString(k)))
+		}
+		if fd.MapValue().Message() != nil {
+			v.message(here, m.Get(key).Message())
+			continue
+		}
+		written := m.Get(key)
+		value := v.value(here, fd, written)
+		if r.readEntry != nil {
+			value = v.text(here, value, func(s string) (string, string) { return r.readEntry(k, s) })
+		}
+		m.Set(key, value)
+		if r.entry != nil && v.reads(fd, k) {
+			v.complain(here, fd, written, r.entry(k, value.String()))
 		}
 	}
+}
+
+// reads: an image holds none of kubelet's flags but one.
+func (v *validator) reads(fd protoreflect.FieldDescriptor, key string) bool {
+	return fd.Name() != "kubelet_flags" || joins(v.cfg) || key == "--cgroup-driver"
+}
+
+// rename gives keys the form in which they count. Of two that are the same then, the last in the alphabet stays:
+// kubelet is given its flags in that order.
+func (v *validator) rename(at location, fd protoreflect.FieldDescriptor, m protoreflect.Map) {
+	read := ruleOf(fd).readKey
+	if read == nil {
+		return
+	}
+	for _, k := range sortedKeys(m) {
+		name, why := read(k)
+		if why == "" {
+			continue
+		}
+		from, to := protoreflect.ValueOfString(k).MapKey(), protoreflect.ValueOfString(name).MapKey()
+		if m.Has(to) {
+			v.note(v.entry(at, name), "it is there twice, and "+at.key(k).String()+" counts")
+		}
+		m.Set(to, m.Get(from))
+		m.Clear(from)
+		v.keys[at.key(name).canonical] = k
+		v.note(at.key(k), why)
+	}
+}
+
+// entry is where an entry of a map stands in the document.
+func (v *validator) entry(at location, key string) location {
+	if spelled, ok := v.keys[at.key(key).canonical]; ok {
+		return at.key(spelled)
+	}
+	return at.key(key)
 }
 
 func sortedKeys(m protoreflect.Map) []string {
@@ -89,11 +171,36 @@ func sortedKeys(m protoreflect.Map) []string {
 	return out
 }
 
-func (v *validator) check(at location, fd protoreflect.FieldDescriptor, value protoreflect.Value, c check) {
-	if c != nil {
-		v.complain(at, fd, value, c(value))
+// value is what counts of a single one.
+func (v *validator) value(at location, fd protoreflect.FieldDescriptor, value protoreflect.Value) protoreflect.Value {
+	r, written := ruleOf(fd), value
+	if r.read != nil {
+		value = v.text(at, value, r.read)
+	}
+	if r.number != nil {
+		n, why := r.number(value.Int())
+		v.noteIf(at, why)
+		value = protoreflect.ValueOfInt32(int32(n))
+	}
+	if r.value != nil && (r.read == nil || value.String() != "") {
+		v.complain(at, fd, written, r.value(value))
+	}
+	return value
+}
+
+func (v *validator) text(at location, value protoreflect.Value, read reading) protoreflect.Value {
+	s, why := read(value.String())
+	v.noteIf(at, why)
+	return protoreflect.ValueOfString(s)
+}
+
+func (v *validator) noteIf(at location, why string) {
+	if why != "" {
+		v.note(at, why)
 	}
 }
+
+func (v *validator) note(at location, detail string) { v.notes = append(v.notes, remark{at, detail}) }
 
 func (v *validator) complain(at location, fd protoreflect.FieldDescriptor, value protoreflect.Value, want string) {
 	if want == "" {
