@@ -74,6 +74,9 @@ func (t *translation) visit(at *field.Path, m protoreflect.Message) {
 			t.visit(path, v.Message())
 			return true
 		}
+		if fd.Kind() == protoreflect.StringKind && !fd.IsList() && v.Interface() == "" {
+			return true // how the contract says "not set" where it says so at all
+		}
 		t.note(path.String())
 		return true
 	})
