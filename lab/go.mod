@@ -3,6 +3,7 @@ module github.com/berth-dev/berth/lab
 go 1.26.0
 
 require (
+	github.com/diskfs/go-diskfs v1.9.4
 	github.com/klauspost/compress v1.20.3
 	golang.org/x/net v0.62.0
 	golang.org/x/sys v0.49.0
@@ -12,7 +13,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require gotest.tools/v3 v3.5.2 // indirect
+require (
+	github.com/djherbis/times v1.6.0 // indirect
+	gotest.tools/v3 v3.5.2 // indirect
+)
 
 require (
 	github.com/berth-dev/berth v0.0.0

@@ -172,8 +172,8 @@ func (v *VM) mac() string {
 }
 
 // SetInstance gives a machine that is off a new instance-id and user data.
-func (v *VM) SetInstance(ctx context.Context, id string, userData []byte) error {
-	return v.SetSeed(ctx, v.seed(id, userData))
+func (v *VM) SetInstance(id string, userData []byte) error {
+	return v.SetSeed(v.seed(id, userData))
 }
 
 // Partition cuts the machine off the network, or connects it again.

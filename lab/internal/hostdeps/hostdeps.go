@@ -33,7 +33,6 @@ var vms = []tool{
 	{"/usr/bin/qemu-system-x86_64", "qemu-system-x86"},
 	{"/usr/bin/qemu-img", "qemu-utils"},
 	{"/usr/share/seabios/bios.bin", "seabios"},
-	{"/usr/bin/genisoimage", "genisoimage"},
 	{"/sbin/mke2fs", "e2fsprogs"},
 }
 

@@ -1,12 +1,13 @@
 package vm
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+
+	"github.com/diskfs/go-diskfs/backend/file"
+	"github.com/diskfs/go-diskfs/filesystem/iso9660"
 )
 
 // Seed is the NoCloud data source of a machine. UserData is the decoded
@@ -38,24 +39,41 @@ ethernets:
 // writeISO makes the disk that cloud-init finds by its label. User data holds
 // tokens, so neither the disk nor the files it is made from are readable by
 // others.
-func (s Seed) writeISO(ctx context.Context, iso string) error {
+func (s Seed) writeISO(iso string) error {
 	dir, err := os.MkdirTemp(filepath.Dir(iso), "seed-")
 	if err != nil {
 		return fmt.Errorf("make seed directory: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	files, err := s.writeFiles(dir)
-	if err != nil {
+	if err := s.writeFiles(dir); err != nil {
 		return fmt.Errorf("write seed: %w", err)
 	}
-	if err := errors.Join(os.RemoveAll(iso), os.WriteFile(iso, nil, 0o600)); err != nil {
+	if err := os.RemoveAll(iso); err != nil {
+		return fmt.Errorf("replace seed disk: %w", err)
+	}
+	if err := pack(dir, iso); err != nil {
 		return fmt.Errorf("make seed disk: %w", err)
 	}
-	args := append([]string{"-quiet", "-output", iso, "-volid", "cidata", "-joliet", "-rock"}, files...)
-	return run(exec.CommandContext(ctx, "genisoimage", args...))
+	return nil
 }
 
-func (s Seed) writeFiles(dir string) (files []string, err error) {
+// pack puts the files of dir on a disk as cloud-init's NoCloud looks for it: an
+// ISO 9660 file system labelled cidata. Rock Ridge keeps the names, which
+// plain ISO 9660 would cut to META_DAT.
+func pack(dir, iso string) (err error) {
+	f, err := os.OpenFile(iso, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	disk, err := iso9660.Create(file.New(f, false), 0, 0, 0, dir)
+	if err != nil {
+		return err
+	}
+	return disk.Finalize(iso9660.FinalizeOptions{RockRidge: true, VolumeIdentifier: "cidata"})
+}
+
+func (s Seed) writeFiles(dir string) (err error) {
 	parts := []struct {
 		name string
 		data []byte
@@ -65,9 +83,7 @@ func (s Seed) writeFiles(dir string) (files []string, err error) {
 		if p.name == "network-config" && p.data == nil {
 			continue
 		}
-		file := filepath.Join(dir, p.name)
-		err = errors.Join(err, os.WriteFile(file, p.data, 0o600))
-		files = append(files, file)
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, p.name), p.data, 0o600))
 	}
-	return files, err
+	return err
 }

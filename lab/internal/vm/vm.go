@@ -66,7 +66,7 @@ func New(ctx context.Context, cfg Config) (*VM, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make machine directory: %w", err)
 	}
-	if err := v.SetSeed(ctx, cfg.Seed); err != nil {
+	if err := v.SetSeed(cfg.Seed); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(v.path(overlayName)); err == nil {
@@ -77,12 +77,12 @@ func New(ctx context.Context, cfg Config) (*VM, error) {
 
 // SetSeed replaces the NoCloud disk. The guest sees it at its next Boot; a new
 // instance-id makes cloud-init treat the machine as new.
-func (v *VM) SetSeed(ctx context.Context, s Seed) error {
+func (v *VM) SetSeed(s Seed) error {
 	if v.Running() {
 		return errors.New("the seed can only be replaced while the machine is off")
 	}
 	v.cfg.Seed = s
-	return s.writeISO(ctx, v.path("seed.iso"))
+	return s.writeISO(v.path("seed.iso"))
 }
 
 // Boot turns the power on and returns once QEMU runs; the guest's kernel has
