@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
@@ -28,16 +29,23 @@ func certificates(s Settings) ([]desired.Resource, error) {
 			Path: APIServerFile, Content: desired.Bytes(s.Cluster.APIServer), Mode: 0o644, Life: desired.Managed,
 		})
 	}
-	if !s.ServesClusterCertificate() {
-		out = append(out, s.serving())
+	if s.ServesClusterCertificate() {
+		return out, nil
 	}
-	return out, nil
+	pair := s.serving()
+	if pair.CertFile == pair.KeyFile { // somebody's file with both in it: kubelet takes that
+		return out, nil
+	}
+	if err := pair.Validate(); err != nil {
+		return nil, fmt.Errorf("tlsCertFile and tlsPrivateKeyFile of kubelet: %w", err)
+	}
+	return append(out, pair), nil
 }
 
 // serving is a key pair at the place where kubelet looks for one: making its own
 // would cost it time before it registers.
-func (s Settings) serving() desired.Resource {
-	cert, key := s.setting("--tls-cert-file", "tlsCertFile"), s.setting("--tls-private-key-file", "tlsPrivateKeyFile")
+func (s Settings) serving() *desired.ServingCertificate {
+	cert, key := s.place("--tls-cert-file", "tlsCertFile"), s.place("--tls-private-key-file", "tlsPrivateKeyFile")
 	if cert == "" || key == "" {
 		cert, key = s.certDir()+"/kubelet.crt", s.certDir()+"/kubelet.key"
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"strconv"
 	"strings"
 
@@ -88,6 +89,24 @@ func (s Settings) setting(flag, key string) string {
 		return ""
 	}
 	return fmt.Sprint(given[key])
+}
+
+// place is a setting that names a file, as kubelet finds it: a relative path in
+// a flag begins where its service runs, one in the configuration file where
+// that file is.
+func (s Settings) place(flag, key string) string {
+	at := path.Dir(ConfigFile)
+	if _, ok := s.Flags[flag]; ok {
+		at = "/"
+	}
+	switch p := s.setting(flag, key); {
+	case p == "":
+		return ""
+	case path.IsAbs(p):
+		return path.Clean(p)
+	default:
+		return path.Join(at, p)
+	}
 }
 
 // isOn reads a boolean as kubelet does.

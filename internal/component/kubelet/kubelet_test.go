@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -179,8 +180,51 @@ func FuzzConfiguration(f *testing.F) {
 	f.Add([]byte(`{"kind":1}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := settings(func(s *Settings) { s.Config = data })
-		if rs, err := Resources(s); err == nil {
-			golden.State(t, rs)
+		rs, err := Resources(s)
+		if err != nil {
+			return
+		}
+		// Whether a file of the configuration's is another one's, too, is for the
+		// whole state to say.
+		st := &desired.State{Owner: desired.OwnerAKS}
+		st.Add(rs...)
+		if err := st.Seal(); err != nil && !strings.Contains(err.Error(), "stands in its way") {
+			t.Fatal(err)
 		}
 	})
+}
+
+// TestServingPair: the pair is where kubelet reads it, which takes a relative
+// path in its configuration from that file's directory.
+func TestServingPair(t *testing.T) {
+	for _, test := range []struct {
+		config    string
+		flags     map[string]string
+		cert, key string
+	}{
+		{`{}`, nil, "/var/lib/kubelet/pki/kubelet.crt", "/var/lib/kubelet/pki/kubelet.key"},
+		{`{"tlsCertFile": "a.crt", "tlsPrivateKeyFile": "../b//b.key"}`, nil, "/etc/default/a.crt", "/etc/b/b.key"},
+		{`{"tlsCertFile": "/tls//a.crt", "tlsPrivateKeyFile": "/tls/./b.key"}`, nil, "/tls/a.crt", "/tls/b.key"},
+		{`{"tlsCertFile": "a.crt", "tlsPrivateKeyFile": "b.key"}`, map[string]string{"--tls-cert-file": "c.crt"}, "/c.crt", "/etc/default/b.key"},
+		{`{"tlsCertFile": "both.pem", "tlsPrivateKeyFile": "./both.pem"}`, nil, "", ""},
+	} {
+		st := state(t, settings(func(s *Settings) {
+			s.Config = []byte(test.config)
+			maps.Copy(s.Flags, test.flags)
+		}))
+		var cert, key string
+		for _, r := range st.Resources {
+			if pair, ok := r.(*desired.ServingCertificate); ok {
+				cert, key = pair.CertFile, pair.KeyFile
+			}
+		}
+		if cert != test.cert || key != test.key {
+			t.Errorf("%s %v: %q and %q", test.config, test.flags, cert, key)
+		}
+	}
+	if _, err := Resources(settings(func(s *Settings) {
+		s.Config = []byte(`{"tlsCertFile": "/", "tlsPrivateKeyFile": "b.key"}`)
+	})); err == nil || !strings.Contains(err.Error(), "tlsCertFile") {
+		t.Errorf("the root as a file: %v", err)
+	}
 }
