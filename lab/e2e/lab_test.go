@@ -69,13 +69,16 @@ func pausePID(t *testing.T, n *lab.Node, pod string) string {
 }
 
 // TestExtension checks the message of the CustomScript extension and the files
-// that it leaves.
+// that it leaves, on a machine that does nothing by itself.
 func TestExtension(t *testing.T) {
 	l := sharedLab(t)
 	n := addNode(t, l, lab.NodeConfig{Name: "bare", Flavour: lab.Bare, WithoutBerth: true, UserData: []byte("#cloud-config\n{}\n")})
 	ctx := within(t, time.Minute)
 	if v, err := n.WaitBooted(ctx); err != nil || v != "running" {
 		t.Fatalf("boot: %q %v", v, err)
+	}
+	if out := run(t, n, "systemctl", "list-timers", "--all", "--no-legend"); out != "" {
+		t.Errorf("timers of the distribution:\n%s", out)
 	}
 	msg, code, err := n.RunExtension(ctx, "head -c 5000 /dev/zero | tr '\\0' a; echo oops >&2")
 	want := "Enable succeeded: \n[stdout]\n" + strings.Repeat("a", 4096) + "\n[stderr]\noops\n"

@@ -12,14 +12,15 @@ import (
 
 // nodeFacts are questions about a machine that is a node, and the answers.
 var nodeFacts = map[string]string{
-	"hostname":                           "case-vm",
-	"stat -fc %T /sys/fs/cgroup":         "cgroup2fs",
-	"findmnt -no FSTYPE /":               "ext4",
-	"swapon --show --noheadings":         "",
-	"sysctl -n vm.swappiness":            "7",
-	"sysctl -n fs.file-max":              "1048576",
-	"systemctl --failed --no-legend":     "",
-	"systemctl is-system-running --wait": "running",
+	"hostname":                                "case-vm",
+	"stat -fc %T /sys/fs/cgroup":              "cgroup2fs",
+	"findmnt -no FSTYPE /":                    "ext4",
+	"swapon --show --noheadings":              "",
+	"sysctl -n vm.swappiness":                 "7",
+	"sysctl -n fs.file-max":                   "1048576",
+	"systemctl --failed --no-legend":          "",
+	"systemctl list-timers --all --no-legend": "",
+	"systemctl is-system-running --wait":      "running",
 	"systemctl is-active aks-node-controller kubelet containerd | xargs":                                  "active active active",
 	"systemctl show -p NRestarts --value aks-node-controller kubelet containerd | xargs":                  "0 0 0",
 	"dumpe2fs -h /dev/vda 2>/dev/null | grep -c has_journal":                                              "1",

@@ -42,8 +42,7 @@ var nspawn = layer{name: "nspawn", links: masked(
 	"systemd-binfmt.service", "proc-sys-fs-binfmt_misc.automount", "proc-sys-fs-binfmt_misc.mount",
 	"sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-kernel-config.mount",
 	"systemd-pstore.service", "systemd-resolved.service",
-	"e2scrub_all.service", "e2scrub_all.timer", "e2scrub_reap.service", "fstrim.timer",
-	"apt-daily.service", "apt-daily.timer", "apt-daily-upgrade.service", "apt-daily-upgrade.timer",
+	"e2scrub_all.service", "e2scrub_reap.service", "apt-daily.service", "apt-daily-upgrade.service",
 )}
 
 func masked(units ...string) map[string]string {

@@ -4,8 +4,11 @@ package image
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -39,12 +42,37 @@ func KernelBase(ctx context.Context, c *cache.Cache) (string, error) {
 func debootstrap(ctx context.Context, c *cache.Cache, kind string, packages []string) (string, error) {
 	args := []string{"--variant=minbase", "--dpkgopt=force-unsafe-io", "--quiet",
 		"--include=" + strings.Join(packages, ","), suite}
-	key := cache.Key([]byte(strings.Join(args, " ")))
+	key := cache.Key([]byte(strings.Join(args, " ")), []byte("no timers"))
 	dir, err := c.Entry(ctx, kind, key, func(ctx context.Context, dir string) error {
 		c.Log.Printf("install Debian %s with %s into %s", suite, strings.Join(packages, " "), filepath.Dir(dir))
-		return c.Log.Step("install Debian "+suite+" ("+kind+")", func() error { return mmdebstrap(ctx, append(args, filepath.Join(dir, "root"))) })
+		return c.Log.Step("install Debian "+suite+" ("+kind+")", func() error { return fillBase(ctx, args, filepath.Join(dir, "root")) })
 	})
 	return filepath.Join(dir, "root"), err
+}
+
+func fillBase(ctx context.Context, args []string, root string) error {
+	if err := mmdebstrap(ctx, append(args, root)); err != nil {
+		return err
+	}
+	return removeTimers(root)
+}
+
+// removeTimers removes all that the distribution starts by the clock, and what
+// enables it: what a timer writes at midnight looks like a change that a test
+// made. A mask would not do: the unit stays known to systemd.
+func removeTimers(root string) error {
+	for _, pattern := range []string{"lib/systemd/system/*.timer", "*/systemd/system/timers.target.wants/*.timer"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(found) == 0 {
+			return fmt.Errorf("remove timers: %s: %w", pattern, cmp.Or(err, fs.ErrNotExist))
+		}
+		for _, f := range found {
+			if err := os.Remove(f); err != nil {
+				return fmt.Errorf("remove timers: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 func mmdebstrap(ctx context.Context, args []string) error {

@@ -93,7 +93,7 @@ func TestPrepareRootfs(t *testing.T) {
 	}
 	want := map[string]bool{ // name → present
 		"systemd-udevd.service": false, "sys-kernel-debug.mount": false, "cgroup-rw.service": false,
-		"systemd-resolved.service": true, "kubelet.service": true, "systemd-alias.service": true, "fstrim.timer": true,
+		"systemd-resolved.service": true, "kubelet.service": true, "systemd-alias.service": true,
 		"qemu-guest-agent.service.d/early.conf": true,
 	}
 	for name, present := range want {

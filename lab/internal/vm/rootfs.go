@@ -33,12 +33,7 @@ var rootfsLinks = map[string]string{
 	units + "sockets.target.wants/systemd-networkd.socket":                     "/lib/systemd/system/systemd-networkd.socket",
 	units + "dbus-org.freedesktop.network1.service":                            "/lib/systemd/system/systemd-networkd.service",
 	units + "network-online.target.wants/systemd-networkd-wait-online.service": "/lib/systemd/system/systemd-networkd-wait-online.service",
-	units + "apt-daily.timer":                                                  "/dev/null",
-	units + "apt-daily-upgrade.timer":                                          "/dev/null",
-	units + "dpkg-db-backup.timer":                                             "/dev/null",
-	units + "e2scrub_all.timer":                                                "/dev/null",
 	units + "e2scrub_reap.service":                                             "/dev/null",
-	units + "fstrim.timer":                                                     "/dev/null",
 }
 
 // containerOnly are units that make a container's cgroups writable: a machine
