@@ -24,30 +24,39 @@ demo: ## boot a node from CustomData in a local lab and show it Ready (root; sta
 demo-down: ## stop what make demo left up
 	cd lab && go run ./cmd/berth-lab down --lab demo
 
+.PHONY: setup
+setup: ## install the Debian packages whose programs tests, lab and bench call (root)
+	cd lab && go run ./cmd/setup
+
+# Only what tests call that start no machine.
+.PHONY: setup-tests
+setup-tests:
+	cd lab && go run ./cmd/setup tests
+
 .PHONY: test
-test: lint race faults modules e2e ## everything: lint, unit tests with -race, end-to-end tests in the lab (root)
+test: setup lint race faults modules e2e ## everything: lint, unit tests with -race, end-to-end tests in the lab (root)
 
 .PHONY: unit
-unit: ## the quick half: vet and unit tests, with a sample of the property tests
+unit: setup-tests ## the quick half: vet and unit tests, with a sample of the property tests
 	go vet ./...
 	go test -tags sample $(UNITFLAGS) ./...
 
 .PHONY: race
-race: ## unit tests under the race detector
+race: setup-tests ## unit tests under the race detector
 	go test -race ./...
 
 .PHONY: faults
-faults: ## the property tests with a fault at every effect, of which unit and race have a sample
+faults: setup-tests ## the property tests with a fault at every effect, of which unit and race have a sample
 	go test ./internal/faults ./internal/converge
 
 .PHONY: modules
-modules: ## build and test the nested modules that need no machine
+modules: setup-tests ## build and test the nested modules that need no machine
 	go -C tools test ./...
 	cd pkg/nodeconfigutils/examples/azure && go vet ./... && go test ./...
 	cd lab && go vet ./... && go test $$(go list ./... | grep -v /e2e)
 
 .PHONY: e2e
-e2e: ## end-to-end tests on real systemd, containerd, kubelet and API server (root)
+e2e: setup ## end-to-end tests on real systemd, containerd, kubelet and API server (root)
 	cd lab && go run ./cmd/berth-lab prepare
 	cd lab && $(LABTOOL) gotestsum --format testname -- -p 1 -count=1 -timeout 60m $(E2EFLAGS) ./e2e/...
 
@@ -57,7 +66,7 @@ lint: ## golangci-lint with the layer rules
 	cd lab && $(LABTOOL) golangci-lint run ./...
 
 .PHONY: bench
-bench: ## ratios against kubeadm join and the limits, in the lab (root)
+bench: setup ## ratios against kubeadm join and the limits, in the lab (root)
 	cd lab && go run ./cmd/berth-lab bench $(BENCHFLAGS)
 
 .PHONY: generate

@@ -100,7 +100,7 @@ type yard struct {
 
 func newYard(ctx context.Context, o Options) (*yard, error) {
 	log := &progress.Log{W: o.Log}
-	if err := hostdeps.Ensure(ctx, log, [2]string{"/usr/bin/curl", "curl"}); err != nil {
+	if err := hostdeps.Bench(ctx, log); err != nil {
 		return nil, err
 	}
 	c, err := cache.Open(log)

@@ -63,7 +63,7 @@ func layBundle(dir string) (map[string]lab.File, error) {
 
 // makeKeys makes a pair as docs/bundle.md says.
 func makeKeys(ctx context.Context, dir string) error {
-	if err := hostdeps.Ensure(ctx, nil, [2]string{"/usr/bin/openssl", "openssl"}); err != nil {
+	if err := hostdeps.Sites(ctx, nil); err != nil {
 		return err
 	}
 	if err := command(ctx, dir, "openssl", "genpkey", "-algorithm", "ed25519", "-out", "site.key"); err != nil {
