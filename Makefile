@@ -49,6 +49,17 @@ race: setup-tests ## unit tests under the race detector
 faults: setup-tests ## the property tests with a fault at every effect, of which unit and race have a sample
 	go test ./internal/faults ./internal/converge
 
+FUZZTIME ?= 20s
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME, one after the other; what one finds is in its testdata/fuzz
+	@failed=; \
+	while IFS=: read -r file _ target; do \
+		target=$${target#func }; target=$${target%%(*}; dir=$${file%/*}; \
+		echo "== $$dir $$target"; \
+		go -C "$$dir" test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $(FUZZFLAGS) . || failed="$$failed $$dir:$$target"; \
+	done < <(grep -rn --include='*_test.go' '^func Fuzz' . | sort); \
+	for f in $$failed; do echo "found something: $$f"; done; test -z "$$failed"
+
 .PHONY: modules
 modules: setup-tests ## build and test the nested modules that need no machine
 	go -C tools test ./...

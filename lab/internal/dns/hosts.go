@@ -54,7 +54,9 @@ func parseHosts(b []byte) map[string][]netip.Addr {
 			continue
 		}
 		for _, n := range f[1:] {
-			names[normal(n)] = append(names[normal(n)], addr)
+			if n = normal(n); n != "" && !strings.HasSuffix(n, ".") { // no name ends with two dots
+				names[n] = append(names[n], addr)
+			}
 		}
 	}
 	return names
