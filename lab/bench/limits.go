@@ -36,7 +36,7 @@ func Limits(ctx context.Context, l *lab.Lab, n *lab.Node, runs int) ([]Limit, er
 	var out []Limit
 	for _, m := range []struct{ name, bound, script string }{
 		{"berth version", "20 ms", timed("berth version")},
-		{"berth plan of a converged node", "100 ms", timed("berth plan -f " + nodeconfig)},
+		{"berth plan of a converged node", "40 ms", timed("berth plan -f " + nodeconfig)},
 		{"provision-wait wakes after the sentinel", "50 ms", wake},
 	} {
 		var all []time.Duration
