@@ -22,6 +22,7 @@ var parts = []part{
 	{"limits", limits},
 	{"artifacts", func(ctx context.Context, _ *lab.Lab, o Options, w io.Writer) error { return Artifacts(ctx, o, w) }},
 	{"bare", bare},
+	{"engine", func(ctx context.Context, _ *lab.Lab, o Options, w io.Writer) error { return Engines(ctx, o, w) }},
 }
 
 // Parts are the names that Options.Only may hold, in the order in which All
