@@ -1,6 +1,7 @@
 // Package bench measures berth against kubeadm join on the same machines and
 // the same control plane, in pairs in turn, its downloads against the shell's,
-// a bare image against one with all programs, and what has a fixed limit.
+// a bare image against one with all programs, its engine against one of another
+// day, and what has a fixed limit.
 package bench
 
 import (

@@ -11,18 +11,19 @@ import (
 	"github.com/berth-dev/berth/lab"
 )
 
-// part is one group of figures.
+// part is one group of figures: with nodes of a lab, or without.
 type part struct {
-	name string
-	run  func(context.Context, *lab.Lab, Options, io.Writer) error
+	name   string
+	inLab  func(context.Context, *lab.Lab, Options, io.Writer) error
+	onHost func(context.Context, Options, io.Writer) error
 }
 
 var parts = []part{
-	{"join", joins},
-	{"limits", limits},
-	{"artifacts", func(ctx context.Context, _ *lab.Lab, o Options, w io.Writer) error { return Artifacts(ctx, o, w) }},
-	{"bare", bare},
-	{"engine", func(ctx context.Context, _ *lab.Lab, o Options, w io.Writer) error { return Engines(ctx, o, w) }},
+	{name: "join", inLab: joins},
+	{name: "limits", inLab: limits},
+	{name: "artifacts", onHost: Artifacts},
+	{name: "bare", inLab: bare},
+	{name: "engine", onHost: Engines},
 }
 
 // Parts are the names that Options.Only may hold, in the order in which All
@@ -45,17 +46,27 @@ func (o Options) Check() error {
 	return nil
 }
 
-// All measures every part that o names, and prints to w.
+// NeedsLab says whether a part that o names needs a lab.
+func (o Options) NeedsLab() bool {
+	return slices.ContainsFunc(parts, func(p part) bool { return o.names(p) && p.inLab != nil })
+}
+
+func (o Options) names(p part) bool { return len(o.Only) == 0 || slices.Contains(o.Only, p.name) }
+
+// All measures every part that o names, and prints to w. The lab may be nil
+// where no part needs one.
 func All(ctx context.Context, l *lab.Lab, o Options, w io.Writer) error {
 	o.Pairs = cmp.Or(o.Pairs, 10)
 	if err := o.Check(); err != nil {
 		return err
 	}
-	if err := l.AwaitSigner(ctx); err != nil {
-		return err
+	if o.NeedsLab() {
+		if err := l.AwaitSigner(ctx); err != nil {
+			return err
+		}
 	}
 	for _, p := range parts {
-		if len(o.Only) > 0 && !slices.Contains(o.Only, p.name) {
+		if !o.names(p) {
 			continue
 		}
 		if err := p.run(ctx, l, o, w); err != nil {
@@ -63,4 +74,11 @@ func All(ctx context.Context, l *lab.Lab, o Options, w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+func (p part) run(ctx context.Context, l *lab.Lab, o Options, w io.Writer) error {
+	if p.inLab != nil {
+		return p.inLab(ctx, l, o, w)
+	}
+	return p.onHost(ctx, o, w)
 }
