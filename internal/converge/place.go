@@ -144,7 +144,10 @@ func (x *executor) placeOne(p *placement, keep bool) error {
 	case q.OverFile() || q.New():
 		return x.makeInPlace(p)
 	case q.InPlace():
-		return errors.Join(x.h.Chown(q.Path, q.Attrs.UID, q.Attrs.GID), x.h.Chmod(q.Path, q.Attrs.Mode))
+		if err := x.h.Chown(q.Path, q.Attrs.UID, q.Attrs.GID); err != nil {
+			return err
+		}
+		return x.h.Chmod(q.Path, q.Attrs.Mode)
 	}
 	return x.rename(p, keep)
 }
@@ -203,7 +206,8 @@ func changedIfNotEmpty(err error) error {
 func (x *executor) takeBack(done []*placement, late bool) error {
 	var errs []error
 	for i, p := range slices.Backward(done) {
-		if i == len(done)-1 && !p.displaced {
+		halfDone := p.displaced || p.q.InPlace() && p.q.Seen != nil
+		if i == len(done)-1 && !halfDone {
 			continue
 		}
 		errs = append(errs, x.takeBackOne(p))
