@@ -55,7 +55,7 @@ func (e *env) bindDigests(c *cobra.Command) {
 
 func (p *parts) engine(h host.Host, command string, o converge.Observer) *converge.Engine {
 	return converge.New(converge.Options{
-		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h), Prober: apiserver.Prober{}, Images: &images{h: h},
+		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h), Prober: apiserver.Prober{}, Images: &provision.Images{Host: h},
 		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Observer: o,
 		Command: fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
 		Offline: p.offline, NoFetch: p.offline && !p.fetch, TakeOver: p.takeOver,
@@ -68,7 +68,7 @@ func (p *parts) facts(ctx context.Context, _ host.Host) (component.Facts, error)
 
 func (p *parts) factsSource() provision.FactsSource {
 	return provision.FactsSource{
-		Version: p.fetcher.Version, Images: bundledImages, Offline: p.offline, Asked: p.asked,
+		Version: p.fetcher.Version, Images: provision.BundledImages, Offline: p.offline, Asked: p.asked,
 		Address: func(ctx context.Context) string { return provision.NodeAddress(ctx, p.host) },
 	}
 }

@@ -57,7 +57,7 @@ func TestNodeAddress(t *testing.T) {
 			if spent := time.Since(start); spent > metadataAnswer+2*time.Second {
 				t.Errorf("it took %v", spent)
 			}
-			if n := asked.Load(); c.answers[0] == 404 && n != 1 {
+			if n := asked.Load(); c.answers[0] == 404 && n > 1 {
 				t.Errorf("asked %d times", n)
 			}
 		})

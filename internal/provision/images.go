@@ -1,4 +1,4 @@
-package cli
+package provision
 
 import (
 	"context"
@@ -12,7 +12,8 @@ import (
 	"github.com/berth-dev/berth/internal/imagestore"
 )
 
-func bundledImages(h host.FS) ([]component.BundledImage, error) {
+// BundledImages are those of the machine's bundles.
+func BundledImages(h host.FS) ([]component.BundledImage, error) {
 	found, err := artifact.Images(h)
 	var all []component.BundledImage
 	for _, i := range found {
@@ -21,14 +22,14 @@ func bundledImages(h host.FS) ([]component.BundledImage, error) {
 	return all, err
 }
 
-// images brings those of the machine's bundles into its containerd.
-type images struct {
-	h     host.FS
+// Images brings those of the machine's bundles into its containerd.
+type Images struct {
+	Host  host.FS
 	store imagestore.Store
 }
 
 // Lacks implements converge.Images.
-func (s *images) Lacks(ctx context.Context, i *desired.Image) (string, error) {
+func (s *Images) Lacks(ctx context.Context, i *desired.Image) (string, error) {
 	ok, reason, err := s.store.Has(ctx, imagestore.Image{Reference: i.Reference, Digest: i.Digest})
 	if _, stopped := errors.AsType[*imagestore.NotRunningError](err); stopped {
 		return "containerd does not run yet", nil
@@ -40,8 +41,8 @@ func (s *images) Lacks(ctx context.Context, i *desired.Image) (string, error) {
 }
 
 // Import implements converge.Images.
-func (s *images) Import(ctx context.Context, i *desired.Image) error {
-	b, file, err := artifact.ImageBundle(s.h, i.Digest, i.Reference)
+func (s *Images) Import(ctx context.Context, i *desired.Image) error {
+	b, file, err := artifact.ImageBundle(s.Host, i.Digest, i.Reference)
 	if err != nil {
 		return err
 	}
