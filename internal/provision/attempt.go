@@ -15,9 +15,11 @@ import (
 
 // attempt is the last run that ended on this machine.
 type attempt struct {
-	ended    bool
-	sentinel string
-	document report.Result
+	ended bool
+	// sentinel is the file that says so, bootID the boot in which it ended, "" where
+	// that is unknown.
+	sentinel, bootID string
+	document         report.Result
 	// raw is the result as it stands on the disk; problem says why it can't be
 	// used.
 	raw     []byte
@@ -38,13 +40,13 @@ func lastAttempt(h host.FS, instance string, imageBuild bool) (attempt, error) {
 		if s.InstanceID != "" && instance != "" && s.InstanceID != instance {
 			continue
 		}
-		return readAttempt(h, p), nil
+		return readAttempt(h, p, s), nil
 	}
 	return attempt{}, nil
 }
 
-func readAttempt(h host.FS, p report.ResultFile) attempt {
-	a := attempt{ended: true, sentinel: p.Sentinel}
+func readAttempt(h host.FS, p report.ResultFile, s report.Sentinel) attempt {
+	a := attempt{ended: true, sentinel: p.Sentinel, bootID: s.BootID}
 	a.raw, a.problem = h.ReadFile(p.Result)
 	if a.problem == nil {
 		a.document, a.problem = report.Decode(a.raw)

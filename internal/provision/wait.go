@@ -101,10 +101,10 @@ func (o WaitOptions) another(ctx context.Context, a attempt) bool {
 		return false
 	case err != nil: // so early in the boot that there is nobody to ask
 		return true
-	case s.LoadState != "loaded":
+	case s.LoadState != "loaded", s.NRestarts > 0: // the run that systemd starts by itself keeps the result
 		return false
 	case s.ExecMainStart.IsZero():
-		return strings.HasPrefix(s.UnitFileState, "enabled")
+		return strings.HasPrefix(s.UnitFileState, "enabled") && a.bootID != report.BootID(o.Host)
 	}
 	return s.MainPID != 0 || slices.Contains([]string{"activating", "deactivating"}, s.ActiveState)
 }

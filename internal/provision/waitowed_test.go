@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,12 +39,12 @@ func TestWaitForTheRunThatIsOwed(t *testing.T) {
 	for name, c := range map[string]struct {
 		h       *memory.Host
 		earlier string
-		before  func(*testing.T, *memory.Host)
-		after   func(*testing.T, *memory.Host)
+		// before the wait begins, and after it has.
+		before, after func(*testing.T, *memory.Host)
 	}{
 		"an interrupted run was started again": {unitOf(true), "247", start, nil},
 		"a killed run was started again":       {unitOf(true), "137", start, nil},
-		"a reboot in a run":                    {unitOf(true), "247", nil, start},
+		"a reboot in a run":                    {unitOf(true), "247", anotherBoot, start},
 		"an operator repeats a good run":       {unitOf(true), "0", goesOn, nil},
 		"an operator repeats a failure":        {unitOf(false), "51", goesOn, nil},
 	} {
@@ -72,6 +73,15 @@ func TestWaitForTheRunThatIsOwed(t *testing.T) {
 	}
 }
 
+// anotherBoot is one in which the unit has not started yet.
+func anotherBoot(t *testing.T, h *memory.Host) {
+	b, err := h.ReadFile(report.SentinelPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Put(report.SentinelPath, strings.ReplaceAll(string(b), report.BootID(h), "an earlier one"), 0o600)
+}
+
 // goesOn is a run that has not taken the result before it away yet.
 func goesOn(t *testing.T, h *memory.Host) {
 	if _, err := lock(t.Context(), h, "berth provision"); err != nil {
@@ -87,6 +97,13 @@ func (noSystemd) Unit(context.Context, string) (host.UnitStatus, error) {
 	return host.UnitStatus{}, host.ErrNoSystemd
 }
 
+// restarting is a machine on which systemd starts the unit by itself.
+type restarting struct{ host.Host }
+
+func (restarting) Unit(context.Context, string) (host.UnitStatus, error) {
+	return host.UnitStatus{LoadState: "loaded", ActiveState: "activating", SubState: "auto-restart", NRestarts: 4, ExecMainStart: time.Now()}, nil
+}
+
 // TestWaitForNoRun: where none comes, the last result is the result.
 func TestWaitForNoRun(t *testing.T) {
 	for name, h := range map[string]host.Host{
@@ -100,6 +117,8 @@ func TestWaitForNoRun(t *testing.T) {
 			}
 			return h
 		}(),
+		"an operator's run in this boot":  unitOf(true),
+		"systemd started it often enough": restarting{unitOf(true)},
 		"it was stopped in this boot": func() host.Host {
 			h := unitOf(true)
 			err := errors.Join(h.StartUnit(t.Context(), "multi-user.target"), h.StartUnit(t.Context(), report.ServiceUnit), h.StopUnit(t.Context(), report.ServiceUnit))

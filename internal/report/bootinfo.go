@@ -92,6 +92,15 @@ func printed(ctx context.Context, h host.Runner, path string, args ...string) st
 	return strings.TrimSpace(string(out.Stdout))
 }
 
+// BootID is the kernel's name for the present boot; "" if it can't be read.
+func BootID(h host.FS) string {
+	b, err := h.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
 // SystemdTime prints a time as systemd prints its properties.
 func SystemdTime(t time.Time) string { return t.Local().Format(systemdForm) }
 

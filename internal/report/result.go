@@ -21,6 +21,8 @@ type Sentinel struct {
 	InstanceID string `json:"instanceID,omitempty"`
 	ExitCode   string `json:"exitCode,omitempty"`
 	Time       string `json:"time,omitempty"`
+	// BootID is the boot in which it ended.
+	BootID string `json:"bootID,omitempty"`
 }
 
 // ReadSentinel reads a sentinel; one without content is the zero Sentinel.
@@ -59,7 +61,7 @@ func WriteResult(ctx context.Context, h host.Host, d Result, imageBuild bool) er
 	if err != nil {
 		return fmt.Errorf("print result: %w", err)
 	}
-	s := Sentinel{ExitCode: d.ExitCode, Time: SystemdTime(h.Now())}
+	s := Sentinel{ExitCode: d.ExitCode, Time: SystemdTime(h.Now()), BootID: BootID(h)}
 	if d.Berth != nil {
 		s.InstanceID = d.Berth.InstanceID
 	}
