@@ -66,7 +66,7 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	}
 	p := e.parts(h)
 	p.offline = f.root != "/"
-	p.asked = p.factsSource().Ask(ctx)
+	p.ask(ctx)
 	c, err := readContract(ctx, f.file)
 	if err != nil {
 		return nil, err

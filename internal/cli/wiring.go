@@ -66,6 +66,9 @@ func (p *parts) facts(ctx context.Context, _ host.Host) (component.Facts, error)
 	return provision.Gather(ctx, p.host, p.factsSource())
 }
 
+// ask begins the question that takes longest where nobody answers.
+func (p *parts) ask(ctx context.Context) { p.asked = p.factsSource().Ask(ctx) }
+
 func (p *parts) factsSource() provision.FactsSource {
 	return provision.FactsSource{
 		Version: p.fetcher.Version, Images: provision.BundledImages, Offline: p.offline, Asked: p.asked,
@@ -76,7 +79,7 @@ func (p *parts) factsSource() provision.FactsSource {
 // options are what a run needs of the program; the command adds the rest.
 func (p *parts) options() provision.Options {
 	return provision.Options{
-		Host: p.host, Decode: contract.Decode, Facts: p.facts,
+		Host: p.host, Decode: contract.Decode, Ask: p.ask, Facts: p.facts,
 		Apply: func(ctx context.Context, st *desired.State, o converge.Observer) (*converge.Result, error) {
 			return p.engine(p.host, provision.Command, o).Apply(ctx, st)
 		},

@@ -20,7 +20,7 @@ import (
 	"github.com/berth-dev/berth/internal/report"
 )
 
-// Options are what a run needs. All are required but the last four.
+// Options are what a run needs. All are required but what may be nil.
 type Options struct {
 	Host host.Host
 	// Config is the path of the document.
@@ -36,6 +36,8 @@ type Options struct {
 	// Start is when the program started.
 	Start time.Time
 
+	// Ask begins questions whose answers Facts waits for; may be nil.
+	Ask    func(context.Context)
 	Decode func([]byte) (contract.Contract, error)
 	Facts  func(context.Context, host.Host) (component.Facts, error)
 	// Apply brings the machine to a state; converge's engine.
@@ -89,6 +91,9 @@ func (r *run) perform(ctx context.Context, err error) int {
 
 // begin makes room for the run's own result, then runs.
 func (r *run) begin(ctx context.Context) error {
+	if r.Ask != nil {
+		r.Ask(ctx)
+	}
 	r.syncRoot()
 	if err := r.resetClonedDisk(); err != nil { // while the sentinel still tells whose disk this was
 		return err

@@ -118,6 +118,24 @@ func TestProvisionReportsSuccess(t *testing.T) {
 	}
 }
 
+// TestAsksFirst: what takes long to answer is asked before the run does anything,
+// and not at all by a run that keeps a result.
+func TestAsksFirst(t *testing.T) {
+	h := machineOf(`{}`)
+	o, did := options(h), []string{}
+	o.Boot = true
+	o.Ask = func(context.Context) { did = append(did, "ask") }
+	o.Decode = func([]byte) (contract.Contract, error) { did = append(did, "decode"); return fakeContract{}, nil }
+	for range 2 {
+		if code := Provision(t.Context(), o); code != 0 {
+			t.Errorf("code %d", code)
+		}
+	}
+	if d := cmp.Diff([]string{"ask", "decode"}, did); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestProvisionReportsEveryFailure(t *testing.T) {
 	slow := func(ctx context.Context, _ *desired.State, _ converge.Observer) (*converge.Result, error) {
 		<-ctx.Done()
