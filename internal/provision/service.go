@@ -25,7 +25,7 @@ type Ending struct{ ServiceResult, ExitCode, ExitStatus string }
 // result; unless systemd will start it again, or another run goes on, this writes
 // one in its place. It says what it did.
 func ResultIfMissing(ctx context.Context, h host.Host, config, version string, e Ending) (said string, err error) {
-	unlock, err := lock(over, h, "berth node result")
+	unlock, err := lockSoon(ctx, h, "berth node result")
 	if _, locked := errors.AsType[*host.LockedError](err); locked {
 		return fmt.Sprintf("no result yet: another run goes on (%v)", err), nil
 	}
@@ -71,6 +71,16 @@ func timelineOf(p Progress, d report.Result, end time.Time) *report.Timeline {
 		ExitCode: exitCode(d), Stage: string(p.Stage),
 	}
 }
+
+// lockSoon does not wait for a run, but for a mere look at the lock.
+func lockSoon(ctx context.Context, h host.Host, command string) (unlock func() error, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookBudget)
+	defer cancel()
+	return lock(ctx, h, command)
+}
+
+// lookBudget is much longer than Underway holds the lock.
+const lookBudget = 200 * time.Millisecond
 
 // over is a context for a lock that is not waited for.
 var over = func() context.Context {

@@ -86,6 +86,25 @@ func TestNoResultForARunThatGoesOn(t *testing.T) {
 	}
 }
 
+// TestResultDespiteALook: somebody who looks whether a run goes on has the lock for
+// a moment.
+func TestResultDespiteALook(t *testing.T) {
+	h := machineOf(`{}`)
+	unlock, err := lock(t.Context(), h, "a look")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(lookBudget/10, func() {
+		if err := unlock(); err != nil {
+			t.Error(err)
+		}
+	})
+	said, err := ResultIfMissing(t.Context(), h, report.ConfigPath, "test", Ending{"success", "exited", "0"})
+	if err != nil || said != "wrote the result" {
+		t.Errorf("said %q, %v", said, err)
+	}
+}
+
 // mute is a machine whose systemd does not answer.
 type mute struct{ host.Host }
 
