@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -62,25 +63,30 @@ func (r *run) announce() (withdraw func()) {
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		tick := time.NewTicker(progressEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-			case <-done:
-				return
-			}
-			if now := r.progress(r.current()); now != told {
-				told = now
-				_ = r.tellProgress(now)
-			}
-		}
+		_ = converge.Safely(func() error { r.follow(told, done); return nil })
 	}()
 	return sync.OnceFunc(func() {
 		close(done)
 		<-stopped
 		_ = r.Host.Remove(progressPath)
 	})
+}
+
+// follow tells anew whenever the run does something else.
+func (r *run) follow(told Progress, done <-chan struct{}) {
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-done:
+			return
+		}
+		if now := r.progress(r.current()); now != told {
+			told = now
+			_ = r.tellProgress(now)
+		}
+	}
 }
 
 func (r *run) progress(doing string) Progress {

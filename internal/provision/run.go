@@ -173,6 +173,9 @@ func (r *run) translate(ctx context.Context, doc contract.Contract) (*desired.St
 }
 
 func (r *run) apply(ctx context.Context, st *desired.State) error {
+	r.mu.Lock()
+	r.step = "apply the configuration" // until the first action, and between two
+	r.mu.Unlock()
 	res, err := r.Apply(ctx, st, r.observe)
 	err = withUnitLog(ctx, r.Host, err)
 	if res == nil {

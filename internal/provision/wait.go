@@ -67,14 +67,9 @@ func (o WaitOptions) wait(ctx context.Context) (report.Result, error) {
 	defer cancel()
 	start := o.Host.Now()
 	for {
-		again := lookEvery
-		if !identified(ctx, o.Host, o.Host.Now().Sub(start)) {
-			again = identifyEvery
-		} else if a, err := lastAttempt(o.Host, InstanceID(o.Host), terms(o.Host, o.Config).ImageBuild); err == nil && a.ended {
-			if !o.another(ctx, a) {
-				return o.finish(ctx, a)
-			}
-			again = identifyEvery
+		a, again := o.look(ctx, o.Host.Now().Sub(start))
+		if a.ended {
+			return o.finish(ctx, a)
 		}
 		select {
 		case <-w.Changed():
@@ -85,13 +80,27 @@ func (o WaitOptions) wait(ctx context.Context) (report.Result, error) {
 	}
 }
 
-// another says whether the result that is there is not the one to wait for: a new
-// run goes on, or the earlier one was interrupted and its unit runs it again or
-// has not started yet in this boot.
-func (o WaitOptions) another(ctx context.Context, a attempt) bool {
-	if _, ok := Underway(o.Host); ok {
-		return true
+// look finds the attempt whose result is to be printed; where none has ended yet,
+// it says after what time to look again. A run is looked for first: the result
+// that is found then is not older than that it goes on.
+func (o WaitOptions) look(ctx context.Context, waited time.Duration) (a attempt, again time.Duration) {
+	if !identified(ctx, o.Host, waited) {
+		return attempt{}, identifyEvery
 	}
+	_, underway := Underway(o.Host)
+	a, err := lastAttempt(o.Host, InstanceID(o.Host), terms(o.Host, o.Config).ImageBuild)
+	switch {
+	case err != nil || !a.ended:
+		return attempt{}, lookEvery
+	case underway || o.comesAgain(ctx, a):
+		return attempt{}, identifyEvery
+	}
+	return a, 0
+}
+
+// comesAgain says whether an interrupted run goes on: its unit runs it again, or
+// has not started yet in this boot.
+func (o WaitOptions) comesAgain(ctx context.Context, a attempt) bool {
 	if !a.interrupted() || !there(o.Host, o.Config) {
 		return false
 	}

@@ -159,6 +159,12 @@ func TestProgress(t *testing.T) {
 	if !ok || p.Command != "berth provision" || p.PID == 0 || p.Doing == "" {
 		t.Errorf("in it: %+v, %v", p, ok)
 	}
+	for told := time.Now(); p.Doing == "read "+report.ConfigPath && time.Since(told) < 10*time.Second; p, _ = Underway(h) {
+		time.Sleep(progressEvery / 10)
+	}
+	if p.Doing != "apply the configuration" {
+		t.Errorf("it does not tell that it goes on: %s", p)
+	}
 	if code := end(); code != 0 {
 		t.Errorf("code %d", code)
 	}
