@@ -1,8 +1,10 @@
 package provision
 
 import (
+	"cmp"
 	"fmt"
 
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -54,10 +56,12 @@ func (l Last) String() string {
 		return "there is no result of a run (" + report.SentinelPath + ")"
 	case l.Problem != "":
 		return "has ended, but its result can't be read: " + l.Problem
-	case l.ExitCode == 0:
-		return fmt.Sprintf("done, reached %s", l.Stage)
+	case l.ExitCode == exitcode.OK && l.Stage == "":
+		return "done" // the published result knows no stage
+	case l.ExitCode == exitcode.OK:
+		return "done, reached " + l.Stage
 	}
-	s := fmt.Sprintf("failed with %s (%d): %s", l.Code, l.ExitCode, l.Error)
+	s := fmt.Sprintf("failed with %s (%d): %s", cmp.Or(l.Code, exitcode.ByNumber(l.ExitCode).Name), l.ExitCode, l.Error)
 	if l.Hint != "" {
 		s += "\n  hint: " + l.Hint
 	}
