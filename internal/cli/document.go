@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -82,9 +83,10 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	return &document{c, st, h, p}, nil
 }
 
-// unused are the fields without effect and what was tolerated.
+// unused are the remarks on fields: what validation tolerated, and what has no
+// effect or a part of it.
 func (d *document) unused() []desired.FieldNote {
-	return nonNil(append(d.contract.Notes(), d.state.Unused...))
+	return nonNil(slices.Concat(d.contract.Notes(), d.state.Unused, d.state.Partial))
 }
 
 // readContract reads and decodes a document.

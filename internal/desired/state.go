@@ -73,6 +73,8 @@ type State struct {
 	Resources []Resource
 	// Unused are set fields that have no effect, with the reason.
 	Unused []FieldNote
+	// Partial are set fields of which only a part is in force, with what is not.
+	Partial []FieldNote
 	// Unhandled are paths of set fields that this version doesn't act on yet.
 	Unhandled []string
 }
@@ -94,6 +96,7 @@ func (s *State) Add(rs ...Resource) {
 func (s *State) Seal() error {
 	slices.SortFunc(s.Resources, func(a, b Resource) int { return cmp.Compare(a.ID(), b.ID()) })
 	slices.SortFunc(s.Unused, func(a, b FieldNote) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(s.Partial, func(a, b FieldNote) int { return cmp.Compare(a.Path, b.Path) })
 	slices.Sort(s.Unhandled)
 	known := map[ID]bool{}
 	var errs []error

@@ -163,6 +163,9 @@ func (r *run) translate(ctx context.Context, doc contract.Contract) (*desired.St
 	for _, n := range st.Unused {
 		r.log.Info("has no effect", "field", n.Path, "reason", n.Reason)
 	}
+	for _, n := range st.Partial {
+		r.log.Warn("in force in part", "field", n.Path, "reason", n.Reason)
+	}
 	for _, p := range st.Unhandled {
 		r.log.Warn("not handled by this version", "field", p)
 	}

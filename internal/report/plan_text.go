@@ -19,7 +19,7 @@ func WritePlan(w io.Writer, p *converge.Plan, unused []desired.FieldNote, unhand
 	section(&b, "deferred to the first boot", p.Deferred, func(a converge.Action) string { return actionLine(a) })
 	section(&b, "left alone", p.Remarks, func(s string) string { return s })
 	section(&b, "kept", p.Kept, func(s string) string { return s })
-	section(&b, "fields without effect", unused, func(n desired.FieldNote) string { return n.Path + ": " + n.Reason })
+	section(&b, "remarks on fields", unused, func(n desired.FieldNote) string { return n.Path + ": " + n.Reason })
 	section(&b, "fields that this version does not act on", unhandled, func(s string) string { return s })
 	b.WriteString(summary(p) + "\n")
 	_, err := io.WriteString(w, b.String())

@@ -78,15 +78,3 @@ func Resource(s Settings) (desired.Resource, error) {
 func Environment(content []byte) desired.Resource {
 	return &desired.File{Path: EnvironmentFile, Content: desired.Bytes(content), Mode: 0o600, Life: desired.Managed}
 }
-
-// CloudOf is the Azure cloud that a region belongs to.
-func CloudOf(region string) string {
-	for _, c := range clouds {
-		for _, prefix := range c.regions {
-			if hasPrefixFold(region, prefix) {
-				return c.name
-			}
-		}
-	}
-	return "AzurePublicCloud"
-}

@@ -30,7 +30,7 @@ func TestResource(t *testing.T) {
 func TestCloudOf(t *testing.T) {
 	for region, want := range map[string]string{
 		"westeurope": "AzurePublicCloud", "germanywestcentral": "AzurePublicCloud", "": "AzurePublicCloud",
-		"chinaeast2": "AzureChinaCloud", "ChinaNorth": "AzureChinaCloud",
+		"chinaeast2": "AzureChinaCloud", " China East 2 ": "AzureChinaCloud", "germanycentral2": "AzurePublicCloud", "Germany\tCentral": "AzureGermanCloud", "ChinaNorth": "AzureChinaCloud",
 		"germanynortheast": "AzureGermanCloud", "germanycentral": "AzureGermanCloud",
 		"usgovvirginia": "AzureUSGovernmentCloud", "usdodeast": "AzureUSGovernmentCloud",
 	} {

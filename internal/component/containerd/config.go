@@ -34,10 +34,18 @@ type common struct {
 	Version int      `toml:"version"`
 	Root    string   `toml:"root,omitempty"`
 	Imports []string `toml:"imports"`
+	Metrics struct {
+		Address string `toml:"address"`
+	} `toml:"metrics"`
 }
 
+// metrics is where monitoring expects containerd's figures, as published.
+const metrics = "0.0.0.0:10257"
+
 func commonOf(s Settings, version int) common {
-	return common{Version: version, Root: s.Root, Imports: []string{DropInDir + "/*.toml"}}
+	c := common{Version: version, Root: s.Root, Imports: []string{DropInDir + "/*.toml"}}
+	c.Metrics.Address = metrics
+	return c
 }
 
 type runtimes struct {
@@ -54,10 +62,12 @@ type options struct {
 	SystemdCgroup bool `toml:"SystemdCgroup"`
 }
 
+// runtimesOf: the second runtime is the one of pods that are annotated as
+// untrusted (io.kubernetes.cri.untrusted-workload); there is none that isolates
+// them further.
 func runtimesOf(s Settings) runtimes {
-	return runtimes{DefaultRuntimeName: "runc", Runtimes: map[string]runtime{
-		"runc": {Type: "io.containerd.runc.v2", Options: options{SystemdCgroup: s.SystemdCgroup}},
-	}}
+	runc := runtime{Type: "io.containerd.runc.v2", Options: options{SystemdCgroup: s.SystemdCgroup}}
+	return runtimes{DefaultRuntimeName: "runc", Runtimes: map[string]runtime{"runc": runc, "untrusted": runc}}
 }
 
 type network struct {
@@ -80,7 +90,13 @@ func networkOf(s Settings) network {
 }
 
 type registry struct {
-	ConfigPath string `toml:"config_path"`
+	ConfigPath string              `toml:"config_path"`
+	Headers    map[string][]string `toml:"headers"`
+}
+
+// registries are told who asks, as published.
+func registries() registry {
+	return registry{ConfigPath: HostsDir, Headers: map[string][]string{"X-Meta-Source-Client": {"azure/aks"}}}
 }
 
 type fileV2 struct {
@@ -92,6 +108,7 @@ type fileV2 struct {
 
 type criV2 struct {
 	SandboxImage string   `toml:"sandbox_image,omitempty"`
+	EnableCDI    bool     `toml:"enable_cdi,omitempty"`
 	Containerd   runtimes `toml:"containerd"`
 	CNI          network  `toml:"cni"`
 	Registry     registry `toml:"registry"`
@@ -100,7 +117,8 @@ type criV2 struct {
 func configV2(s Settings) fileV2 {
 	f := fileV2{common: commonOf(s, 2)}
 	f.Plugins.CRI = criV2{
-		SandboxImage: s.SandboxImage, Containerd: runtimesOf(s), CNI: networkOf(s), Registry: registry{HostsDir},
+		SandboxImage: s.SandboxImage, Containerd: runtimesOf(s), CNI: networkOf(s), Registry: registries(),
+		EnableCDI: since(s.Version, "1.7.0"), // 2.0 and later have it on
 	}
 	return f
 }
@@ -125,7 +143,7 @@ type runtimeV3 struct {
 
 func configV3(s Settings) fileV3 {
 	f := fileV3{common: commonOf(s, 3)}
-	f.Plugins.Images.Registry = registry{HostsDir}
+	f.Plugins.Images.Registry = registries()
 	if s.SandboxImage != "" {
 		f.Plugins.Images.PinnedImages = map[string]string{"sandbox": s.SandboxImage}
 	}

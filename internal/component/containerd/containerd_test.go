@@ -41,7 +41,7 @@ func TestConfig(t *testing.T) {
 func TestResources(t *testing.T) {
 	s := full("2.2.9")
 	s.Slice = "kubereserved.slice"
-	s.Mirrors = []Mirror{{Registry: "mcr.microsoft.com", Server: "mirror.example/cache"}}
+	s.Mirrors = []Mirror{{Registry: "mcr.microsoft.com", Server: "mirror.example/cache", InPath: true}, {Registry: "mcr.azk8s.cn", Server: "mcr.azure.cn"}}
 	rs, err := Resources(s)
 	if err != nil {
 		t.Fatal(err)
@@ -49,6 +49,7 @@ func TestResources(t *testing.T) {
 	st := golden.State(t, rs)
 	golden.Check(t, "containerd.service", string(golden.File(t, st, UnitFile).Content.Data()))
 	golden.Check(t, "hosts.toml", string(golden.File(t, st, HostsDir+"/mcr.microsoft.com/hosts.toml").Content.Data()))
+	golden.Check(t, "hosts-china.toml", string(golden.File(t, st, HostsDir+"/mcr.azk8s.cn/hosts.toml").Content.Data()))
 	golden.Check(t, "kubereserved.slice", string(golden.File(t, st, "/etc/systemd/system/kubereserved.slice").Content.Data()))
 	golden.Check(t, "10-slice.conf", string(golden.File(t, st, UnitFile+".d/"+SliceDropIn).Content.Data()))
 	u := st.Lookup(desired.UnitID(Unit)).(*desired.Unit)

@@ -14,6 +14,9 @@ type Mirror struct {
 	Registry string
 	// Server is where they are: host, or host/path, optionally with a port.
 	Server string
+	// InPath: repositories are below the server's path, and the address is taken as
+	// it is. Else the server has them under their own names.
+	InPath bool
 }
 
 type hostsFile struct {
@@ -21,8 +24,19 @@ type hostsFile struct {
 }
 
 type hostEntry struct {
-	Capabilities []string `toml:"capabilities"`
-	OverridePath bool     `toml:"override_path"`
+	Capabilities []string            `toml:"capabilities"`
+	OverridePath bool                `toml:"override_path,omitempty"`
+	Header       map[string][]string `toml:"header,omitempty"`
+}
+
+func (m Mirror) hosts() hostsFile {
+	pulls := []string{"pull", "resolve"}
+	if m.InPath {
+		return hostsFile{Host: map[string]hostEntry{m.url(): {Capabilities: pulls, OverridePath: true}}}
+	}
+	return hostsFile{Host: map[string]hostEntry{"https://" + m.Server: {
+		Capabilities: pulls, Header: map[string][]string{"X-Forwarded-For": {m.Registry}},
+	}}}
 }
 
 // url is where the mirror's registry API begins: a path of the server stands
@@ -36,9 +50,7 @@ func (m Mirror) url() string {
 }
 
 func (m Mirror) file() (desired.Resource, error) {
-	b, err := toml.Marshal(hostsFile{Host: map[string]hostEntry{
-		m.url(): {Capabilities: []string{"pull", "resolve"}, OverridePath: true},
-	}})
+	b, err := toml.Marshal(m.hosts())
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,9 @@ func config(s Settings) kubeletv1.CredentialProviderConfig {
 	for _, suffix := range suffixes {
 		p.MatchImages = append(p.MatchImages, "*."+suffix)
 	}
+	for _, suffix := range suffixes { // replicas of a registry, each in its region
+		p.MatchImages = append(p.MatchImages, "*.*.geo."+suffix)
+	}
 	if s.RegistrySuffix != "" {
 		p.MatchImages = append(p.MatchImages, "*."+s.RegistrySuffix)
 	}

@@ -62,7 +62,7 @@ func (s Settings) parsedConfig() (map[string]any, error) {
 	if since(s.Version, gone["--streaming-connection-idle-timeout"]) {
 		delete(config, "streamingConnectionIdleTimeout")
 	}
-	if s.ServesClusterCertificate() {
+	if s.KeepsNoServingFiles() {
 		delete(config, "tlsCertFile")
 		delete(config, "tlsPrivateKeyFile")
 	}

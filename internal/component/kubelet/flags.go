@@ -20,7 +20,7 @@ func (s Settings) Withheld(flag string) string {
 	if least, ok := gone[flag]; ok && since(s.Version, least) {
 		return "kubelet has no use for it since " + least
 	}
-	if s.ServesClusterCertificate() && (flag == "--tls-cert-file" || flag == "--tls-private-key-file") {
+	if s.KeepsNoServingFiles() && (flag == "--tls-cert-file" || flag == "--tls-private-key-file") {
 		return "the cluster issues the serving certificate"
 	}
 	return ""
@@ -31,6 +31,10 @@ func (s Settings) Withheld(flag string) string {
 func (s Settings) ServesClusterCertificate() bool {
 	return s.isOn("--rotate-server-certificates", "serverTLSBootstrap")
 }
+
+// KeepsNoServingFiles says whether the serving pair that the contract names is kept
+// from kubelet.
+func (s Settings) KeepsNoServingFiles() bool { return s.Rotation || s.ServesClusterCertificate() }
 
 // configFileFlag names the configuration file; the contract's word stands last and
 // counts.
@@ -77,7 +81,7 @@ func (s Settings) labels() map[string]string {
 	if out == nil {
 		out = map[string]string{}
 	}
-	if s.ServesClusterCertificate() {
+	if s.Rotation {
 		out["kubernetes.azure.com/kubelet-serving-ca"] = "cluster"
 	}
 	return out

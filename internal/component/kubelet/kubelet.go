@@ -37,6 +37,9 @@ type Settings struct {
 	Flags map[string]string
 	// Labels are what the node registers with.
 	Labels map[string]string
+	// Rotation is what the contract says of serving certificates, whatever kubelet
+	// ends up with: the node's label tells it, and then kubelet is given none.
+	Rotation bool
 	// Config is a KubeletConfiguration in JSON; nil: flags carry the settings, or
 	// name a file of the image.
 	Config json.RawMessage

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestResources(t *testing.T) {
 		}),
 		"served-by-cluster": settings(func(s *Settings) {
 			s.Config = []byte(strings.Replace(config, "{", `{"serverTLSBootstrap": true,`, 1))
-			s.Flags["--tls-cert-file"] = "/somewhere"
+			s.Flags["--tls-cert-file"], s.Rotation = "/somewhere", true
 		}),
 		"reserved-slice": settings(func(s *Settings) { s.Config = []byte(`{"kubeReservedCgroup":"/kubereserved.slice"}`) }),
 		"own-places": settings(func(s *Settings) {
@@ -159,6 +160,30 @@ func TestBooleanFlags(t *testing.T) {
 		})
 		if s.ServesClusterCertificate() != want || s.ProtectsKernelDefaults() != want {
 			t.Errorf("%q: %v, %v", value, s.ServesClusterCertificate(), s.ProtectsKernelDefaults())
+		}
+	}
+}
+
+// The node's label tells what the contract says of serving certificates; a flag
+// says what kubelet does.
+func TestRotationIsLabelledAsTheContractSays(t *testing.T) {
+	const label, file = "kubernetes.azure.com/kubelet-serving-ca", "--tls-cert-file"
+	for name, c := range map[string]struct {
+		said, flag       bool
+		labelled, served bool
+	}{
+		"neither": {}, "contract": {said: true, labelled: true}, "flag": {flag: true, served: true},
+		"both": {said: true, flag: true, labelled: true, served: true},
+	} {
+		s := settings(func(s *Settings) {
+			s.Rotation = c.said
+			s.Flags = map[string]string{file: "/a.crt", "--tls-private-key-file": "/a.key", "--rotate-server-certificates": strconv.FormatBool(c.flag)}
+		})
+		_, labelled := s.labels()[label]
+		_, given := s.effectiveFlags()[file]
+		pair := slices.ContainsFunc(state(t, s).Resources, func(r desired.Resource) bool { return r.Kind() == "serving" })
+		if labelled != c.labelled || given == (c.said || c.flag) || pair == c.served {
+			t.Errorf("%s: labelled %v, given the file %v, made a pair %v", name, labelled, given, pair)
 		}
 	}
 }

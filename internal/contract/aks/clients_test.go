@@ -48,7 +48,7 @@ func TestWholeConfigurationsOfClients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := json.MarshalIndent(map[string]any{"state": st, "unused": st.Unused, "unhandled": st.Unhandled}, "", "  ")
+			got, err := json.MarshalIndent(map[string]any{"state": st, "unused": st.Unused, "unhandled": st.Unhandled, "partial": st.Partial}, "", "  ")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -24,7 +24,7 @@ const (
 	elsewhere                        // something before or after translation acts on it
 	unused                           // nothing acts on it, for a reason
 	unhandled                        // this version does not act on it yet
-	partly                           // a part of it is in force; counts as unhandled
+	partly                           // a part of it is in force
 )
 
 // rule says what becomes of a field in one configuration.
@@ -36,7 +36,8 @@ func toState(*translation) disposition { return disposition{kind: inState} }
 
 func later(*translation) disposition { return disposition{kind: unhandled} }
 
-func inPart(*translation) disposition { return disposition{kind: partly} }
+// inPart is a field that is in force but for what the reason says.
+func inPart(reason string) rule { return always(disposition{partly, reason}) }
 
 func useless(reason string) rule { return always(disposition{unused, reason}) }
 
@@ -86,7 +87,9 @@ func (t *translation) note(path string) {
 	switch v := ruleOf(path)(t); v.kind {
 	case unused:
 		t.state.Unused = append(t.state.Unused, desired.FieldNote{Path: path, Reason: v.reason})
-	case unhandled, partly:
+	case partly:
+		t.state.Partial = append(t.state.Partial, desired.FieldNote{Path: path, Reason: v.reason})
+	case unhandled:
 		t.state.Unhandled = append(t.state.Unhandled, path)
 	}
 }
@@ -125,6 +128,9 @@ func (t *translation) accountFlags() {
 func (t *translation) respell(doc *Document) {
 	for i, n := range t.state.Unused {
 		t.state.Unused[i].Path = doc.Path(n.Path)
+	}
+	for i, n := range t.state.Partial {
+		t.state.Partial[i].Path = doc.Path(n.Path)
 	}
 	for i, path := range t.state.Unhandled {
 		t.state.Unhandled[i] = doc.Path(path)

@@ -49,6 +49,7 @@ func variants(t testing.TB) map[string]*aksnodeconfigv1.Configuration {
 			c.EnableSsh = proto.Bool(true)
 			c.DisablePubkeyAuth = proto.Bool(false)
 			c.CustomCloudConfig.CustomCloudEnvName = "other"
+			c.BootstrapProfileContainerRegistryServer, c.ClusterConfig.Location = "", " China East 2"
 			c.GpuConfig.EnableNvidia = proto.Bool(false)
 			c.LocalDnsProfile.EnableLocalDns = false
 			c.ServiceAccountImagePullProfile.Enabled = false
@@ -63,6 +64,7 @@ func variants(t testing.TB) map[string]*aksnodeconfigv1.Configuration {
 			c.ContainerdConfig.ContainerdVersion = "1.7.29"
 			c.RuncConfig.RuncPackageUrl = "https://packages.example/runc.amd64"
 			c.NetworkConfig.NetworkPlugin = aksnodeconfigv1.NetworkPlugin_NETWORK_PLUGIN_KUBENET
+			c.NetworkConfig.NetworkPolicy = aksnodeconfigv1.NetworkPolicy_NETWORK_POLICY_NONE
 			c.KubeletConfig.KubeletConfigFileConfig.ServerTlsBootstrap = false
 			c.ClusterConfig.CloudProviderConfig.BackoffMode = "v1"
 			c.KubeletConfig.KubeletFlags["--image-credential-provider-config"] = "/var/lib/kubelet/credential-provider-config.yaml"
@@ -104,13 +106,14 @@ func checkDisposition(t *testing.T, st *desired.State, path string, kind disposi
 	t.Helper()
 	isUnused := slices.ContainsFunc(st.Unused, func(n desired.FieldNote) bool { return n.Path == path && n.Reason != "" })
 	isUnhandled := slices.Contains(st.Unhandled, path)
+	isPartial := slices.ContainsFunc(st.Partial, func(n desired.FieldNote) bool { return n.Path == path && n.Reason != "" })
 	switch {
 	case kind == inState && !changed:
 		t.Errorf("%s is said to be in the state, but another value makes no other state", path)
 	case (kind == unused || kind == unhandled) && changed:
 		t.Errorf("%s is said to have no part in the state, but another value makes another state", path)
-	case isUnused != (kind == unused) || isUnhandled != (kind == unhandled || kind == partly):
-		t.Errorf("%s: disposition %d, but unused %v, unhandled %v", path, kind, isUnused, isUnhandled)
+	case isUnused != (kind == unused) || isUnhandled != (kind == unhandled) || isPartial != (kind == partly):
+		t.Errorf("%s: disposition %d, but unused %v, unhandled %v, partial %v", path, kind, isUnused, isUnhandled, isPartial)
 	}
 }
 

@@ -26,10 +26,19 @@ func (t *translation) azure() error {
 		return err
 	}
 	t.node = append(t.node, t.add("cluster_config", file)...)
-	if env := t.cfg.GetCustomCloudConfig().GetCustomEnvJsonContent(); decode.CustomCloud(t.cfg) && env != "" {
-		t.node = append(t.node, t.add("custom_cloud_config", azurejson.Environment(plainOrBase64(env)))...)
+	if decode.CustomCloud(t.cfg) { // kubelet is told of the file, whatever is in it
+		env := plainOrBase64(t.cfg.GetCustomCloudConfig().GetCustomEnvJsonContent())
+		t.node = append(t.node, t.add("custom_cloud_config", azurejson.Environment(env))...)
 	}
 	return nil
+}
+
+// cloud is the name of the Azure cloud that the node is in.
+func (t *translation) cloud() string {
+	if decode.CustomCloud(t.cfg) {
+		return azurejson.CustomCloud
+	}
+	return azurejson.CloudOf(t.cfg.GetClusterConfig().GetLocation())
 }
 
 // plainOrBase64: clients send this document both ways.
@@ -78,7 +87,7 @@ func (t *translation) azureSettings() (azurejson.Settings, error) {
 		return azurejson.Settings{}, err
 	}
 	s := azurejson.Settings{
-		Cloud: azurejson.CloudOf(cluster.GetLocation()), TenantID: auth.GetTenantId(),
+		Cloud: t.cloud(), TenantID: auth.GetTenantId(),
 		SubscriptionID: auth.GetSubscriptionId(), AADClientID: auth.GetServicePrincipalId(),
 		AADClientSecret: string(secret), UseManagedIdentityExtension: auth.GetUseManagedIdentityExtension(),
 		UserAssignedIdentityID: auth.GetAssignedIdentityId(),
@@ -87,9 +96,6 @@ func (t *translation) azureSettings() (azurejson.Settings, error) {
 		PrimaryAvailabilitySetName: cluster.GetPrimaryAvailabilitySet(),
 		PrimaryScaleSetName:        cluster.GetPrimaryScaleSet(),
 		UseInstanceMetadata:        cluster.GetUseInstanceMetadata(),
-	}
-	if decode.CustomCloud(t.cfg) {
-		s.Cloud = azurejson.CustomCloud
 	}
 	azureNetwork(&s, cluster)
 	azureRetries(&s, cluster.GetCloudProviderConfig())

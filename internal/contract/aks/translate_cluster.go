@@ -13,7 +13,8 @@ import (
 // kubeletFlagsAndConfig is the part of kubelet's settings that other parts ask.
 func (t *translation) kubeletFlagsAndConfig() (kubelet.Settings, error) {
 	k := t.cfg.GetKubeletConfig()
-	s := kubelet.Settings{Version: t.cfg.GetKubernetesVersion(), Flags: k.GetKubeletFlags()}
+	s := kubelet.Settings{Version: t.cfg.GetKubernetesVersion(), Flags: k.GetKubeletFlags(),
+		Rotation: k.GetKubeletConfigFileConfig().GetServerTlsBootstrap()}
 	if !k.GetEnableKubeletConfigFile() || s.AnotherFile() {
 		return s, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/contract/aks/decode"
 	"github.com/berth-dev/berth/internal/desired"
@@ -23,7 +24,8 @@ var accountRules = map[string]rule{
 	"api_server_config": ofMember(toState),
 	"auth_config":       ofMember(toState),
 
-	"cluster_config": ofMember(toState),
+	"cluster_config":          ofMember(toState),
+	"cluster_config.location": when(mirrored, ofMember(toState), toState),
 	"cluster_config.cluster_network_config.core_dns_service_ip": when(localDNS, later, useless("only the DNS cache on the node needs it, and that is off")),
 	"cluster_config.cloud_provider_config.backoff_exponent":     ofMember(when(backoffV1, toState, useless(paced))),
 	"cluster_config.cloud_provider_config.backoff_jitter":       ofMember(when(backoffV1, toState, useless(paced))),
@@ -55,6 +57,7 @@ var accountRules = map[string]rule{
 	"kubelet_config.kubelet_config_file_config":           ofMember(fileField(toState)),
 	kubeletFile + "kind":                                  ofMember(fileField(always(disposition{kind: elsewhere}))),
 	kubeletFile + "api_version":                           ofMember(fileField(always(disposition{kind: elsewhere}))),
+	kubeletFile + "server_tls_bootstrap":                  ofMember(toState),
 	kubeletFile + "tls_cert_file":                         ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
 	kubeletFile + "tls_private_key_file":                  ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
 	kubeletFile + "streaming_connection_idle_timeout":     ofMember(fileField(when(streams, toState, useless("kubelet 1.34 dropped it")))),
@@ -65,13 +68,14 @@ var accountRules = map[string]rule{
 	"custom_linux_os_config.swap_file_size":               when(swaps, later, useless(halfSwap)),
 	"custom_linux_os_config.transparent_hugepage_support": later,
 	"custom_linux_os_config.transparent_defrag":           later,
-	"http_proxy_config":                                   inPart, // of downloads alone
+	"http_proxy_config":                                   inPart(ofDownloads),
+	"http_proxy_config.no_proxy_entries":                  when(proxies, inPart(ofDownloads), useless("there is no proxy")),
 	"gpu_config":                                          when(gpus, later, useless("enable_nvidia is off")),
 	"gpu_config.gpu_device_plugin":                        useless(unread),
 	"gpu_config.enable_amd_gpu":                           useless(unread),
 	"gpu_config.managed_gpu_experience_afec_enabled":      useless(unread),
-	"network_config.network_plugin":                       when((*translation).kubenet, toState, when(awaitsAzurePlugin, inPart, always(disposition{kind: elsewhere}))),
-	"network_config.network_policy":                       ofMember(toState),
+	"network_config.network_plugin":                       when((*translation).kubenet, toState, when(awaitsAzurePlugin, inPart("the configuration of Azure's plug-in is not moved to "+cni.ConfDir), always(disposition{kind: elsewhere}))),
+	"network_config.network_policy":                       when((*translation).kubenet, toState, ofMember(toState)),
 	"network_config.vnet_cni_plugins_url":                 when(azurePlugin, later, useless("the network plugin is not Azure's")),
 	"network_config.cni_plugins_url":                      toState,
 	"network_config.standard_secondary_nic_count":         later,
@@ -103,6 +107,7 @@ var accountRules = map[string]rule{
 
 const (
 	kubeletFile = "kubelet_config.kubelet_config_file_config."
+	ofDownloads = "berth's own downloads use it, kubelet, containerd and other programs do not"
 	paced       = "backoff mode v2 has no such setting"
 	tokenFirst  = "there is a bootstrap token, which goes first"
 	halfSwap    = "swap takes both the switch and a size"
@@ -115,6 +120,13 @@ const (
 func fileField(r rule) rule {
 	return when(anotherFile, useless(otherFile), when(configFile, r, useless("enable_kubelet_config_file is off")))
 }
+
+func proxies(t *translation) bool {
+	p := t.cfg.GetHttpProxyConfig()
+	return p.GetHttpProxy() != "" || p.GetHttpsProxy() != ""
+}
+
+func mirrored(t *translation) bool { return t.cfg.GetBootstrapProfileContainerRegistryServer() != "" }
 
 func localDNS(t *translation) bool { return t.cfg.GetLocalDnsProfile().GetEnableLocalDns() }
 
@@ -199,7 +211,7 @@ func anotherFile(t *translation) bool {
 
 func clusterServes(t *translation) bool {
 	s, err := t.kubeletFlagsAndConfig()
-	return err == nil && s.ServesClusterCertificate()
+	return err == nil && s.KeepsNoServingFiles()
 }
 
 func streams(t *translation) bool {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/component/azurejson"
 	"github.com/berth-dev/berth/internal/component/binaries"
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/component/containerd"
@@ -40,12 +41,20 @@ func (t *translation) kubenet() bool {
 	return t.cfg.GetNetworkConfig().GetNetworkPlugin() == aksnodeconfigv1.NetworkPlugin_NETWORK_PLUGIN_KUBENET
 }
 
+// bridged: containerd makes the bridge of the pod network. With calico it must
+// not: pods that start before calico does would stay on it.
+func (t *translation) bridged() bool {
+	return t.kubenet() && t.cfg.GetNetworkConfig().GetNetworkPolicy() != aksnodeconfigv1.NetworkPolicy_NETWORK_POLICY_CALICO
+}
+
 // network: a node whose network somebody else installs needs no plugin but the
 // one that sets up the loopback interface.
 func (t *translation) network() error {
 	plugins := []string{"loopback"}
 	if t.kubenet() {
 		plugins = []string{"bridge", "host-local", "loopback", "portmap"}
+	}
+	if t.bridged() {
 		template, err := cni.Kubenet()
 		if err != nil {
 			return err
@@ -121,7 +130,7 @@ func (t *translation) containerd() error {
 		SystemdCgroup: t.systemdCgroup(), Mirrors: t.mirrors(),
 		After: t.runtime, Triggers: []string{program},
 	}
-	if t.kubenet() {
+	if t.bridged() {
 		s.CNITemplate = cni.TemplateFile
 	}
 	var err error
@@ -163,11 +172,13 @@ func (t *translation) runtimePrograms(program string) {
 const microsoftRegistry = "mcr.microsoft.com"
 
 func (t *translation) mirrors() []containerd.Mirror {
-	server := t.cfg.GetBootstrapProfileContainerRegistryServer()
-	if server == "" {
-		return nil
+	switch server := t.cfg.GetBootstrapProfileContainerRegistryServer(); {
+	case server != "":
+		return []containerd.Mirror{{Registry: microsoftRegistry, Server: server, InPath: true}}
+	case t.cloud() == azurejson.ChinaCloud:
+		return []containerd.Mirror{{Registry: "mcr.azk8s.cn", Server: "mcr.azure.cn"}}
 	}
-	return []containerd.Mirror{{Registry: microsoftRegistry, Server: server}}
+	return nil
 }
 
 // systemdCgroup: kubelet and containerd must agree. kubelet's own flag goes

@@ -11,7 +11,11 @@ import (
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/azurejson"
+	"github.com/berth-dev/berth/internal/component/cni"
+	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/golden"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -172,9 +176,41 @@ func TestAzurePluginWithoutConfiguration(t *testing.T) {
 	for _, configured := range []bool{false, true} {
 		facts := machine
 		facts.CNIConfigured = configured
-		if got := slices.Contains(translate(t, cfg, facts).Unhandled, "network_config.network_plugin"); got == configured {
-			t.Errorf("configured %v: unhandled %v", configured, got)
+		isPlugin := func(n desired.FieldNote) bool { return n.Path == "network_config.network_plugin" }
+		if got := slices.ContainsFunc(translate(t, cfg, facts).Partial, isPlugin); got == configured {
+			t.Errorf("configured %v: in part %v", configured, got)
 		}
+	}
+}
+
+// With calico containerd has no template of a network: pods that start before calico
+// does would stay on the bridge that it makes.
+func TestKubenetWithCalico(t *testing.T) {
+	for policy, bridged := range map[aksnodeconfigv1.NetworkPolicy]bool{
+		aksnodeconfigv1.NetworkPolicy_NETWORK_POLICY_CALICO: false, aksnodeconfigv1.NetworkPolicy_NETWORK_POLICY_AZURE: true,
+		aksnodeconfigv1.NetworkPolicy_NETWORK_POLICY_UNSPECIFIED: true,
+	} {
+		cfg := sample(t, "minimal.json")
+		cfg.NetworkConfig = &aksnodeconfigv1.NetworkConfig{NetworkPlugin: aksnodeconfigv1.NetworkPlugin_NETWORK_PLUGIN_KUBENET, NetworkPolicy: policy}
+		st := translate(t, cfg, machine)
+		_, written := st.Lookup(desired.FileID(cni.TemplateFile)).(*desired.File)
+		config := string(golden.File(t, st, containerd.ConfigFile).Content.Data())
+		if named := strings.Contains(config, cni.TemplateFile); written != bridged || named != bridged {
+			t.Errorf("%v: template there %v, named %v", policy, written, named)
+		}
+	}
+}
+
+// The file that kubelet is told of is there, though the contract has nothing for it.
+func TestCustomCloudWithoutEnvironment(t *testing.T) {
+	cfg := sample(t, "minimal.json")
+	cfg.CustomCloudConfig = &aksnodeconfigv1.CustomCloudConfig{CustomCloudEnvName: "AksCustom"}
+	st := translate(t, cfg, machine)
+	if f := golden.File(t, st, azurejson.EnvironmentFile); len(f.Content.Data()) != 0 {
+		t.Errorf("%q", f.Content.Data())
+	}
+	if flags := golden.File(t, st, kubelet.FlagsFile); !strings.Contains(string(flags.Content.Data()), azurejson.EnvironmentFile) {
+		t.Errorf("%s", flags.Content.Data())
 	}
 }
 

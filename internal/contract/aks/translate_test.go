@@ -76,7 +76,7 @@ func TestGoldenStates(t *testing.T) {
 	for name, cfg := range variants(t) {
 		t.Run(name, func(t *testing.T) {
 			st := translate(t, cfg, factsOf(name))
-			got, err := json.MarshalIndent(map[string]any{"state": st, "unused": st.Unused, "unhandled": st.Unhandled}, "", "  ")
+			got, err := json.MarshalIndent(map[string]any{"state": st, "unused": st.Unused, "unhandled": st.Unhandled, "partial": st.Partial}, "", "  ")
 			if err != nil {
 				t.Fatal(err)
 			}
