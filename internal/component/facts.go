@@ -31,6 +31,9 @@ type Facts struct {
 	// KubectlPath is the first of /opt/bin/kubectl, /usr/local/bin/kubectl and
 	// /usr/bin/kubectl that exists, links resolved; empty where none does.
 	KubectlPath string
+	// VersionedPrograms are the names in /opt/bin that begin with kubelet- or
+	// kubectl-: images hold several versions, kubelet-1.34.2, and berth adds none.
+	VersionedPrograms []string
 	// Images are those of the bundles on the machine.
 	Images []BundledImage
 	// VendorUnits are the names of the units that the image's packages bring:
@@ -43,6 +46,12 @@ type Facts struct {
 type BundledImage struct {
 	// Reference is complete; Digest is "sha256:…" of its manifest or index.
 	Reference, Digest string
+}
+
+// HasVersion says whether the image holds a program of a version of Kubernetes
+// beside the one in place.
+func (f Facts) HasVersion(program, version string) bool {
+	return version != "" && slices.Contains(f.VersionedPrograms, program+"-"+version)
 }
 
 // HasVendorUnit says whether a package of the image brings a unit.

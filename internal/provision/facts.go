@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/binaries"
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/host"
@@ -50,6 +51,8 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 		RuncPath:       firstFile(h, runcPaths),
 		KubectlPath:    firstFile(h, kubectlPaths),
 		VendorUnits:    vendorUnits(h),
+
+		VersionedPrograms: versionedPrograms(h),
 	}
 	if f.ContainerdPath != "" {
 		// An unknown version is a fact, too: translation decides what it means.
@@ -136,6 +139,19 @@ func resolve(h host.FS, p string) string {
 		p = path.Clean(target)
 	}
 	return ""
+}
+
+// versionedPrograms are what images put beside the programs that run.
+func versionedPrograms(h host.FS) []string {
+	names, err := h.ReadDir(path.Dir(binaries.Kubelet))
+	if err != nil {
+		return nil
+	}
+	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+		return !strings.HasPrefix(n, "kubelet-") && !strings.HasPrefix(n, "kubectl-")
+	})
+	slices.Sort(names)
+	return names
 }
 
 func vendorUnits(h host.FS) []string {

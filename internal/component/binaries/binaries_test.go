@@ -25,6 +25,18 @@ func TestArtifacts(t *testing.T) {
 	}
 }
 
+func TestVersioned(t *testing.T) {
+	proof, link := Versioned(Kubelet, "1.34.2")
+	st := golden.State(t, []desired.Resource{proof, link})
+	got := st.Lookup(desired.LinkID(Kubelet)).(*desired.Link)
+	if got.Target != "/opt/bin/kubelet-1.34.2" || got.After[0] != desired.ArtifactID("kubelet-1.34.2") {
+		t.Errorf("%+v", got)
+	}
+	if proof.Version != "1.34.2" || proof.Files[0].Path != got.Target || len(proof.URLs) > 0 {
+		t.Errorf("%+v", proof)
+	}
+}
+
 func TestRelease(t *testing.T) {
 	for version, want := range map[string]string{
 		"1.36.3": "1.36.3", "1.27.102-akslts": "1.27.102", "1.36.3+build5": "1.36.3", "2.0.0-3~deb12u1": "2.0.0",

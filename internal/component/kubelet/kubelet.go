@@ -52,6 +52,8 @@ type Settings struct {
 	// Cluster is the cluster to join; nil prepares an image: the service is there
 	// but neither configured nor started.
 	Cluster *Cluster
+	// Program is where the link at kubelet's path leads; empty: there is none.
+	Program string
 	// After is what must be in place before the service starts.
 	After []desired.ID
 }
@@ -101,6 +103,9 @@ func service(s Settings, own []desired.Resource) desired.Resource {
 		}
 	}
 	u.Triggers = append(u.Triggers, binaries.Kubelet)
+	if s.Program != "" {
+		u.Triggers = append(u.Triggers, s.Program)
+	}
 	return u
 }
 

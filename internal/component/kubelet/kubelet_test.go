@@ -85,6 +85,7 @@ func TestResources(t *testing.T) {
 				"--hostname-override": "Other", "--node-ip": "10.0.0.1,fd00::1", "--system-reserved": "cpu=1, memory=1Gi",
 			}
 		}),
+		"linked":   settings(func(s *Settings) { s.Program = "/opt/bin/kubelet-1.36.3" }),
 		"prepared": settings(func(s *Settings) { s.Cluster, s.Config = nil, []byte(config) }),
 	} {
 		t.Run(name, func(t *testing.T) { golden.Check(t, name+".txt", listing(t, state(t, s))) })

@@ -71,6 +71,9 @@ func variants(t testing.TB) map[string]*aksnodeconfigv1.Configuration {
 			c.KubeletConfig.KubeletFlags["--image-credential-provider-bin-dir"] = "/var/lib/kubelet/credential-provider"
 			c.KubeletConfig.KubeletFlags["--streaming-connection-idle-timeout"] = "4h"
 		}),
+		"versioned": full(func(c *aksnodeconfigv1.Configuration) {
+			c.KubeBinaryConfig.CustomKubeBinaryUrl, c.KubeBinaryConfig.PrivateKubeBinaryUrl = "", ""
+		}),
 		"another file": full(func(c *aksnodeconfigv1.Configuration) {
 			c.KubeletConfig.KubeletFlags["--config"] = "/etc/kubernetes/kubelet.yaml"
 		}),

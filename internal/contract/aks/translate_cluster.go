@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/component/apicheck"
+	"github.com/berth-dev/berth/internal/component/binaries"
 	"github.com/berth-dev/berth/internal/component/credentialprovider"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/desired"
@@ -31,6 +32,9 @@ func (t *translation) kubeletSettings() (kubelet.Settings, error) {
 	s.Labels = t.cfg.GetKubeletConfig().GetKubeletNodeLabels()
 	s.SystemdCgroup = t.systemdCgroup()
 	s.Hostname, s.NodeIP = t.facts.Hostname, t.facts.NodeIP
+	if t.versioned() {
+		s.Program = binaries.Kubelet + "-" + s.Version
+	}
 	if !t.joins() {
 		return s, nil
 	}

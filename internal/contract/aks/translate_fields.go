@@ -33,7 +33,7 @@ var accountRules = map[string]rule{
 	"bootstrapping_config.tls_bootstrapping_token":        ofMember(toState),
 	"bootstrapping_config.cluster_join_method":            useless(unread),
 	"bootstrapping_config.bootstrapping_auth_method":      ofMember(when(byToken, useless("the token's presence decides"), later)),
-	"kube_binary_config.kube_binary_url":                  when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetKubeBinaryUrl), toState, useless("another archive of kubelet goes before it")),
+	"kube_binary_config.kube_binary_url":                  when((*translation).versioned, useless("the image holds kubelet of that version"), when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetKubeBinaryUrl), toState, useless("another archive of kubelet goes before it"))),
 	"kube_binary_config.private_kube_binary_url":          when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetPrivateKubeBinaryUrl), toState, useless("another archive of kubelet goes before it")),
 	"kube_binary_config.custom_kube_binary_url":           toState,
 	"kube_binary_config.pod_infra_container_image_url":    toState,

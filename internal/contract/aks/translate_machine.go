@@ -196,7 +196,31 @@ func (t *translation) systemdCgroup() bool {
 
 const cgroupFlag = "--cgroup-driver"
 
+// versioned says whether the image holds the kubelet of the contract's version. An
+// archive that somebody names on purpose goes before it.
+func (t *translation) versioned() bool {
+	k := t.cfg.GetKubeBinaryConfig()
+	return k.GetCustomKubeBinaryUrl() == "" && k.GetPrivateKubeBinaryUrl() == "" && t.facts.HasVersion("kubelet", t.cfg.GetKubernetesVersion())
+}
+
+func (t *translation) linked() []desired.ID {
+	var ids []desired.ID
+	for _, program := range []string{binaries.Kubelet, binaries.Kubectl} {
+		if version := t.cfg.GetKubernetesVersion(); t.facts.HasVersion(path.Base(program), version) {
+			proof, link := binaries.Versioned(program, version)
+			ids = append(ids, t.add("kubernetes_version", proof, link)...)
+		}
+	}
+	return ids
+}
+
 func (t *translation) kubernetes() error {
+	if t.versioned() {
+		if ids := t.linked(); t.joins() {
+			t.node = append(t.node, ids...)
+		}
+		return nil
+	}
 	source := binaries.Source{URL: artifactURL(decode.KubeURL(t.cfg)), Version: t.cfg.GetKubernetesVersion()}
 	ids := t.add("kube_binary_config", binaries.Kubernetes(source, cmp.Or(t.facts.KubectlPath, binaries.Kubectl)))
 	if t.joins() {

@@ -37,6 +37,11 @@ func factsOf(variant string) component.Facts {
 	if strings.HasPrefix(variant, "bare") {
 		return bare
 	}
+	if variant == "versioned" {
+		f := machine
+		f.VersionedPrograms = []string{"kubectl-1.36.3", "kubelet-1.35.0", "kubelet-1.36.3"}
+		return f
+	}
 	return machine
 }
 
