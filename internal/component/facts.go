@@ -16,6 +16,9 @@ type Facts struct {
 	NodeIP string
 	// IPv6 says that the kernel has IPv6: /proc/sys/net/ipv6 exists.
 	IPv6 bool
+	// Resolved says that systemd-resolved keeps a list of name servers:
+	// /run/systemd/resolve/resolv.conf exists.
+	Resolved bool
 	// CNIConfigured says that a network configuration is in /etc/cni/net.d. It
 	// decides what is reported, and nothing that is done.
 	CNIConfigured bool

@@ -13,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/binaries"
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/component/resolver"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -70,7 +71,7 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 		return f, nil
 	}
 	f.Hostname = line(h, "/proc/sys/kernel/hostname")
-	f.IPv6 = there(h, "/proc/sys/net/ipv6")
+	f.IPv6, f.Resolved = there(h, "/proc/sys/net/ipv6"), there(h, resolver.List)
 	f.NodeIP, err = address()
 	return f, err
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -55,5 +56,27 @@ func TestCNIConfigured(t *testing.T) {
 		if got := cniConfigured(h); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+func TestGatherLooksAtTheImage(t *testing.T) {
+	h := memory.New()
+	for range 2 { // nothing of it first
+		f, err := Gather(context.Background(), h, FactsSource{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		resolved := false
+		if _, err := h.Lstat("/opt/bin"); err == nil {
+			want, resolved = []string{"kubectl-1.34.2", "kubelet-1.33.1", "kubelet-1.34.2"}, true
+		}
+		if diff := cmp.Diff(want, f.VersionedPrograms); diff != "" || f.Resolved != resolved {
+			t.Errorf("resolved %v, %s", f.Resolved, diff)
+		}
+		for _, name := range []string{"kubelet", "kubelet-1.34.2", "kubelet-1.33.1", "kubectl-1.34.2", "crictl"} {
+			h.Put("/opt/bin/"+name, "", 0o755)
+		}
+		h.Put("/run/systemd/resolve/resolv.conf", "nameserver 10.0.0.1\n", 0o644)
 	}
 }

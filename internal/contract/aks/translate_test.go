@@ -39,6 +39,7 @@ func factsOf(variant string) component.Facts {
 	}
 	if variant == "versioned" {
 		f := machine
+		f.Resolved = true
 		f.VersionedPrograms = []string{"kubectl-1.36.3", "kubelet-1.35.0", "kubelet-1.36.3"}
 		return f
 	}
