@@ -109,7 +109,7 @@ func (t *translation) credentialProvider() error {
 	}
 	s := credentialprovider.Settings{
 		ConfigFile: config, BinDir: dir,
-		URL:            artifactURL(t.cfg.GetKubeBinaryConfig().GetLinuxCredentialProviderUrl()),
+		URL:            t.providerSource(),
 		RegistrySuffix: t.registrySuffix(),
 	}
 	if server := t.cfg.GetBootstrapProfileContainerRegistryServer(); server != "" {

@@ -33,11 +33,11 @@ var accountRules = map[string]rule{
 	"bootstrapping_config.tls_bootstrapping_token":        ofMember(toState),
 	"bootstrapping_config.cluster_join_method":            useless(unread),
 	"bootstrapping_config.bootstrapping_auth_method":      ofMember(when(byToken, useless("the token's presence decides"), later)),
-	"kube_binary_config.kube_binary_url":                  when((*translation).versioned, useless("the image holds kubelet of that version"), when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetKubeBinaryUrl), toState, useless("another archive of kubelet goes before it"))),
+	"kube_binary_config.kube_binary_url":                  when((*translation).versioned, useless("the image holds kubelet of that version"), when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetKubeBinaryUrl), when(kubeIsolated, inPart(ofVersion), toState), useless("another archive of kubelet goes before it"))),
 	"kube_binary_config.private_kube_binary_url":          when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetPrivateKubeBinaryUrl), toState, useless("another archive of kubelet goes before it")),
 	"kube_binary_config.custom_kube_binary_url":           toState,
 	"kube_binary_config.pod_infra_container_image_url":    toState,
-	"kube_binary_config.linux_credential_provider_url":    ofMember(when(provided, toState, useless(noProvider))),
+	"kube_binary_config.linux_credential_provider_url":    ofMember(when(provided, when(providerIsolated, inPart(ofVersion), toState), useless(noProvider))),
 	"custom_cloud_config.custom_cloud_env_name":           ofMember(when(inCustomCloud, toState, useless("only the name akscustom means something"))),
 	"custom_cloud_config.custom_env_json_content":         ofMember(when(inCustomCloud, toState, useless("custom_cloud_env_name is not akscustom"))),
 	"custom_cloud_config.container_registry_dns_suffix":   ofMember(when(namesRegistries, toState, useless(noProvider))),
@@ -108,6 +108,7 @@ var accountRules = map[string]rule{
 const (
 	kubeletFile = "kubelet_config.kubelet_config_file_config."
 	ofDownloads = "berth's own downloads use it, kubelet, containerd and other programs do not"
+	ofVersion   = "of it the version counts: the program comes from bootstrap_profile_container_registry_server"
 	paced       = "backoff mode v2 has no such setting"
 	tokenFirst  = "there is a bootstrap token, which goes first"
 	halfSwap    = "swap takes both the switch and a size"
@@ -124,6 +125,12 @@ func fileField(r rule) rule {
 func proxies(t *translation) bool {
 	p := t.cfg.GetHttpProxyConfig()
 	return p.GetHttpProxy() != "" || p.GetHttpsProxy() != ""
+}
+
+func kubeIsolated(t *translation) bool { return t.isolated(decode.KubeURL(t.cfg)) }
+
+func providerIsolated(t *translation) bool {
+	return t.isolated(t.cfg.GetKubeBinaryConfig().GetLinuxCredentialProviderUrl())
 }
 
 func mirrored(t *translation) bool { return t.cfg.GetBootstrapProfileContainerRegistryServer() != "" }
