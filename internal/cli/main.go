@@ -97,9 +97,11 @@ func (e *env) berth() *cobra.Command {
 	return root
 }
 
+const publishedName = "aks-node-controller"
+
 // nodeController is the command tree of the published name.
 func (e *env) nodeController() *cobra.Command {
-	root := e.root("aks-node-controller", "Provision an AKS node")
+	root := e.root(publishedName, "Provision an AKS node")
 	root.AddCommand(e.provision(), e.provisionWait(), e.version(), e.checkHotfix(), e.downloadHotfix(), e.node())
 	return root
 }

@@ -25,7 +25,7 @@ func (e *env) provision() *cobra.Command {
 			report.ResultPath + " and by the exit code. The result of an earlier run is kept beside it as\n" +
 			"provision.TIME.json; the newest five of them stay. While another run goes on it waits, for a minute at most, and then\n" +
 			"ends with 249; it has touched nothing, and the result is that of the other run.",
-		Args: cobra.ArbitraryArgs,
+		Args: e.publishedArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return e.runProvision(c, f) },
 	}
 	c.Flags().StringVar(&f.config, "provision-config", "", "read the configuration from `FILE`")

@@ -16,7 +16,7 @@ func (e *env) provisionWait() *cobra.Command {
 			"The result of an earlier run is none while a run goes on, nor that of an interrupted one while its unit starts it\n" +
 			"again or has not started yet in this boot.\n" +
 			"It waits for cse_timeout and one minute; then it prints a result that says how far the unit is, and exits with 124.",
-		Args: cobra.ArbitraryArgs,
+		Args: e.publishedArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			h, err := e.open("/")
 			if err != nil {

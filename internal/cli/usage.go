@@ -45,6 +45,15 @@ func (e *env) noArgs(c *cobra.Command, args []string) error {
 	return e.usage(c, fmt.Errorf("%s takes no argument %q", c.CommandPath(), args[0]))
 }
 
+// publishedArgs: the published program passes over the arguments of its commands.
+// Under berth's own name they are a mistake.
+func (e *env) publishedArgs(c *cobra.Command, args []string) error {
+	if c.Root().Name() == publishedName {
+		return nil
+	}
+	return e.noArgs(c, args)
+}
+
 // unknown names the command that may have been meant.
 func unknown(root *cobra.Command, name string) error {
 	err := fmt.Errorf("unknown command %q", name)

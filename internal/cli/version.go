@@ -23,7 +23,7 @@ func Version() string {
 
 func (e *env) version() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.ArbitraryArgs,
+		Use: "version", Short: "Print the version", Args: e.publishedArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(e.out, Version())
 			return err

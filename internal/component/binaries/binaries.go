@@ -20,6 +20,8 @@ const (
 type Source struct {
 	// URL is an archive, or for runc the program; empty: the image must have it.
 	URL string
+	// Implied: nobody named the URL. What the image lacks of the rest is not wanted.
+	Implied bool
 	// Version is what it must say of itself, but for what a distribution appends
 	// ("-akslts", "+build5", "-3~deb12u1"); empty: any.
 	Version string
@@ -51,7 +53,7 @@ const (
 // in, from an archive laid out like the project's own node archive.
 func Kubernetes(s Source, kubectl string) *desired.Artifact {
 	files := []desired.ArtifactFile{{Member: "kubernetes/node/bin/kubelet", Path: Kubelet}}
-	if s.URL != "" {
+	if s.URL != "" && !s.Implied {
 		files = append(files, desired.ArtifactFile{Member: "kubernetes/node/bin/kubectl", Path: kubectl})
 	}
 	return s.artifact("kubernetes", exitKubernetes, files...)

@@ -34,6 +34,9 @@ func TestProgramsOfAnIsolatedCluster(t *testing.T) {
 		for id, want := range map[string]string{"kubernetes": c.wantKube, "acr-credential-provider": c.wantProvider} {
 			a := st.Lookup(desired.ArtifactID(id)).(*desired.Artifact)
 			got := append(a.URLs, "")[0]
+			if asked := len(a.Files) > 1; id == "kubernetes" && asked != (c.kube+c.custom != "") {
+				t.Errorf("%s: kubectl is wanted: %v", name, asked)
+			}
 			if got != want || inRegistry(got) && (a.Via == nil || a.Via.Identity.ClientID != "kubelet-identity") {
 				t.Errorf("%s: %s from %q, want %q, via %+v", name, id, got, want, a.Via)
 			}

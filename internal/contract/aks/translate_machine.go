@@ -221,7 +221,7 @@ func (t *translation) kubernetes() error {
 		}
 		return nil
 	}
-	source := binaries.Source{URL: t.kubeSource(), Version: t.cfg.GetKubernetesVersion()}
+	source := binaries.Source{URL: t.kubeSource(), Implied: decode.KubeURL(t.cfg) == "", Version: t.cfg.GetKubernetesVersion()}
 	ids := t.add("kube_binary_config", binaries.Kubernetes(source, cmp.Or(t.facts.KubectlPath, binaries.Kubectl)))
 	if t.joins() {
 		t.node = append(t.node, ids...)
