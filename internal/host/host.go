@@ -23,6 +23,7 @@ type Host interface {
 	Mounter
 	Clock
 	Locker
+	Watcher
 }
 
 // Locker keeps writers apart.

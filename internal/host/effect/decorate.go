@@ -192,3 +192,8 @@ func (d *decorated) Sleep(ctx context.Context, t time.Duration) error {
 	}
 	return d.inner.Sleep(ctx, t)
 }
+
+// Watch implements host.Watcher.
+func (d *decorated) Watch(ctx context.Context, w host.Watched) (<-chan host.Event, error) {
+	return read(d, func() (<-chan host.Event, error) { return d.inner.Watch(ctx, w) })
+}

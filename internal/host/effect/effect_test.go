@@ -116,6 +116,12 @@ func TestStop(t *testing.T) {
 			if _, err := i.Lock(t.Context(), "/run/l", "x"); !errors.Is(err, ErrStopped) {
 				t.Errorf("a stopped process locks: %v", err)
 			}
+			if _, err := i.Watch(t.Context(), host.Watched{Names: []string{"/srv/d"}}); !errors.Is(err, ErrStopped) {
+				t.Errorf("a stopped process watches: %v", err)
+			}
+			if err := i.Sleep(t.Context(), 0); !errors.Is(err, ErrStopped) {
+				t.Errorf("a stopped process sleeps: %v", err)
+			}
 			if i.Hit() == nil || i.Hit().N != n || i.Count() != n {
 				t.Errorf("hit %v, count %d, want %d", i.Hit(), i.Count(), n)
 			}

@@ -38,7 +38,7 @@ type testCase struct {
 
 // Run runs the suite. newHost returns a host whose effects are nobody else's.
 func Run(t *testing.T, newHost func(t *testing.T) host.Host, o Options) {
-	cases := append(files(o), locks...)
+	cases := slices.Concat(files(o), locks, watchCases)
 	if o.Live {
 		cases = append(cases, live...)
 	} else {
@@ -48,7 +48,7 @@ func Run(t *testing.T, newHost func(t *testing.T) host.Host, o Options) {
 		cases = append(cases, mountCases...)
 	}
 	if o.Systemd {
-		cases = slices.Concat(cases, units, lifecycles, namings, relations, kinds)
+		cases = slices.Concat(cases, units, lifecycles, namings, relations, kinds, watchUnitCases)
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(t, newHost(t), o.Dir(t)) })

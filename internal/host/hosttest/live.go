@@ -173,8 +173,9 @@ func noSystemd(t *testing.T, h host.Host, _ string) {
 	ctx := t.Context()
 	_, err := h.Unit(ctx, "x.service")
 	_, lerr := h.ListUnits(ctx, "*")
+	_, werr := h.Watch(ctx, host.Watched{Units: []string{"x.service"}})
 	all := []error{
-		err, lerr, h.DaemonReload(ctx), h.ResetFailed(ctx, "x.service"),
+		err, lerr, werr, h.DaemonReload(ctx), h.ResetFailed(ctx, "x.service"),
 		h.StartUnit(ctx, "x.service"), h.StopUnit(ctx, "x.service"),
 		h.RestartUnit(ctx, "x.service"), h.ReloadUnit(ctx, "x.service"),
 	}

@@ -22,8 +22,11 @@ func Model(h *memory.Host) {
 	h.Program("/bin/sh", shell)
 	h.Behave(CrashingUnit, func(memory.Start) memory.Outcome { return memory.Outcome{Status: 1} })
 	h.Program("/usr/bin/systemctl", func(c host.Command) host.Output {
-		if c.Args[0] == "kill" {
+		switch c.Args[0] {
+		case "kill":
 			h.Crash(c.Args[2], 9)
+		case "daemon-reexec":
+			h.MissEvents()
 		}
 		return host.Output{}
 	})

@@ -40,7 +40,8 @@ var _ host.Systemd = (*manager)(nil)
 // connection is a D-Bus connection, plain and with what go-systemd knows.
 type connection struct {
 	*systemd.Conn
-	raw *dbus.Conn
+	raw     *dbus.Conn
+	private bool // to systemd itself, not to the bus
 }
 
 // lost says whether the other end has gone.
@@ -110,6 +111,7 @@ func (m *manager) dial() (*connection, error) {
 	if os.Geteuid() == 0 {
 		c, err := m.wrap(dialPrivate)
 		if err == nil {
+			c.private = true
 			return c, nil
 		}
 		private = err
@@ -132,7 +134,7 @@ func (m *manager) wrap(open func(dbus.ConnOption) (*dbus.Conn, error)) (*connect
 	if err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
-	return &connection{c, raw}, nil
+	return &connection{Conn: c, raw: raw}, nil
 }
 
 // dialPrivate connects to systemd itself; there is no bus to say hello to.

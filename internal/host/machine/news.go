@@ -34,9 +34,23 @@ type news struct {
 	// tested are the last results of conditions and assertions, by object: systemd
 	// tells them before it says that a job has ended, and may then forget the unit.
 	tested map[dbus.ObjectPath]props
-	// readers want to know of changes; a unit that every one of them hears of has
-	// no path.
-	readers map[*unitWatch]struct{}
+	// readers want to know of changes.
+	readers map[*unitWatch]bool
+}
+
+func (n *news) add(w *unitWatch) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.readers == nil {
+		n.readers = map[*unitWatch]bool{}
+	}
+	n.readers[w] = true
+}
+
+func (n *news) remove(w *unitWatch) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.readers, w)
 }
 
 // testProps are the properties that hold what conditions and assertions said.
@@ -46,34 +60,31 @@ var testProps = []string{"ConditionResult", "AssertResult", "ConditionTimestamp"
 func (n *news) hear(s *dbus.Signal) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch s.Name {
-	case properties + ".PropertiesChanged":
-		n.remember(s)
-		n.tell(s.Path)
-	case managerIface + ".UnitNew", managerIface + ".UnitRemoved":
-		if len(s.Body) == 2 {
-			p, _ := s.Body[1].(dbus.ObjectPath)
-			n.tell(p)
+	switch {
+	case s.Name == properties+".PropertiesChanged" && len(s.Body) > 1 && s.Body[0] == unitIface:
+		changed, _ := s.Body[1].(map[string]dbus.Variant)
+		n.remember(s.Path, changed)
+		for r := range n.readers {
+			r.changed(s.Path, changed)
 		}
-	case managerIface + ".Reloading":
-		n.tell("")
+	case s.Name == managerIface+".Reloading" && len(s.Body) > 0 && s.Body[0] == false:
+		for r := range n.readers {
+			r.reloaded()
+		}
 	}
 }
 
 // remember keeps what conditions and assertions said.
-func (n *news) remember(s *dbus.Signal) {
-	if len(s.Body) < 2 || s.Body[0] != unitIface {
+func (n *news) remember(path dbus.ObjectPath, p props) {
+	if p.at(testProps[2]).IsZero() {
 		return
 	}
-	changed, _ := s.Body[1].(map[string]dbus.Variant)
-	if p := props(changed); !p.at(testProps[2]).IsZero() {
-		if n.tested == nil {
-			n.tested = map[dbus.ObjectPath]props{}
-		}
-		n.tested[s.Path] = props{}
-		for _, name := range testProps {
-			n.tested[s.Path][name] = p[name]
-		}
+	if n.tested == nil {
+		n.tested = map[dbus.ObjectPath]props{}
+	}
+	n.tested[path] = props{}
+	for _, name := range testProps {
+		n.tested[path][name] = p[name]
 	}
 }
 
@@ -92,11 +103,4 @@ func (n *news) recall(p props) {
 // objectOf is the D-Bus object of a unit.
 func objectOf(unit string) dbus.ObjectPath {
 	return dbus.ObjectPath(managerPath + "/unit/" + systemd.PathBusEscape(unit))
-}
-
-// tell wakes those who watch a unit.
-func (n *news) tell(p dbus.ObjectPath) {
-	for r := range n.readers {
-		r.changed(p)
-	}
 }

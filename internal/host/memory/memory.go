@@ -41,6 +41,7 @@ type Host struct {
 	off      bool
 	locks    map[string]*lockState
 	programs map[string]Program
+	watchers map[*watcher]bool
 	systemd  manager
 }
 
@@ -57,6 +58,7 @@ func New() *Host {
 		values:   map[string]value{},
 		locks:    map[string]*lockState{},
 		programs: map[string]Program{},
+		watchers: map[*watcher]bool{},
 		systemd:  newManager(),
 	}
 	h.root = h.newInode(modeDir | 0o755)
@@ -98,6 +100,7 @@ func (h *Host) Advance(d time.Duration) {
 
 func (h *Host) tick() time.Time {
 	h.now = h.now.Add(Step)
+	h.wakeWatchers()
 	return h.now
 }
 
@@ -112,6 +115,7 @@ func (h *Host) Kill() {
 func (h *Host) kill() {
 	h.process++
 	clear(h.systemd.told)
+	h.wakeWatchers()
 	for _, l := range h.locks {
 		l.release()
 	}

@@ -13,6 +13,7 @@ type manager struct {
 	behaviours map[string]Behaviour
 	reads      map[string][]string
 	runs       int
+	reloads    int
 	log        []Job
 	// dropInDirs are those that were there when a definition was last looked for.
 	dropInDirs map[string]bool
@@ -126,6 +127,7 @@ func (u *unit) reset() { *u = unit{name: u.name, active: "inactive", sub: "dead"
 // loadAll reads every definition anew, and those of the targets that are always
 // there.
 func (h *Host) loadAll() {
+	h.systemd.reloads++
 	h.sweep()
 	h.learnDropInDirs()
 	clear(h.systemd.aliases)

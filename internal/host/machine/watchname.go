@@ -1,0 +1,210 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// nameWatch watches names by the directories that hold them, and by all that lead
+// there: what is replaced on the way is noticed by its own parent.
+type nameWatch struct {
+	tree   tree
+	names  []string
+	notify *fsnotify.Watcher
+	post   func(host.Event)
+	way
+}
+
+// way is how to get to the names as the tree is now, with the paths that the
+// kernel has for it.
+type way struct {
+	dirs map[string]bool // to be watched
+	// entries are what leads to names, or is one; leads says which lead further.
+	entries map[string][]string
+	leads   map[string]bool
+	// within are names that are directories.
+	within map[string][]string
+}
+
+// watchNames posts an event for each change until ctx ends.
+func (t tree) watchNames(ctx context.Context, names []string, post func(host.Event)) error {
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	w := &nameWatch{tree: t, names: names, notify: notify, post: post}
+	if err := w.arm(); err != nil {
+		return errors.Join(err, notify.Close())
+	}
+	go w.run(ctx)
+	return nil
+}
+
+func (w *nameWatch) run(ctx context.Context) {
+	defer w.notify.Close()
+	for {
+		select {
+		case e := <-w.notify.Events:
+			w.event(e)
+		case <-w.notify.Errors: // the queue of the kernel was full
+			w.anew("/")
+			w.post(host.Event{Missed: true})
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// event is a change of a directory's entry.
+func (w *nameWatch) event(e fsnotify.Event) {
+	const moves = fsnotify.Create | fsnotify.Remove | fsnotify.Rename
+	moved := e.Op&moves != 0
+	names := slices.Concat(w.entries[e.Name], w.within[e.Name], w.within[path.Dir(e.Name)])
+	if w.leads[e.Name] && !moved {
+		return // attributes of a directory on the way
+	}
+	if moved && len(names) > 0 {
+		w.anew(e.Name)
+	}
+	for _, name := range names {
+		w.post(host.Event{Name: name})
+	}
+}
+
+// anew watches again what is at a path or below it: it may be something else now.
+func (w *nameWatch) anew(p string) {
+	for dir := range w.dirs {
+		if dir == p || strings.HasPrefix(dir, strings.TrimSuffix(p, "/")+"/") {
+			_ = w.notify.Remove(dir) // it may have gone by itself
+			delete(w.dirs, dir)
+		}
+	}
+	if err := w.arm(); err != nil {
+		w.post(host.Event{Missed: true})
+	}
+}
+
+// arm watches every directory that there is on the way, from the top. What comes
+// while it does so is found by looking again.
+func (w *nameWatch) arm() error {
+	for {
+		next, err := w.tree.wayTo(w.names)
+		if err != nil {
+			return err
+		}
+		added := false
+		for _, dir := range slices.Sorted(maps.Keys(next.dirs)) {
+			if w.dirs[dir] {
+				continue
+			}
+			switch err := w.notify.Add(dir); {
+			case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+				delete(next.dirs, dir)
+			case err != nil:
+				return fmt.Errorf("watch %s: %w", dir, err)
+			}
+			added = true
+		}
+		w.release(next)
+		w.way = next
+		if !added {
+			return nil
+		}
+	}
+}
+
+// release gives up directories that lead nowhere any more.
+func (w *nameWatch) release(next way) {
+	for dir := range w.dirs {
+		if !next.dirs[dir] {
+			_ = w.notify.Remove(dir) // it may have gone by itself
+		}
+	}
+}
+
+// wayTo finds the way to names, as far as there is one.
+func (t tree) wayTo(names []string) (way, error) {
+	out := way{map[string]bool{}, map[string][]string{}, map[string]bool{}, map[string][]string{}}
+	top, err := realPath(t.root)
+	if err != nil {
+		return out, pathError("watch", "/", err)
+	}
+	for _, name := range names {
+		if err := t.follow(&out, top, name); err != nil {
+			return out, pathError("watch", name, err)
+		}
+	}
+	return out, nil
+}
+
+// follow adds the way to one name.
+func (t tree) follow(out *way, top, name string) error {
+	rest := strings.TrimPrefix(name, "/")
+	for at := 0; ; {
+		step, _, more := strings.Cut(rest[at:], "/")
+		dir, err := t.real(path.Join("/", rest[:at]))
+		switch {
+		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+			return nil
+		case err != nil:
+			return err
+		}
+		out.lead(top, dir, name)
+		entry := path.Join(dir, step)
+		out.entries[entry] = add(out.entries[entry], name)
+		if !more {
+			break
+		}
+		out.leads[entry] = true
+		at += len(step) + 1
+	}
+	if info, err := t.Lstat(name); err == nil && info.Mode.IsDir() {
+		dir, err := t.real(name)
+		if err == nil {
+			out.dirs[dir] = true
+			out.within[dir] = add(out.within[dir], name)
+		}
+	}
+	return nil
+}
+
+// lead adds a directory and those above it.
+func (out *way) lead(top, dir, name string) {
+	out.dirs[dir] = true
+	for ; dir != top && dir != "/"; dir = path.Dir(dir) {
+		out.dirs[path.Dir(dir)] = true
+		out.entries[dir] = add(out.entries[dir], name)
+		out.leads[dir] = true
+	}
+}
+
+func add(list []string, name string) []string {
+	if slices.Contains(list, name) {
+		return list
+	}
+	return append(list, name)
+}
+
+// real is the kernel's own path of a directory.
+func (t tree) real(dir string) (string, error) {
+	fd, err := t.parent(dir)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	return realPath(fd)
+}
+
+func realPath(fd int) (string, error) {
+	return readlinkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd))
+}
