@@ -12,8 +12,8 @@ import (
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/binaries"
 	"github.com/berth-dev/berth/internal/component/cni"
-	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/component/resolver"
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/host"
 )
 

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestGatherAsksFirst: the rest is read while the address is waited for.
