@@ -112,6 +112,8 @@ func (o WaitOptions) comesAgain(ctx context.Context, a attempt) bool {
 		return true
 	case s.LoadState != "loaded", s.NRestarts > 0: // the run that systemd starts by itself keeps the result
 		return false
+	case !s.ConditionTime.IsZero() && !s.ConditionResult: // it had its turn in this boot
+		return false
 	case s.ExecMainStart.IsZero():
 		return strings.HasPrefix(s.UnitFileState, "enabled") && a.bootID != report.BootID(o.Host)
 	}

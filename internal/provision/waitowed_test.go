@@ -145,6 +145,24 @@ func TestWaitForNoRun(t *testing.T) {
 	}
 }
 
+// TestWaitForASkippedUnit: a unit whose condition does not hold runs no more in
+// this boot.
+func TestWaitForASkippedUnit(t *testing.T) {
+	h := unitOf(true)
+	h.Put("/etc/systemd/system/"+report.ServiceUnit+".d/x.conf", "[Unit]\nConditionPathExists=/nowhere\n", 0o644)
+	writeResult(t, h, "vm-1", "247")
+	anotherBoot(t, h)
+	if err := errors.Join(h.StartUnit(t.Context(), "multi-user.target"), h.StartUnit(t.Context(), report.ServiceUnit)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, errNoResult)
+	defer cancel()
+	out := &bytes.Buffer{}
+	if code, err := Wait(ctx, waitOptions(h, out, nil)); code != 247 || err != nil {
+		t.Errorf("code %d, %v, printed %s", code, err, out)
+	}
+}
+
 // TestProgress: a run tells what it does for as long as it has no result.
 func TestProgress(t *testing.T) {
 	h := machineOf(`{}`)
