@@ -82,6 +82,8 @@ const (
 	VerbRestart = kind.VerbRestart
 	VerbReload  = kind.VerbReload
 	VerbCheck   = kind.VerbCheck
+	VerbMount   = kind.VerbMount
+	VerbUnmount = kind.VerbUnmount
 )
 
 // Progress says how many bytes of how many (-1 if unknown) the action that ctx

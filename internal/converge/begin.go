@@ -195,17 +195,17 @@ func (x *executor) enter() (bool, error) {
 }
 
 func (x *executor) enterOne(r desired.Resource, name string) (bool, error) {
-	adopted, err := x.adopt(r, name)
+	adopted, err := x.adopt(name)
 	if err != nil {
 		return false, err
 	}
-	known := x.complement(r, name)
+	known := x.complement(name)
 	joined, chosen := x.joinUp(name, x.v.AskedOf(r)), x.choose(r, name)
 	return adopted || known || joined || chosen, nil
 }
 
 // adopt enters a name that is as wanted and that nobody has entered.
-func (x *executor) adopt(r desired.Resource, name string) (bool, error) {
+func (x *executor) adopt(name string) (bool, error) {
 	if x.led.Ours(name) {
 		return false, nil
 	}
@@ -228,7 +228,7 @@ func (x *executor) adopt(r desired.Resource, name string) (bool, error) {
 
 // complement notes what a name holds of which the ledger does not tell: it came
 // back from a lost one. It is as wanted.
-func (x *executor) complement(r desired.Resource, name string) bool {
+func (x *executor) complement(name string) bool {
 	e, ok := x.led.Entries[name]
 	if !ok || e.Put.Type != ledger.File || e.Put.Sum != "" || e.Put.Mode != 0 {
 		return false

@@ -52,7 +52,7 @@ func (p *planner) obstacle(q *kind.Change, mounted map[string]bool) (why, err er
 	switch {
 	case q.Seen != nil && q.Seen.Immutable:
 		return obstacle("change", q.Path, "it is immutable (chattr +i or +a)"), nil
-	case replaced && mounted[q.Path]:
+	case replaced && mounted[q.Path] && !p.v.Uncovers(q.Path):
 		return obstacle("replace", q.Path, "something is mounted over it"), nil
 	case q.OverFile() && !p.isOurFile(q.Path):
 		return notDirectory("make directory", q.Path, ledger.DescribeType(p.h, q.Path, q.Seen)), nil

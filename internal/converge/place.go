@@ -269,6 +269,9 @@ func (x *executor) unchanged() error {
 // unchangedOne says whether a path is still what the plan was made for.
 func (x *executor) unchangedOne(q *kind.Change) error {
 	now, err := x.v.Lstat(q.Path)
+	if err == nil && now != nil && x.v.Uncovers(q.Path) {
+		return nil // it is what was below the mount
+	}
 	if err == nil && !ledger.Same(now, q.Seen) {
 		err = ErrChanged
 	}

@@ -3,6 +3,7 @@ package converge
 import (
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/kind/artifact"
+	"github.com/berth-dev/berth/internal/converge/kind/block"
 	"github.com/berth-dev/berth/internal/converge/kind/check"
 	"github.com/berth-dev/berth/internal/converge/kind/credential"
 	"github.com/berth-dev/berth/internal/converge/kind/directory"
@@ -10,6 +11,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/kind/image"
 	"github.com/berth-dev/berth/internal/converge/kind/link"
 	"github.com/berth-dev/berth/internal/converge/kind/module"
+	"github.com/berth-dev/berth/internal/converge/kind/mount"
 	"github.com/berth-dev/berth/internal/converge/kind/serving"
 	"github.com/berth-dev/berth/internal/converge/kind/sysctl"
 	"github.com/berth-dev/berth/internal/converge/kind/trust"
@@ -18,8 +20,8 @@ import (
 
 // builtin are the kinds of resources that berth knows.
 var builtin = []kind.Kind{
-	artifact.Kind{}, check.Kind{}, credential.Kind{}, directory.Kind{}, file.Kind{}, image.Kind{}, link.Kind{},
-	module.Kind{}, serving.Kind{}, sysctl.Kind{}, trust.Kind{}, unit.Kind{},
+	artifact.Kind{}, block.Kind{}, check.Kind{}, credential.Kind{}, directory.Kind{}, file.Kind{}, image.Kind{}, link.Kind{},
+	module.Kind{}, mount.Kind{}, serving.Kind{}, sysctl.Kind{}, trust.Kind{}, unit.Kind{},
 }
 
 func register(more []kind.Kind) map[string]kind.Kind {

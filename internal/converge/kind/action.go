@@ -38,6 +38,8 @@ const (
 	VerbRestart Verb = "restart"
 	VerbReload  Verb = "reload"
 	VerbCheck   Verb = "check"
+	VerbMount   Verb = "mount"
+	VerbUnmount Verb = "unmount"
 )
 
 // Action is one step from the observed to the desired state.

@@ -108,7 +108,7 @@ func (v *View) LiveEntry(c Claim) ledger.Entry {
 	}
 	e, _ = e.Join(v.State.Owner, c.Asked)
 	e.Put = ledger.Standing{Type: ledger.Live, Value: c.Asked}
-	if !known {
+	if !known || c.Again {
 		e.Was = &ledger.Standing{Type: ledger.Live, Value: c.Was}
 	}
 	return e

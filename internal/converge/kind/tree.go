@@ -231,6 +231,9 @@ func (v *View) keepDir(name string, info *host.Info) string {
 	if !info.Mode.IsDir() {
 		return "it is no directory any more"
 	}
+	if v.Uncovers(name) {
+		return ""
+	}
 	names, err := v.Host.ReadDir(name)
 	if err != nil {
 		return err.Error()

@@ -56,6 +56,8 @@ type View struct {
 	changed, deleted map[string]bool
 	// removed are the names that nobody wants any more.
 	removed map[string]bool
+	// uncovered are directories of which this plan takes a mount away.
+	uncovered map[string]bool
 	// vanished are names of the ledger that are neither there nor wanted, left those
 	// that this owner wants no more and that are not only berth's.
 	vanished, left []string
@@ -66,7 +68,7 @@ type View struct {
 // NewView has a task for each resource of a state.
 func NewView(o Options, kinds map[string]Kind, h host.Host, st *desired.State, l *ledger.Ledger) *View {
 	v := &View{Options: o, kinds: kinds, Host: h, State: st, Ledger: l, byID: map[desired.ID]*Task{}, content: map[string]*Change{},
-		changed: map[string]bool{}, deleted: map[string]bool{}, real: map[string]string{}, removed: map[string]bool{}, shared: map[string]any{}}
+		changed: map[string]bool{}, deleted: map[string]bool{}, real: map[string]string{}, removed: map[string]bool{}, uncovered: map[string]bool{}, shared: map[string]any{}}
 	for _, r := range st.Resources {
 		v.Add(&Task{ID: r.ID(), Base: r.Order()})
 	}
@@ -205,6 +207,21 @@ func (v *View) ChangedNames() []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// Uncover notes that the plan takes away what is mounted on a directory: what is
+// seen there now is not what it holds.
+func (v *View) Uncover(dir string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.uncovered[dir] = true
+}
+
+// Uncovers says whether Uncover was called for a directory.
+func (v *View) Uncovers(dir string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.uncovered[dir]
 }
 
 // Leave notes that this owner wants an id no more which others still want, or

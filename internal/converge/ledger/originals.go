@@ -128,14 +128,19 @@ func (k *Keeper) describe(h host.FS, p string, info *host.Info, was *Standing, p
 	if was.Sum, err = k.content(h, p, info, program); err != nil {
 		return err
 	}
-	if was.Xattrs, err = h.Xattrs(p); err != nil {
-		return err
+	was.Xattrs, err = KeptXattrs(h, p)
+	return err
+}
+
+// KeptXattrs are the extended attributes of a path that are a part of it; nil for
+// none.
+func KeptXattrs(h host.FS, p string) (map[string][]byte, error) {
+	out, err := h.Xattrs(p)
+	maps.DeleteFunc(out, func(name string, _ []byte) bool { return !isKept(name) })
+	if len(out) == 0 {
+		return nil, err
 	}
-	maps.DeleteFunc(was.Xattrs, func(name string, _ []byte) bool { return !isKept(name) })
-	if len(was.Xattrs) == 0 {
-		was.Xattrs = nil
-	}
-	return nil
+	return out, err
 }
 
 // content stores the content of a file, once where several hold the same, and

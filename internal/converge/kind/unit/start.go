@@ -236,7 +236,7 @@ func (p *planner) note(ctx context.Context, s stamp) error {
 	switch {
 	case st.ActiveState == "failed", strings.HasPrefix(st.SubState, "auto-restart"):
 		return &host.JobError{Unit: p.u.Name, Job: "start", Result: "failed", Status: st}
-	case st.ActiveState == "inactive" && !(st.ConditionResult && st.AssertResult):
+	case st.ActiveState == "inactive" && (!st.ConditionResult || !st.AssertResult):
 		s.State = skipped
 		p.sys.remark(p.u.Name + " is skipped: a condition of its definition does not hold")
 	case st.ActiveState == "inactive" && st.ServiceType == "oneshot":

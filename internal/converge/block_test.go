@@ -1,0 +1,168 @@
+package converge_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/effect"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+const environment = "/etc/environment"
+
+func lines(name, text string) *desired.Block {
+	return &desired.Block{Path: environment, Name: name, Lines: text, Mode: 0o644}
+}
+
+func keys(kv ...string) *desired.Block {
+	b := &desired.Block{Path: environment, Name: "proxy", Keys: map[string]string{}, Mode: 0o644}
+	for i := 0; i < len(kv); i += 2 {
+		b.Keys[kv[i]] = kv[i+1]
+	}
+	return b
+}
+
+// A block is its own part of a file: others edit the rest, and when the block goes
+// the file is as if it had never been there.
+func TestBlocks(t *testing.T) {
+	const theirs = "LANG=C\nHTTP_PROXY=old\n"
+	for name, c := range map[string]struct {
+		before   string
+		absent   bool
+		first    []desired.Resource
+		want     string
+		second   []desired.Resource
+		thenWant string
+	}{
+		"lines": {
+			before: theirs, first: []desired.Resource{lines("a", "A=1\n")}, want: theirs + "# BEGIN berth a\nA=1\n# END berth a\n",
+			second: []desired.Resource{lines("a", "A=2\nB=3\n")}, thenWant: theirs + "# BEGIN berth a\nA=2\nB=3\n# END berth a\n",
+		},
+		"two blocks": {
+			before: theirs, first: []desired.Resource{lines("a", "A=1\n"), lines("b", "B=1\n")},
+			want:   theirs + "# BEGIN berth a\nA=1\n# END berth a\n# BEGIN berth b\nB=1\n# END berth b\n",
+			second: []desired.Resource{lines("b", "B=1\n")}, thenWant: theirs + "# BEGIN berth b\nB=1\n# END berth b\n",
+		},
+		"keys": {
+			before: theirs, first: []desired.Resource{keys("HTTP_PROXY", "new", "NO_PROXY", "x")}, want: "LANG=C\nHTTP_PROXY=new\nNO_PROXY=x\n",
+			second: []desired.Resource{keys("LANG", "de", "NO_PROXY", "y")}, thenWant: "LANG=de\nHTTP_PROXY=old\nNO_PROXY=y\n",
+		},
+		"no file": {
+			absent: true, first: []desired.Resource{lines("a", "A=1\n")}, want: "# BEGIN berth a\nA=1\n# END berth a\n",
+			second: []desired.Resource{lines("a", "A=2\n")}, thenWant: "# BEGIN berth a\nA=2\n# END berth a\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := func() *memory.Host {
+				h := newMachine()
+				if !c.absent {
+					h.Put(environment, c.before, 0o640)
+					must(h.Chown(environment, 3, 4))
+				}
+				h.Settle()
+				return h
+			}
+			before := others(machine())
+			steps := []*desired.State{sealed(t, c.first...), sealed(t, c.second...), sealed(t)}
+			h := machine()
+			for i, want := range []string{c.want, c.thenWant} {
+				runs(t, h, steps[i])
+				has(t, h, environment, want)
+				converged(t, h, steps[i])
+			}
+			runs(t, h, steps[2])
+			if diff := cmp.Diff(before, others(h)); diff != "" {
+				t.Errorf("withdrawn: %s", diff)
+			}
+			for n, hit := 1, true; hit; n++ {
+				h := machine()
+				hit = false
+				for _, s := range steps {
+					in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+					_, _ = engine(in, &providers{}).Apply(t.Context(), s)
+					hit = hit || in.Hit() != nil
+					h.Kill()
+					runs(t, h, s)
+					converged(t, h, s)
+				}
+				if diff := cmp.Diff(before, others(h)); diff != "" {
+					t.Fatalf("killed at effect %d of each: %s", n, diff)
+				}
+			}
+		})
+	}
+}
+
+// What others write beside a block, meanwhile or into it, is seen.
+func TestBlockDrift(t *testing.T) {
+	h := newMachine()
+	h.Put(environment, "A=0\n", 0o644)
+	s := sealed(t, lines("a", "A=1\n"))
+	runs(t, h, s)
+	h.Put(environment, "# BEGIN berth a\nA=9\n# END berth a\nMORE=1\n", 0o644)
+	runs(t, h, s)
+	has(t, h, environment, "# BEGIN berth a\nA=1\n# END berth a\nMORE=1\n")
+	h.Put(environment, "# BEGIN berth a\nMORE=1\n", 0o644)
+	runs(t, h, s)
+	has(t, h, environment, "MORE=1\n# BEGIN berth a\nA=1\n# END berth a\n")
+	must(h.Remove(environment))
+	h.PutLink("/etc/other", environment, 0)
+	if _, err := engine(h, &providers{}).Apply(t.Context(), s); err == nil || !strings.Contains(err.Error(), "a link to /etc/other") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A mount comes, stays, and goes with what wanted it; what others mounted is not
+// covered.
+func TestMounts(t *testing.T) {
+	state := func() *desired.State {
+		return sealed(t, managed("/mnt/data.txt", "about\n"),
+			&desired.Mount{Base: desired.Base{After: []desired.ID{desired.FileID("/mnt/data.txt")}}, Source: "tmpfs", Target: "/mnt/data", FSType: "tmpfs"})
+	}
+	h := newMachine()
+	h.PutDir("/mnt/data")
+	runs(t, h, state())
+	converged(t, h, state())
+	mounted := func(h *machine) int {
+		all, err := h.Mounts(tctx)
+		must(err)
+		n := 0
+		for _, m := range all {
+			if m.Target == "/mnt/data" {
+				n++
+			}
+		}
+		return n
+	}
+	if n := mounted(h); n != 1 {
+		t.Fatalf("%d mounts", n)
+	}
+	runs(t, h, sealed(t))
+	if mounted(h) != 0 {
+		t.Error("the mount is still there")
+	}
+	must(h.Mount(tctx, host.Mount{Source: "elsewhere", Target: "/mnt/data", Type: "tmpfs"}))
+	p, err := engine(h, &providers{}).Plan(t.Context(), state())
+	if err == nil || p == nil || len(p.Actions) == 0 || p.Actions[len(p.Actions)-1].Blocked == "" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// A directory of berth's goes together with the mount on it.
+func TestMountedDirectoryGoes(t *testing.T) {
+	h := newMachine()
+	before := others(h)
+	own := &desired.Directory{Path: "/mnt/data", Mode: 0o755}
+	runs(t, h, sealed(t, own))
+	runs(t, h, sealed(t, &desired.Mount{Source: "tmpfs", Target: "/mnt/data", FSType: "tmpfs"}, managed("/mnt/data.txt", "")))
+	runs(t, h, sealed(t))
+	converged(t, h, sealed(t))
+	delete(before, "/mnt/data")
+	if diff := cmp.Diff(before, others(h)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,233 @@
+// Package block is the kind of parts of files that others own, too: lines between
+// two marks, or assignments.
+package block
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Kind is the kind of blocks.
+type Kind struct{}
+
+var _ kind.Remover = Kind{}
+
+// Name implements kind.Kind.
+func (Kind) Name() string { return "block" }
+
+// Pass implements kind.Kind.
+func (Kind) Pass() kind.Pass { return kind.Tree }
+
+// Names implements kind.Kind. The file itself is not berth's.
+func (Kind) Names(_ *kind.View, r desired.Resource) []string { return []string{string(r.ID())} }
+
+// was is what the ledger keeps of a file before a block came: whether it was there,
+// and the lines that said something of the block's keys.
+type was struct {
+	Absent bool                `json:"absent,omitempty"`
+	Lines  map[string][]string `json:"lines,omitempty"`
+	Keys   []string            `json:"keys,omitempty"`
+}
+
+// Observe implements kind.Kind.
+func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Resource) error {
+	b := r.(*desired.Block)
+	f, err := open(v, v.Real(b.Path))
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before, err := f.before(v, b)
+	if err != nil {
+		return err
+	}
+	text := f.text
+	if b.Lines != "" {
+		text = withLines(text, b.Name, b.Lines)
+	} else {
+		text = withKeys(withoutKeys(text, others(before.Keys, b.Keys), before.Lines), b.Keys)
+	}
+	if err := claim(v, t, b, before); err != nil {
+		return err
+	}
+	return f.become(v, t, text, b.Mode.Perm(), "its part "+b.Name+" differs")
+}
+
+// before is what was in the file before the block, or before those of its keys that
+// are new.
+func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
+	w := was{Absent: f.info == nil, Lines: linesOf(f.text, b.Keys), Keys: sortedKeys(b.Keys)}
+	e, known := v.Ledger.Entries[string(b.ID())]
+	if !known || e.Was == nil {
+		return w, nil
+	}
+	var old was
+	if err := json.Unmarshal([]byte(e.Was.Value), &old); err != nil {
+		return w, fmt.Errorf("read what was in %s: %w", b.Path, err)
+	}
+	w.Absent = old.Absent
+	for _, key := range old.Keys {
+		w.Keys = append(w.Keys, key)
+		delete(w.Lines, key)
+		if lines := old.Lines[key]; len(lines) > 0 {
+			w.Lines[key] = lines
+		}
+	}
+	slices.Sort(w.Keys)
+	w.Keys = slices.Compact(w.Keys)
+	return w, nil
+}
+
+// claim enters the block; what the ledger says of before grows with its keys.
+func claim(v *kind.View, t *kind.Task, b *desired.Block, before was) error {
+	note, err := json.Marshal(before)
+	if err != nil {
+		return err
+	}
+	if err := v.ClaimLive(t, string(b.ID()), asked(b), string(note), kind.Equal); err != nil || len(t.Claims) == 0 {
+		return err
+	}
+	c := &t.Claims[len(t.Claims)-1]
+	c.Was, c.Again = string(note), true
+	return nil
+}
+
+// others are keys that are no longer among those that are wanted.
+func others(keys []string, wanted map[string]string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { _, ok := wanted[key]; return ok })
+}
+
+// asked tells two blocks of one name apart.
+func asked(b *desired.Block) string {
+	text, _ := json.Marshal(b.Keys)
+	return desired.Text(b.Lines + string(text)).Sum()
+}
+
+// Remove implements kind.Remover: the part goes, what it replaced comes back, and a
+// file that was not there goes when nothing else is in it.
+func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e ledger.Entry) error {
+	path, name, _ := strings.Cut(strings.TrimPrefix(id, "block:"), "#")
+	f, err := open(v, v.Real(path))
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.info == nil {
+		return nil
+	}
+	var before was
+	if e.Was != nil && e.Was.Value != "" {
+		if err := json.Unmarshal([]byte(e.Was.Value), &before); err != nil {
+			return fmt.Errorf("read what was in %s: %w", path, err)
+		}
+	}
+	text := withLines(f.text, name, "")
+	if len(before.Keys) > 0 {
+		text = withoutKeys(f.text, before.Keys, before.Lines)
+	}
+	if text == "" && before.Absent {
+		return f.delete(t)
+	}
+	return f.become(v, t, text, 0, "its part "+name+" is no longer wanted")
+}
+
+// shared is a file with all blocks of one run in it.
+type shared struct {
+	mu     sync.Mutex
+	path   string
+	info   *host.Info
+	text   string
+	change *kind.Change
+	err    error
+}
+
+func open(v *kind.View, path string) (*shared, error) {
+	f := v.Shared("block:"+path, func() any { return read(v, path) }).(*shared)
+	return f, f.err
+}
+
+func read(v *kind.View, path string) *shared {
+	f := &shared{path: path}
+	for _, r := range v.State.Resources {
+		for _, other := range r.FilePaths() {
+			if other == path {
+				f.err = &fs.PathError{Op: "edit", Path: path, Err: fmt.Errorf("%s is the whole file", r.ID())}
+			}
+		}
+	}
+	var err error
+	if f.info, err = v.Lstat(path); err != nil || f.info == nil {
+		f.err = err
+		return f
+	}
+	if !f.info.IsRegular() {
+		f.err = &fs.PathError{Op: "edit", Path: path, Err: fmt.Errorf("it is %s, not a file", ledger.DescribeType(v.Host, path, f.info))}
+		return f
+	}
+	data, err := v.Host.ReadFile(path)
+	f.text, f.err = string(data), err
+	return f
+}
+
+// become plans that the file holds a text. The first block of a file carries the
+// change for all.
+func (f *shared) become(v *kind.View, t *kind.Task, text string, mode fs.FileMode, reason string) error {
+	if text == f.text {
+		return nil
+	}
+	verb := kind.VerbUpdate
+	if f.info == nil {
+		verb = kind.VerbCreate
+	}
+	t.Act(verb, reason, kind.DisruptNone).Diff = f.diff(text)
+	f.text = text
+	if f.change != nil {
+		f.change.Type, f.change.Content = ledger.File, desired.Text(text)
+		return nil
+	}
+	attributes := host.Attributes{Mode: mode}
+	if f.info != nil {
+		attributes = host.Attributes{Mode: ledger.PermBits(f.info.Mode), UID: f.info.UID, GID: f.info.GID}
+		var err error
+		if attributes.Xattrs, err = ledger.KeptXattrs(v.Host, f.path); err != nil {
+			return err
+		}
+	}
+	f.change = &kind.Change{Type: ledger.File, Path: f.path, Content: desired.Text(text), Attrs: attributes, Unclaimed: true, Seen: f.info}
+	v.Expect(f.change)
+	t.Changes = append(t.Changes, f.change)
+	return nil
+}
+
+// diff shows nothing of what others may not read.
+func (f *shared) diff(text string) string {
+	if f.info != nil && f.info.Mode&0o077 == 0 {
+		return ""
+	}
+	have := desired.Text(f.text)
+	return kind.Unified(f.path, &have, desired.Text(text))
+}
+
+func (f *shared) delete(t *kind.Task) error {
+	t.Act(kind.VerbDelete, "nothing is left in it", kind.DisruptNone)
+	f.text = ""
+	if f.change != nil {
+		f.change.Type = ledger.Gone
+		return nil
+	}
+	f.change = &kind.Change{Type: ledger.Gone, Path: f.path, Unclaimed: true, Seen: f.info}
+	t.Changes = append(t.Changes, f.change)
+	return nil
+}

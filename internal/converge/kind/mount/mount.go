@@ -1,0 +1,114 @@
+// Package mount is the kind of mounted file systems.
+package mount
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Kind is the kind of mounts.
+type Kind struct{}
+
+var _ kind.Remover = Kind{}
+
+// Name implements kind.Kind.
+func (Kind) Name() string { return "mount" }
+
+// Pass implements kind.Kind.
+func (Kind) Pass() kind.Pass { return kind.Tree }
+
+// Names implements kind.Kind.
+func (Kind) Names(v *kind.View, r desired.Resource) []string {
+	return []string{v.Real(r.(*desired.Mount).Target), string(r.ID())}
+}
+
+// Observe implements kind.Kind. What others mounted on the target is not covered.
+func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.Resource) error {
+	m := r.(*desired.Mount)
+	if v.Offline {
+		t.Postpone(kind.VerbMount, "mounted on first boot")
+		return nil
+	}
+	have, err := on(ctx, v.Host, v.Real(m.Target))
+	if err != nil {
+		return err
+	}
+	if have != nil && (have.Source != m.Source || have.Type != m.FSType) {
+		err := &Error{Target: m.Target, Err: fmt.Errorf("there is %s of type %s already", have.Source, have.Type)}
+		t.Block(kind.VerbMount, "something else is mounted", "what others mounted is not covered", err)
+		return nil
+	}
+	was := "mounted"
+	if have == nil {
+		was = ""
+		t.Act(kind.VerbMount, "not mounted", kind.DisruptNone)
+		t.Live = func(ctx context.Context) error { return mount(ctx, v, m) }
+	}
+	return v.ClaimLive(t, string(m.ID()), m.FSType+" "+m.Source, was, kind.Equal)
+}
+
+// Remove implements kind.Remover: what berth mounted is unmounted.
+func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e ledger.Entry) error {
+	target := v.Real(strings.TrimPrefix(id, "mount:"))
+	if v.Offline || e.Was == nil || e.Was.Value != "" {
+		return nil
+	}
+	have, err := on(ctx, v.Host, target)
+	if err != nil || have == nil {
+		return err
+	}
+	if have.Type+" "+have.Source != e.Put.Value {
+		t.Kept = append(t.Kept, target+" is no longer wanted and is kept: "+have.Source+" is mounted there")
+		return nil
+	}
+	v.Uncover(target)
+	t.Act(kind.VerbUnmount, "no longer wanted", kind.DisruptNone)
+	t.Before = func(ctx context.Context) error {
+		if err := v.Host.Unmount(ctx, target); err != nil {
+			return &Error{Target: target, Err: err}
+		}
+		return nil
+	}
+	return nil
+}
+
+// on is what is mounted on a target, nil for nothing.
+func on(ctx context.Context, h host.Mounter, target string) (*host.Mount, error) {
+	all, err := h.Mounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var last *host.Mount
+	for _, m := range all {
+		if m.Target == target {
+			last = &m
+		}
+	}
+	return last, nil
+}
+
+func mount(ctx context.Context, v *kind.View, m *desired.Mount) error {
+	err := v.Host.Mount(ctx, host.Mount{Source: m.Source, Target: v.Real(m.Target), Type: m.FSType, Options: m.Options})
+	if err != nil {
+		return &Error{Target: m.Target, Err: err}
+	}
+	return nil
+}
+
+// Error is a file system that could not be mounted or unmounted.
+type Error struct {
+	Target string
+	Err    error
+}
+
+// Error names the target.
+func (e *Error) Error() string { return fmt.Sprintf("mount on %s: %v", e.Target, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
