@@ -25,7 +25,7 @@ type AuthConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Microsoft Entra tenant.
 	TenantId string `protobuf:"bytes,1,opt,name=tenant_id,json=tenantId,proto3" json:"tenant_id,omitempty"`
-	// Azure subscription of the node. Required.
+	// Azure subscription of the node.
 	SubscriptionId string `protobuf:"bytes,2,opt,name=subscription_id,json=subscriptionId,proto3" json:"subscription_id,omitempty"`
 	// Client id of the service principal; "msi" where a managed identity is used.
 	ServicePrincipalId string `protobuf:"bytes,3,opt,name=service_principal_id,json=servicePrincipalId,proto3" json:"service_principal_id,omitempty"`

@@ -133,9 +133,9 @@ type ClusterConfig struct {
 	ClusterNetworkConfig *ClusterNetworkConfig `protobuf:"bytes,1,opt,name=cluster_network_config,json=clusterNetworkConfig,proto3" json:"cluster_network_config,omitempty"`
 	// Load balancer of the cluster.
 	LoadBalancerConfig *LoadBalancerConfig `protobuf:"bytes,2,opt,name=load_balancer_config,json=loadBalancerConfig,proto3" json:"load_balancer_config,omitempty"`
-	// Resource group of the cluster's machines. Required.
+	// Resource group of the cluster's machines.
 	ResourceGroup string `protobuf:"bytes,3,opt,name=resource_group,json=resourceGroup,proto3" json:"resource_group,omitempty"`
-	// Azure region, e.g. "westeurope"; decides which Azure cloud it is. Required.
+	// Azure region, e.g. "westeurope"; decides which Azure cloud it is. Blanks and case do not count.
 	Location string `protobuf:"bytes,4,opt,name=location,proto3" json:"location,omitempty"`
 	// Kind of machine.
 	VmType VmType `protobuf:"varint,5,opt,name=vm_type,json=vmType,proto3,enum=aksnodeconfig.v1.VmType" json:"vm_type,omitempty"`
@@ -247,7 +247,7 @@ func (x *ClusterConfig) GetCloudProviderConfig() *CloudProviderConfig {
 // ClusterNetworkConfig names the Azure network resources of the cluster.
 type ClusterNetworkConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Virtual network. Required.
+	// Virtual network; empty where the provider manages it.
 	VnetName string `protobuf:"bytes,1,opt,name=vnet_name,json=vnetName,proto3" json:"vnet_name,omitempty"`
 	// Resource group of the virtual network, where it is another one.
 	VnetResourceGroup string `protobuf:"bytes,2,opt,name=vnet_resource_group,json=vnetResourceGroup,proto3" json:"vnet_resource_group,omitempty"`
@@ -255,7 +255,7 @@ type ClusterNetworkConfig struct {
 	Subnet string `protobuf:"bytes,3,opt,name=subnet,proto3" json:"subnet,omitempty"`
 	// Network security group of the subnet.
 	SecurityGroupName string `protobuf:"bytes,4,opt,name=security_group_name,json=securityGroupName,proto3" json:"security_group_name,omitempty"`
-	// Route table of the subnet. Required.
+	// Route table of the subnet; empty where there is none.
 	RouteTable string `protobuf:"bytes,5,opt,name=route_table,json=routeTable,proto3" json:"route_table,omitempty"`
 	// Service address of the cluster's DNS, for the DNS cache on the node. 10.0.0.10 when empty.
 	CoreDnsServiceIp string `protobuf:"bytes,6,opt,name=core_dns_service_ip,json=coreDnsServiceIp,proto3" json:"core_dns_service_ip,omitempty"`

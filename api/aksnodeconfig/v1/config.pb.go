@@ -105,7 +105,7 @@ type Configuration struct {
 	NetworkConfig *NetworkConfig `protobuf:"bytes,16,opt,name=network_config,json=networkConfig,proto3" json:"network_config,omitempty"`
 	// Certificates of the cluster's CA: PEM, then base64. Required for a node that joins.
 	KubernetesCaCert string `protobuf:"bytes,17,opt,name=kubernetes_ca_cert,json=kubernetesCaCert,proto3" json:"kubernetes_ca_cert,omitempty"`
-	// Kubernetes version of the node, e.g. "1.34.2", without a leading v. Required for a node that joins.
+	// Kubernetes version of the node, e.g. "1.34.2". Required.
 	KubernetesVersion string `protobuf:"bytes,18,opt,name=kubernetes_version,json=kubernetesVersion,proto3" json:"kubernetes_version,omitempty"`
 	// Image of kube-proxy. Nothing on the node uses it.
 	KubeProxyUrl string `protobuf:"bytes,19,opt,name=kube_proxy_url,json=kubeProxyUrl,proto3" json:"kube_proxy_url,omitempty"`
