@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,7 +64,7 @@ func proxyURL(s string) string {
 		s = "http://" + s
 	}
 	u, err := url.Parse(s)
-	known := err == nil && (u.Scheme == "http" || u.Scheme == "https" || u.Scheme == "socks5")
+	known := err == nil && slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme)
 	return unless(known && u.Hostname() != "" && validPort(u), "expected the URL of a proxy, e.g. http://proxy.example:3128")
 }
 

@@ -34,6 +34,7 @@ func TestTolerated(t *testing.T) {
 		"known enum number":          {[]string{"network_config", "network_plugin"}, 3, nil},
 		"base64 with newlines":       {[]string{"message_of_the_day"}, "aGVs\nbG8=\n", nil},
 		"proxy without scheme":       {[]string{"http_proxy_config", "http_proxy"}, "proxy:3128", nil},
+		"proxy that resolves names":  {[]string{"http_proxy_config", "https_proxy"}, "socks5h://proxy.example:1080", nil},
 		"kubelet's own label":        {[]string{"kubelet_config", "kubelet_node_labels", "node.kubernetes.io/x"}, "y", nil},
 		"foreign label":              {[]string{"kubelet_config", "kubelet_node_labels", "kubernetes.azure.com/mode"}, "user", nil},
 		"taints":                     {[]string{"kubelet_config", "kubelet_flags", "--register-with-taints"}, "a=b:NoSchedule,a:NoExecute", nil},

@@ -31,7 +31,7 @@ type rule struct {
 	number    func(int64) (int64, string)
 }
 
-// reader is who refuses a value, and where its own rule stands.
+// reader (docs/decisions/0009) is who refuses a value, and where its own rule stands.
 type reader struct{ name, source string }
 
 // byField are the rules by message and field.
