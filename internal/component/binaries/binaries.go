@@ -45,8 +45,6 @@ const (
 	exitCNI        = 41 // ERR_CNI_DOWNLOAD_TIMEOUT
 	exitContainerd = 70 // ERR_CONTAINERD_DOWNLOAD_TIMEOUT
 	exitRunc       = 71 // ERR_RUNC_DOWNLOAD_TIMEOUT
-
-	exitInstall = 204 // ERR_K8S_INSTALL_ERR
 )
 
 // Kubernetes is kubelet, and where an archive is named kubectl for whoever logs
@@ -63,7 +61,7 @@ func Kubernetes(s Source, kubectl string) *desired.Artifact {
 // version, linked into place. The link comes after the proof of the version.
 func Versioned(program, version string) (proof *desired.Artifact, link *desired.Link) {
 	at := program + "-" + version
-	proof = Source{Version: version}.artifact(path.Base(at), exitInstall, desired.ArtifactFile{Path: at})
+	proof = Source{Version: version}.artifact(path.Base(at), exitKubernetes, desired.ArtifactFile{Path: at})
 	return proof, &desired.Link{Path: program, Target: at, Base: desired.Base{After: []desired.ID{proof.ID()}}}
 }
 
