@@ -91,14 +91,14 @@ func (s *systemd) see(ctx context.Context, name string, what part, known host.Un
 	if err := p.ask(ctx); err != nil {
 		return err
 	}
-	if !s.planned(name) && what.role != wantedLink && !p.holdsOld(p.status) {
-		return nil
+	old := s.planned(name) || what.role == wantedLink || p.holdsOld(p.status)
+	if old {
+		s.outdated()
 	}
-	s.outdated()
 	if t != nil && (t.Live != nil || t.Before != nil) {
 		return nil // what it does is done with what systemd reads then
 	}
-	if err := p.follow(name, what); err != nil {
+	if err := p.follow(name, what, old); err != nil {
 		return err
 	}
 	if t == nil && len(p.t.Actions) > 0 {
@@ -109,8 +109,9 @@ func (s *systemd) see(ctx context.Context, name string, what part, known host.Un
 
 // follow plans for a unit that does nothing else in this run: it stops when its
 // definition goes; it restarts where another contract wants it to run and what it
-// runs with goes; else systemd reads what it would start it with.
-func (p *planner) follow(name string, what part) error {
+// runs with goes; else systemd reads what it would start it with, where it holds
+// something old.
+func (p *planner) follow(name string, what part, old bool) error {
 	inState := p.State.Lookup(desired.UnitID(p.u.Name)) != nil
 	switch {
 	case !inState && p.fragment == "" && what.role == definition && p.Deletes(name):
@@ -123,6 +124,8 @@ func (p *planner) follow(name string, what part) error {
 		}
 	}
 	switch {
+	case !old:
+		return nil
 	case !p.sys.planned(name):
 		p.t.Act(kind.VerbReload, "systemd holds another definition: "+name+" changed", kind.DisruptNone)
 	case p.Deletes(name):
@@ -156,13 +159,13 @@ func (s *systemd) consequences(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, need := range append(slices.Clone(st.Needs), st.TriggeredBy...) {
+		for _, need := range slices.Concat(st.Needs, st.TriggeredBy, namesakes(name)) {
 			if other := acting[need]; other != nil && need != name && !s.comesAfter(other, acting[name]) {
 				acting[name].LiveAfter = append(acting[name].LiveAfter, other.ID)
 			}
 		}
 		s.stopsFirst(acting, name, st)
-		if acting[name].Disrupts() {
+		if t := acting[name]; t.Disrupts() || t.Verb() == kind.VerbStart && strings.HasSuffix(name, ".socket") {
 			if err := s.takenAlong(ctx, append(slices.Clone(st.Dependents), socketServices(name, st)...), acting); err != nil {
 				return err
 			}
@@ -183,6 +186,15 @@ func (s *systemd) stopsFirst(acting map[string]*kind.Task, name string, st host.
 			other.LiveAfter = append(other.LiveAfter, acting[name].ID)
 		}
 	}
+}
+
+// namesakes are the sockets that a service belongs to where they say nothing else:
+// once it runs, systemd refuses to start them. Of a new one systemd can't tell.
+func namesakes(name string) []string {
+	if stem, ok := strings.CutSuffix(name, ".service"); ok {
+		return []string{stem + ".socket"}
+	}
+	return nil
 }
 
 // socketServices are the services that have to stop for a socket to restart.

@@ -210,11 +210,11 @@ func (p *planner) reloadOwed() error {
 		return nil
 	}
 	for _, at := range p.reloads {
-		tok, ok, err := p.future(at)
+		owed, err := p.rereads(at)
 		if err != nil {
 			return err
 		}
-		if old, known := p.last.Reloads[at]; ok && (!known && !p.Changes(at) || old == tok) {
+		if !owed {
 			continue
 		}
 		p.t.Act(kind.VerbReload, p.changed(at), kind.DisruptReload)
@@ -224,4 +224,16 @@ func (p *planner) reloadOwed() error {
 		return nil
 	}
 	return nil
+}
+
+// rereads says whether a running unit has to read a file again. One that was
+// started by another, or by a run that was cut off, read it then.
+func (p *planner) rereads(at string) (bool, error) {
+	if !p.stamped() {
+		which, since, err := newest(p.View, []string{at})
+		return p.Changes(at) || which != "" && since.After(began(p.status.ExecMainStart, p.status.ActiveEnter)), err
+	}
+	tok, ok, err := p.future(at)
+	old, known := p.last.Reloads[at]
+	return !ok || known && old != tok || !known && p.Changes(at), err
 }

@@ -155,9 +155,10 @@ func (p *planner) present() (stamp, error) {
 }
 
 // startedSince says that systemd has started the unit by itself since the plan was
-// made, with everything as it is now: as a consequence of another unit's restart.
+// made, with everything as it is now: as a consequence of another unit's restart,
+// or because another that was started needs it.
 func (p *planner) startedSince(planned string) (bool, error) {
-	if !running(p.status) || p.status.InvocationID == planned || planned == "" {
+	if !running(p.status) || p.status.InvocationID == planned || p.status.InvocationID == "" {
 		return false, nil
 	}
 	which, err := p.changedSince(began(p.status.ExecMainStart, p.status.ActiveEnter))
@@ -171,11 +172,13 @@ func (p *planner) job(ctx context.Context, planned string) (func(context.Context
 	if err != nil {
 		return nil, err
 	}
+	if path.Ext(p.name) == ".socket" {
+		if err := p.stopTriggered(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if !running(p.status) && !old {
 		return p.Host.StartUnit, nil
-	}
-	if path.Ext(p.name) == ".socket" {
-		return p.Host.RestartUnit, p.stopTriggered(ctx)
 	}
 	return p.Host.RestartUnit, nil
 }
@@ -206,6 +209,7 @@ func (p *planner) stopTriggered(ctx context.Context) error {
 		if down(st) {
 			continue
 		}
+		p.sys.comesBack(name)
 		if err := stopUnit(ctx, p.Host, name); err != nil {
 			return err
 		}

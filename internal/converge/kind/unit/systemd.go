@@ -158,6 +158,15 @@ func (s *systemd) remark(text string) {
 	s.remarks = append(s.remarks, text)
 }
 
+// comesBack notes a unit that is stopped and starts again in the end.
+func (s *systemd) comesBack(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.revive, name) {
+		s.revive = append(s.revive, name)
+	}
+}
+
 // watch notes a service whose start says nothing of whether it works.
 func (s *systemd) watch(st host.UnitStatus) {
 	if !slices.Contains([]string{"simple", "exec", "idle"}, st.ServiceType) || !running(st) {
