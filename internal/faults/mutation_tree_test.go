@@ -19,6 +19,9 @@ func ofFile(h *memory.Host, st *desired.State, f *desired.File) []mutation {
 		for _, u := range loadedFrom(h, st, p) {
 			out[i].plan = append(out[i].plan, "reload unit:"+u)
 		}
+		if len(f.Content.Data()) == 0 && strings.HasSuffix(out[i].name, " emptied") {
+			out[i] = out[i].nothing()
+		}
 	}
 	for _, u := range usedBy(st, p) {
 		m := one(f, "edited and "+u+" restarted", "update", func(h *memory.Host) {
