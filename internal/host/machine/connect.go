@@ -126,7 +126,7 @@ func (m *manager) dial() (*connection, error) {
 // wrap gives go-systemd one connection for calls and for signals: neither waits
 // for the other. Each signal is seen here before go-systemd has it.
 func (m *manager) wrap(open func(dbus.ConnOption) (*dbus.Conn, error)) (*connection, error) {
-	raw, err := open(dbus.WithSignalHandler(&listener{dbus.NewDefaultSignalHandler(), m.news.hear}))
+	raw, err := open(dbus.WithSignalHandler(newListener(m.news.hear)))
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,10 @@ type listener struct {
 	hear func(*dbus.Signal)
 }
 
+func newListener(hear func(*dbus.Signal)) *listener {
+	return &listener{dbus.NewSequentialSignalHandler().(registrar), hear}
+}
+
 // registrar is what godbus' own handler of signals can do.
 type registrar interface {
 	dbus.SignalHandler

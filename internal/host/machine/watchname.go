@@ -38,27 +38,37 @@ type way struct {
 
 // watchNames posts an event for each change until ctx ends.
 func (t tree) watchNames(ctx context.Context, names []string, post func(host.Event)) error {
-	notify, err := fsnotify.NewWatcher()
+	w, err := t.newNameWatch(names, post)
 	if err != nil {
-		return fmt.Errorf("watch: %w", err)
-	}
-	w := &nameWatch{tree: t, names: names, notify: notify, post: post}
-	if err := w.arm(); err != nil {
-		return errors.Join(err, notify.Close())
+		return err
 	}
 	go w.run(ctx)
 	return nil
 }
 
+func (t tree) newNameWatch(names []string, post func(host.Event)) (*nameWatch, error) {
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watch: %w", err)
+	}
+	w := &nameWatch{tree: t, names: names, notify: notify, post: post}
+	if err := w.arm(); err != nil {
+		return nil, errors.Join(err, notify.Close())
+	}
+	return w, nil
+}
+
 func (w *nameWatch) run(ctx context.Context) {
-	defer w.notify.Close()
+	defer func() { _ = w.notify.Close() }() // it only watched
 	for {
 		select {
 		case e := <-w.notify.Events:
 			w.event(e)
-		case <-w.notify.Errors: // the queue of the kernel was full
-			w.anew("/")
-			w.post(host.Event{Missed: true})
+		case err := <-w.notify.Errors:
+			if err != nil { // above all, that the kernel's queue was full
+				w.anew("/")
+				w.post(host.Event{Missed: true})
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -129,7 +129,7 @@ func (w *unitWatch) changed(path dbus.ObjectPath, p props) {
 func stateOf(p props) string {
 	state := ""
 	for _, name := range stateProps {
-		state += p[name].String() + " "
+		state += fmt.Sprint(p[name].Value(), " ")
 	}
 	return state
 }

@@ -1,0 +1,103 @@
+package machine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// TestOverflowIsSaid: when the kernel's queue was full everything must be looked
+// at, and is watched anew.
+func TestOverflowIsSaid(t *testing.T) {
+	root := t.TempDir()
+	h, err := New(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := host.NewEvents()
+	w, err := h.(*Host).newNameWatch([]string{"/d/f"}, q.Post)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go w.run(t.Context())
+	events := q.Deliver(t.Context())
+	w.notify.Errors <- fsnotify.ErrEventOverflow
+	if e := <-events; e != (host.Event{Missed: true}) {
+		t.Fatalf("told %+v", e)
+	}
+	if err := os.Mkdir(filepath.Join(root, "d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-events; e != (host.Event{Name: "/d/f"}) {
+		t.Errorf("told %+v", e)
+	}
+}
+
+// TestWatchRefuses what can't be watched, and leaves no watch behind.
+func TestWatchRefuses(t *testing.T) {
+	h, err := New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		watched host.Watched
+		want    error
+	}{
+		{host.Watched{Names: []string{"relative"}}, syscall.EINVAL},
+		{host.Watched{Units: []string{"x.service"}}, host.ErrNoSystemd},
+		{host.Watched{Units: []string{"x@.service"}}, host.ErrNotAUnit},
+	} {
+		events, err := h.Watch(t.Context(), c.watched)
+		if events != nil || !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v", c.watched, err)
+		}
+	}
+}
+
+// TestNews: a look at a unit that systemd keeps nothing of is no change of it.
+func TestNews(t *testing.T) {
+	var told []host.Event
+	w := &unitWatch{
+		units: []string{"a.service"}, renamed: make(chan struct{}, 1), m: &manager{},
+		post:  func(e host.Event) { told = append(told, e) },
+		paths: map[dbus.ObjectPath][]string{}, seen: map[dbus.ObjectPath]string{},
+	}
+	n := &w.m.news
+	n.add(w)
+	state := func(active string, tested uint64) props {
+		return props{"Id": dbus.MakeVariant("a.service"), "ActiveState": dbus.MakeVariant(active), "ConditionTimestamp": dbus.MakeVariant(tested), "ConditionResult": dbus.MakeVariant(true)}
+	}
+	w.watch("a.service", state("inactive", 0))
+	says := func(unit string, p props) {
+		n.hear(&dbus.Signal{Path: objectOf(unit), Name: properties + ".PropertiesChanged", Body: []any{unitIface, map[string]dbus.Variant(p), []string{}}})
+	}
+	says("a.service", state("inactive", 0))
+	says("b.service", state("active", 1))
+	says("a.service", state("active", 2))
+	says("a.service", state("active", 2))
+	says("a.service", state("inactive", 0))
+	n.hear(&dbus.Signal{Name: managerIface + ".Reloading", Body: []any{true}})
+	n.hear(&dbus.Signal{Name: managerIface + ".Reloading", Body: []any{false}})
+	a := host.Event{Unit: "a.service"}
+	if diff := cmp.Diff([]host.Event{a, a, a}, told); diff != "" {
+		t.Error(diff)
+	}
+	forgotten := state("inactive", 0)
+	n.recall(forgotten)
+	if got := forgotten.at("ConditionTimestamp"); got.UnixMicro() != 2 || !get[bool](forgotten, "ConditionResult") {
+		t.Errorf("recalled %v", forgotten)
+	}
+	n.remove(w)
+	says("a.service", state("active", 3))
+	if len(told) != 3 {
+		t.Errorf("told after the end: %v", told)
+	}
+}
