@@ -20,7 +20,6 @@ import (
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
-	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
 
@@ -28,17 +27,10 @@ var update = flag.Bool("update", false, "write goldens")
 
 const sample = "../contract/aks/testdata/minimal.json"
 
-// still is a Watcher of directories in which nothing changes.
-type still struct{}
-
-func (still) Changed() <-chan struct{} { return nil }
-func (still) Close() error             { return nil }
-
 // invoke runs a command line on a machine in memory.
 func invoke(h host.Host, args ...string) (code int, stdout, stderr string) {
 	var out, errOut bytes.Buffer
-	e := &env{start: time.Now(), out: &out, err: &errOut, width: 100, open: func(string) (host.Host, error) { return h, nil },
-		watch: func(...string) (provision.Watcher, error) { return still{}, nil }}
+	e := &env{start: time.Now(), out: &out, err: &errOut, width: 100, open: func(string) (host.Host, error) { return h, nil }}
 	return e.run(context.Background(), args), out.String(), errOut.String()
 }
 

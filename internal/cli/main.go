@@ -17,7 +17,6 @@ import (
 
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
-	"github.com/berth-dev/berth/internal/provision"
 )
 
 // env is what the commands have of the world.
@@ -35,13 +34,12 @@ type env struct {
 	// that plan.
 	requireDigests, takeOver bool
 	open                     func(root string) (host.Host, error)
-	watch                    func(dirs ...string) (provision.Watcher, error)
 }
 
 // Main runs the command line and returns the exit code. args[0] is the name
 // under which the program was started.
 func Main(args []string) int {
-	e := &env{start: time.Now(), out: os.Stdout, err: os.Stderr, uid: os.Geteuid(), open: openHost, watch: provision.DirWatch}
+	e := &env{start: time.Now(), out: os.Stdout, err: os.Stderr, uid: os.Geteuid(), open: openHost}
 	e.terminal, e.width = terminal(os.Stderr)
 	ctx, stop := interruptible()
 	defer stop()

@@ -23,7 +23,7 @@ func (e *env) provisionWait() *cobra.Command {
 				return err
 			}
 			code, err := provision.Wait(c.Context(), provision.WaitOptions{
-				Host: h, Config: report.ConfigPath, Version: Version(), Out: e.out, Watch: e.watch,
+				Host: h, Config: report.ConfigPath, Version: Version(), Out: e.out,
 			})
 			if err != nil {
 				fmt.Fprintf(e.err, "error: print the result: %v\n", err)

@@ -361,7 +361,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	out := &bytes.Buffer{}
-	if code, err := Wait(t.Context(), waitOptions(h, out, nil)); code != 0 || err != nil || !strings.Contains(out.String(), "vm-1") {
+	if code, err := Wait(t.Context(), waitOptions(h, out)); code != 0 || err != nil || !strings.Contains(out.String(), "vm-1") {
 		t.Errorf("code %d, %v, printed %s", code, err, out)
 	}
 }

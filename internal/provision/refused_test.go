@@ -27,7 +27,7 @@ func TestOldResultOnAReadOnlyDisk(t *testing.T) {
 		t.Errorf("code %d", code)
 	}
 	out := &bytes.Buffer{}
-	if code, err := Wait(t.Context(), waitOptions(h, out, nil)); code != exitcode.Write || err != nil {
+	if code, err := Wait(t.Context(), waitOptions(h, out)); code != exitcode.Write || err != nil {
 		t.Errorf("wait: code %d, %v, printed %s", code, err, out)
 	}
 }

@@ -60,7 +60,7 @@ func TestASecondRunTouchesNothing(t *testing.T) {
 				t.Errorf("the first run ends with %d", code)
 			}
 			out := &bytes.Buffer{}
-			if code, err := Wait(t.Context(), waitOptions(h, out, nil)); code != 0 || err != nil {
+			if code, err := Wait(t.Context(), waitOptions(h, out)); code != 0 || err != nil {
 				t.Errorf("provision-wait: %d, %v: %s", code, err, out)
 			}
 			if log, err := h.ReadFile(report.LogPath); err != nil || !strings.Contains(string(log), "provisioning is done") {

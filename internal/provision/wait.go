@@ -21,20 +21,12 @@ import (
 // waitMargin is what Wait gives a run beyond its own deadline.
 const waitMargin = time.Minute
 
-// WaitOptions are what Wait needs; Watch is DirWatch outside tests.
+// WaitOptions are what Wait needs.
 type WaitOptions struct {
 	Host    host.Host
 	Config  string
 	Version string
 	Out     io.Writer
-	Watch   func(dirs ...string) (Watcher, error)
-}
-
-// Watcher tells that something changed in the directories it watches, at least
-// once after each change.
-type Watcher interface {
-	Changed() <-chan struct{}
-	Close() error
 }
 
 // Wait waits until provisioning has ended, prints the result, at most
@@ -58,13 +50,16 @@ func (o WaitOptions) wait(ctx context.Context) (report.Result, error) {
 	if _, err := host.MkdirAll(o.Host, report.RunDir); err != nil {
 		return o.giveUp(ctx, err)
 	}
-	w, err := o.Watch(report.SentinelDir, report.RunDir) // before the first look: no change is missed
-	if err != nil {
-		return o.giveUp(ctx, err)
-	}
-	defer func() { _ = w.Close() }()
 	ctx, cancel := context.WithTimeoutCause(ctx, terms(o.Host, o.Config).Timeout+waitMargin, errNoResult)
 	defer cancel()
+	// Before the first look: no change is missed.
+	changes, err := o.Host.Watch(ctx, host.Watched{Names: []string{report.SentinelDir, report.RunDir}})
+	switch {
+	case ctx.Err() != nil:
+		return o.giveUp(ctx, ending(ctx))
+	case err != nil:
+		return o.giveUp(ctx, err)
+	}
 	start := o.Host.Now()
 	for {
 		a, again := o.look(ctx, o.Host.Now().Sub(start))
@@ -72,7 +67,10 @@ func (o WaitOptions) wait(ctx context.Context) (report.Result, error) {
 			return o.finish(ctx, a)
 		}
 		select {
-		case <-w.Changed():
+		case _, more := <-changes:
+			if !more {
+				changes = nil
+			}
 		case <-time.After(again):
 		case <-ctx.Done():
 			return o.giveUp(ctx, ending(ctx))

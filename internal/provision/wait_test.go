@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,35 +18,32 @@ import (
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
 )
 
-// pulse is a Watcher that a test beats.
-type pulse chan struct{}
+func waitOptions(h host.Host, out *bytes.Buffer) WaitOptions {
+	return WaitOptions{Host: h, Config: report.ConfigPath, Version: "test", Out: out}
+}
 
-func (p pulse) Changed() <-chan struct{} { return p }
-func (pulse) Close() error               { return nil }
+// beginning is a machine that does something when it is first watched.
+type beginning struct {
+	*memory.Host
+	do func()
+}
 
-func waitOptions(h host.Host, out *bytes.Buffer, p pulse) WaitOptions {
-	return WaitOptions{
-		Host: h, Config: report.ConfigPath, Version: "test", Out: out,
-		Watch: func(...string) (Watcher, error) { return p, nil },
-	}
+func (b beginning) Watch(ctx context.Context, w host.Watched) (<-chan host.Event, error) {
+	events, err := b.Host.Watch(ctx, w)
+	go b.do()
+	return events, err
 }
 
 func TestWaitReturnsTheResult(t *testing.T) {
 	h := machineOf(`{}`)
-	p := make(pulse, 1)
 	out := &bytes.Buffer{}
-	o := waitOptions(h, out, p)
-	o.Watch = func(...string) (Watcher, error) {
-		go func() { // the run ends after the first look, or before: both must do
-			d := report.Result{Berth: &report.Details{InstanceID: "vm-1"}}
-			d.ExitCode, d.Error, d.Output = "51", "no answer", strings.Repeat("x", 9000)
-			if err := report.WriteResult(t.Context(), h, d, false); err != nil {
-				t.Error(err)
-			}
-			p <- struct{}{}
-		}()
-		return p, nil
-	}
+	o := waitOptions(beginning{h, func() { // the run ends after the first look, or before: both must do
+		d := report.Result{Berth: &report.Details{InstanceID: "vm-1"}}
+		d.ExitCode, d.Error, d.Output = "51", "no answer", strings.Repeat("x", 9000)
+		if err := report.WriteResult(t.Context(), h, d, false); err != nil {
+			t.Error(err)
+		}
+	}}, out)
 	code, err := Wait(t.Context(), o)
 	if code != 51 || err != nil || out.Len() > report.Limit {
 		t.Errorf("code %d, %d bytes, %v", code, out.Len(), err)
@@ -85,7 +81,7 @@ func TestWaitAlwaysEnds(t *testing.T) {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errNoResult)
 			defer cancel()
 			out := &bytes.Buffer{}
-			code, err := Wait(ctx, waitOptions(h, out, make(pulse)))
+			code, err := Wait(ctx, waitOptions(h, out))
 			if code != exitcode.Timeout || err != nil {
 				t.Errorf("code %d, %v", code, err)
 			}
@@ -118,7 +114,7 @@ func TestWaitKnowsTheMachineFirst(t *testing.T) {
 		h.Put(bootInstance, "vm-2\n", 0o644)
 	}()
 	out := &bytes.Buffer{}
-	if code, err := Wait(t.Context(), waitOptions(h, out, nil)); code != 51 || err != nil {
+	if code, err := Wait(t.Context(), waitOptions(h, out)); code != 51 || err != nil {
 		t.Errorf("code %d, %v, printed %s", code, err, out)
 	}
 }
@@ -169,7 +165,7 @@ func TestWaitForCloudInitEnds(t *testing.T) {
 					time.AfterFunc(time.Second, func() { c.then(t, h) })
 				}
 				begun, out := time.Now(), &bytes.Buffer{}
-				code, err := Wait(t.Context(), waitOptions(ticking{h}, out, nil))
+				code, err := Wait(t.Context(), waitOptions(ticking{h}, out))
 				if took := time.Since(begun); code != c.code || err != nil || took < c.least || took > c.most {
 					t.Errorf("code %d, %v after %s, printed %s", code, err, took, out)
 				}
@@ -185,7 +181,7 @@ func TestWaitLooksWithoutAnEvent(t *testing.T) {
 		h := machineOf(`{}`)
 		time.AfterFunc(time.Minute, func() { writeResult(t, h, "vm-1", "0") })
 		begun, out := time.Now(), &bytes.Buffer{}
-		code, err := Wait(t.Context(), waitOptions(ticking{h}, out, nil))
+		code, err := Wait(t.Context(), waitOptions(ticking{h}, out))
 		if took := time.Since(begun); code != 0 || err != nil || took > time.Minute+lookEvery {
 			t.Errorf("code %d, %v after %s, printed %s", code, err, took, out)
 		}
@@ -197,29 +193,9 @@ func TestWaitShortensAForeignResult(t *testing.T) {
 	h.Put(report.SentinelPath, "", 0o600)
 	h.Put(report.ResultPath, `{"ExitCode":"7","Output":"`+strings.Repeat("é", 5000)+`"}`, 0o600)
 	out := &bytes.Buffer{}
-	code, err := Wait(t.Context(), waitOptions(h, out, make(pulse)))
+	code, err := Wait(t.Context(), waitOptions(h, out))
 	if code != 7 || err != nil || out.Len() > report.Limit {
 		t.Errorf("code %d, %d bytes, %v", code, out.Len(), err)
-	}
-}
-
-// TestDirWatch measures what the issue promises: awake within 50 ms.
-func TestDirWatch(t *testing.T) {
-	dir := t.TempDir()
-	w, err := DirWatch(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	start := time.Now()
-	writeFile(t, dir+"/provision.complete")
-	select {
-	case <-w.Changed():
-		if d := time.Since(start); d > 50*time.Millisecond {
-			t.Errorf("woke after %s", d)
-		}
-	case <-time.After(5 * time.Second):
-		t.Fatal("never woke")
 	}
 }
 
@@ -228,17 +204,10 @@ func TestWaitIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(fmt.Errorf("%w by signal 2", exitcode.ErrInterrupted))
 	out := &bytes.Buffer{}
-	if code, err := Wait(ctx, waitOptions(machineOf(`{}`), out, make(pulse))); code != exitcode.Timeout || err != nil {
+	if code, err := Wait(ctx, waitOptions(machineOf(`{}`), out)); code != exitcode.Timeout || err != nil {
 		t.Errorf("code %d, %v", code, err)
 	}
 	if d, err := report.Decode(out.Bytes()); err != nil || !strings.HasPrefix(d.Error, "the wait was told to stop; provisioning goes on") {
 		t.Errorf("printed %s (%v)", out, err)
-	}
-}
-
-func writeFile(t *testing.T, p string) {
-	t.Helper()
-	if err := os.WriteFile(p, nil, 0o600); err != nil {
-		t.Fatal(err)
 	}
 }

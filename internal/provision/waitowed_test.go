@@ -64,7 +64,7 @@ func TestWaitForTheRunThatIsOwed(t *testing.T) {
 					_ = c.h.Remove(progressPath)
 				})
 				begun, out := time.Now(), &bytes.Buffer{}
-				code, err := Wait(t.Context(), waitOptions(ticking{c.h}, out, nil))
+				code, err := Wait(t.Context(), waitOptions(ticking{c.h}, out))
 				if took := time.Since(begun); code != 34 || err != nil || took < 2*time.Minute || took > 2*time.Minute+lookEvery {
 					t.Errorf("code %d, %v after %s, printed %s", code, err, took, out)
 				}
@@ -138,7 +138,7 @@ func TestWaitForNoRun(t *testing.T) {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, errNoResult)
 			defer cancel()
 			out := &bytes.Buffer{}
-			if code, err := Wait(ctx, waitOptions(h, out, nil)); code != 247 || err != nil {
+			if code, err := Wait(ctx, waitOptions(h, out)); code != 247 || err != nil {
 				t.Errorf("code %d, %v, printed %s", code, err, out)
 			}
 		})
@@ -158,7 +158,7 @@ func TestWaitForASkippedUnit(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, errNoResult)
 	defer cancel()
 	out := &bytes.Buffer{}
-	if code, err := Wait(ctx, waitOptions(h, out, nil)); code != 247 || err != nil {
+	if code, err := Wait(ctx, waitOptions(h, out)); code != 247 || err != nil {
 		t.Errorf("code %d, %v, printed %s", code, err, out)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/godbus/dbus/v5"
@@ -38,6 +39,34 @@ func TestOverflowIsSaid(t *testing.T) {
 	}
 	if e := <-events; e != (host.Event{Name: "/d/f"}) {
 		t.Errorf("told %+v", e)
+	}
+}
+
+// TestWatchIsPrompt: whoever waits for a name is awake within 50 ms.
+func TestWatchIsPrompt(t *testing.T) {
+	root := t.TempDir()
+	h, err := New(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"/a", "/b", "/c", "/d", "/e"}
+	events, err := h.Watch(t.Context(), host.Watched{Names: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := time.Hour
+	for _, name := range names {
+		began := time.Now()
+		if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for (<-events).Name != name {
+			continue // the one before, once more
+		}
+		best = min(best, time.Since(began))
+	}
+	if best > 50*time.Millisecond {
+		t.Errorf("woke after %s", best)
 	}
 }
 
