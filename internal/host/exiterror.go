@@ -7,7 +7,7 @@ import (
 )
 
 // Error names the command and the last line it wrote to standard error. The
-// arguments are shown: no secret may be one (DESIGN §5.8).
+// arguments are shown: no secret may be one.
 func (e *ExitError) Error() string {
 	text := bytes.TrimSpace(e.Output.Stderr)
 	if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
