@@ -69,7 +69,7 @@ func (x *executor) settle(p *placement) error {
 	if p.displaced {
 		return x.h.Remove(ledger.DisplacedName(p.q.Path))
 	}
-	if !isGoneDir(p.q) {
+	if !isGoneDir(p.q) || x.replaced(p.q) { // that made way for a file, and is gone
 		return nil
 	}
 	if err := x.unchangedOne(p.q); err != nil {
@@ -243,12 +243,18 @@ func (x *executor) takeBackOne(p *placement) error {
 	return rename(x.h, ledger.DisplacedName(q.Path), q.Path)
 }
 
-// rename also where both are names of one file, for which rename(2) does nothing.
+// rename also where both are names of one file, for which rename(2) does nothing:
+// what stands there was not replaced, and maybe can't be.
 func rename(h host.FS, from, to string) error {
-	if err := h.Rename(from, to); err != nil {
-		return err
+	a, err := ledger.Lstat(h, from)
+	b, err2 := ledger.Lstat(h, to)
+	switch {
+	case err != nil || err2 != nil:
+		return errors.Join(err, err2)
+	case a != nil && b != nil && a.Inode == b.Inode && a.Device == b.Device:
+		return ledger.RemoveIfThere(h, from)
 	}
-	return ledger.RemoveIfThere(h, from)
+	return h.Rename(from, to)
 }
 
 // unchanged looks at every target once more, before the first is replaced.

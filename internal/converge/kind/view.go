@@ -281,10 +281,11 @@ func (v *View) realDir(dir string, links *int) string {
 	return r
 }
 
-// followed is where a link leads that berth follows; "" for what is none.
+// followed is where a link leads that berth follows; "" for what is none, or for
+// one that goes: what is wanted below it takes its place.
 func (v *View) followed(p string) string {
 	info, err := v.Host.Lstat(p)
-	if err != nil || info.Mode&fs.ModeSymlink == 0 || info.UID != 0 {
+	if err != nil || info.Mode&fs.ModeSymlink == 0 || info.UID != 0 || v.goes(p) {
 		return ""
 	}
 	target, err := v.Host.Readlink(p)
@@ -296,4 +297,11 @@ func (v *View) followed(p string) string {
 		return ""
 	}
 	return to
+}
+
+// goes says whether a link is this owner's alone, who wants none there any more.
+func (v *View) goes(p string) bool {
+	e := v.Ledger.Entries[p]
+	alone := e.Put.Type == ledger.Link && !e.Adopted && e.Owns(v.State.Owner) && len(e.Owners) == 1
+	return alone && v.State.Lookup(desired.LinkID(p)) == nil
 }

@@ -1,0 +1,157 @@
+package converge_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+const forward = "/proc/sys/net/ipv4/ip_forward"
+
+func parameter(value string) *desired.Sysctl {
+	return &desired.Sysctl{Key: "net.ipv4.ip_forward", Value: value}
+}
+
+func client(server string) *desired.ClientCertificate {
+	return &desired.ClientCertificate{NodeName: "n1", Server: server, CA: "ca", CAFile: "/etc/kubernetes/certs/ca.crt",
+		Token: "abcdef.secret", Kubeconfig: kubeconfig, CertDir: "/var/lib/kubelet/pki", Timeout: time.Minute}
+}
+
+// What is no path has owners, too: two contracts may want the same of it, and what
+// they want differently is refused with both named, or taken over.
+func TestOwnersOfLiveState(t *testing.T) {
+	unit := func(a desired.Activation) *desired.Unit {
+		return &desired.Unit{Name: "containerd.service", Activation: a}
+	}
+	for name, c := range map[string]struct {
+		id                  string
+		mine, alike, theirs desired.Resource
+	}{
+		"kernel parameter": {"sysctl:net.ipv4.ip_forward", parameter("1"), parameter(" 1 "), parameter("0")},
+		"activation":       {"unit:containerd.service", unit(desired.Started), unit(desired.Started), unit(desired.Stopped)},
+		"cluster":          {"credential:" + kubeconfig, client("https://one"), client("https://one"), client("https://two")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			runs(t, h, sealed(t, c.mine))
+			runs(t, h, of(desired.OwnerOSC, sealed(t, c.alike)))
+			converged(t, h, sealed(t, c.mine))
+			runs(t, h, of(desired.OwnerOSC, sealed(t)))
+			converged(t, h, sealed(t, c.mine))
+			h.ForgetJobs()
+			before, theirs := others(h), of(desired.OwnerOSC, sealed(t, c.theirs))
+			for _, err := range []error{second(fetching(h).Plan(t.Context(), theirs)), second(fetching(h).Apply(t.Context(), theirs))} {
+				refused(t, err, c.id, desired.OwnerOSC, desired.OwnerAKS)
+			}
+			if diff := cmp.Diff(before, others(h)); diff != "" || joinJobs(h) != "" {
+				t.Errorf("refused, but %s%s", diff, joinJobs(h))
+			}
+			converged(t, h, sealed(t, c.mine))
+			if _, err := takingOver(h).Apply(t.Context(), theirs); err != nil {
+				t.Fatal(err)
+			}
+			converged(t, h, theirs)
+			refused(t, second(fetching(h).Plan(t.Context(), sealed(t, c.mine))), c.id, desired.OwnerAKS, desired.OwnerOSC)
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// A value that berth set comes back when the last contract goes, and one that
+// somebody has changed since stays and is reported.
+func TestValuesComeBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		meddle func(h *machine)
+		want   string
+		kept   bool
+	}{
+		"as it was set":  {func(*machine) {}, "0", false},
+		"changed since":  {func(h *machine) { must(h.WriteValue(forward, []byte("2\n"))) }, "2", true},
+		"set back since": {func(h *machine) { must(h.WriteValue(forward, []byte("0\n"))) }, "0", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			runs(t, h, sealed(t, parameter("1")))
+			runs(t, h, of(desired.OwnerOSC, sealed(t, parameter("1"))))
+			runs(t, h, sealed(t))
+			if got := value(h); got != "1" {
+				t.Fatalf("of two contracts one went: %q", got)
+			}
+			c.meddle(h)
+			plan := runs(t, h, of(desired.OwnerOSC, sealed(t)))
+			if got := value(h); got != c.want || (len(plan.Kept) > 0) != c.kept {
+				t.Errorf("it is %q, kept %q", got, plan.Kept)
+			}
+			if again := runs(t, h, of(desired.OwnerOSC, sealed(t))); len(again.Kept)+len(again.Actions) > 0 {
+				t.Errorf("a second withdrawal: %+v", again)
+			}
+		})
+	}
+}
+
+func value(h *machine) string {
+	data, err := h.ReadFile(forward)
+	must(err)
+	return strings.TrimSpace(string(data))
+}
+
+// The end of a contract that touched a bit of everything: values, what ran, what
+// was stopped and what was enabled are as before, and nobody else's unit is down.
+func TestLeave(t *testing.T) {
+	const mine, upgrades, bystander = "mine.service", "upgrades.service", "bystander.service"
+	h := newMachine()
+	h.Put("/usr/bin/w", "w", 0o755)
+	h.Put("/etc/systemd/system/"+mine, "[Service]\nExecStart=/usr/bin/w old\n", 0o644)
+	h.Put("/usr/lib/systemd/system/"+upgrades, "[Service]\nExecStart=/usr/bin/w\n[Install]\nWantedBy=multi-user.target\n", 0o644)
+	h.Put("/usr/lib/systemd/system/"+bystander, "[Unit]\nRequires="+mine+"\nAfter="+mine+"\n[Service]\nExecStart=/usr/bin/w\n", 0o644)
+	h.PutLink("/usr/lib/systemd/system/"+upgrades, "/etc/systemd/system/multi-user.target.wants/"+upgrades, 0)
+	for _, u := range []string{mine, upgrades, bystander} {
+		must(h.StartUnit(tctx, u))
+	}
+	h.Advance(time.Minute)
+	before := others(h)
+	runs(t, h, sealed(t, parameter("1"),
+		managed("/etc/systemd/system/"+mine, "[Service]\nExecStart=/usr/bin/w new\n"),
+		managed("/etc/systemd/system/containerd.service.d/x.conf", "[Service]\nNice=5\n"),
+		started(mine), &desired.Unit{Name: upgrades, Enablement: desired.Disabled, Activation: desired.Stopped},
+		&desired.Unit{Name: "containerd.service", Enablement: desired.Enabled, Activation: desired.Started}))
+	activities(t, h, map[string]string{mine: "active", upgrades: "inactive", bystander: "active", "containerd.service": "active"})
+	h.Advance(time.Minute)
+	runs(t, h, sealed(t))
+	activities(t, h, map[string]string{mine: "active", upgrades: "active", bystander: "active", "containerd.service": "inactive"})
+	if diff := cmp.Diff(before, others(h)); diff != "" || value(h) != "0" {
+		t.Errorf("ip_forward %s, tree %s", value(h), diff)
+	}
+}
+
+func activities(t *testing.T, h *machine, want map[string]string) {
+	t.Helper()
+	got := map[string]string{}
+	for name := range want {
+		st, err := h.Unit(tctx, name)
+		must(err)
+		got[name] = st.ActiveState
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What is kept is told once: it is not berth's any more.
+func TestKeptIsToldOnce(t *testing.T) {
+	h := newMachine()
+	runs(t, h, sealed(t, managed("/etc/x", "a\n")))
+	h.Put("/etc/x", "edited\n", 0o644)
+	if plan := runs(t, h, sealed(t)); len(plan.Kept) != 1 {
+		t.Errorf("kept %q", plan.Kept)
+	}
+	if plan := runs(t, h, sealed(t)); len(plan.Kept) > 0 {
+		t.Errorf("kept again %q", plan.Kept)
+	}
+	has(t, h, "/etc/x", "edited\n")
+}
