@@ -33,6 +33,10 @@ setup: ## install the Debian packages whose programs tests, lab and bench call (
 setup-tests:
 	cd lab && go run ./cmd/setup tests
 
+.PHONY: fresh
+fresh: setup ## prove on a bare Debian that setup installs all, and that unit, lint and modules need no more (root)
+	.ci/fresh
+
 .PHONY: test
 test: setup lint race faults modules e2e ## everything: lint, unit tests with -race, end-to-end tests in the lab (root)
 
@@ -77,7 +81,7 @@ lint: ## golangci-lint with the layer rules
 	cd lab && $(LABTOOL) golangci-lint run ./...
 
 .PHONY: bench
-bench: setup ## ratios against kubeadm join and the limits, in the lab (root)
+bench: setup ## ratios against kubeadm join and another day's engine, and the limits; BENCHFLAGS='--only engine' for some (root)
 	cd lab && go run ./cmd/berth-lab bench $(BENCHFLAGS)
 
 .PHONY: generate
