@@ -47,11 +47,11 @@ unit: setup-tests ## the quick half: vet and unit tests, with a sample of the pr
 
 .PHONY: race
 race: setup-tests ## unit tests under the race detector
-	go test -race ./...
+	go test -race -timeout 30m ./...
 
 .PHONY: faults
 faults: setup-tests ## the property tests with a fault at every effect, of which unit and race have a sample
-	go test ./internal/faults ./internal/converge
+	go test -timeout 40m ./internal/faults ./internal/converge/...
 
 FUZZTIME ?= 20s
 .PHONY: fuzz

@@ -148,7 +148,12 @@ func (x *executor) idle() error {
 	if err := x.complete(run); err != nil {
 		return err
 	}
-	return x.led.Save(x.h)
+	// A run that is killed before the ledger is durable leaves the next one to write it.
+	note := &ledger.Run{ID: run.ID, Owner: run.Owner, Boot: run.Boot}
+	if err := x.led.Begin(x.h, note); err != nil {
+		return err
+	}
+	return x.led.Done(x.h, note)
 }
 
 // finish ends a run that changed something.

@@ -142,14 +142,6 @@ func (l *Ledger) Begin(h host.FS, r *Run) error {
 	return l.save(h, r)
 }
 
-// Save makes entries durable that need no run.
-func (l *Ledger) Save(h host.FS) error {
-	if err := host.PrivateDir(h, StateDir); err != nil {
-		return fmt.Errorf("write ledger: %w", err)
-	}
-	return l.save(h, nil)
-}
-
 func (l *Ledger) save(h host.FS, r *Run) error {
 	data, err := json.MarshalIndent(document{Version: version, Entries: l.Entries, Run: r}, "", " ")
 	if err != nil {
