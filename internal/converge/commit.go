@@ -37,6 +37,7 @@ func (x *executor) before(ctx context.Context) error {
 		if t.Before == nil {
 			continue
 		}
+		x.stopped = x.stopped || t.Disrupts()
 		if err := t.Before(ctx); err != nil {
 			return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}
 		}

@@ -39,7 +39,7 @@ func TestAttributesAreDurable(t *testing.T) {
 // Nor does it where the apply was killed and another one, which found the
 // attributes right, said that all is done.
 func TestAttributesAreDurableAfterAKill(t *testing.T) {
-	s := scenario{"drifted attributes", drifted, func(t *testing.T) *desired.State { return sampleState(t) }, nil}
+	s := scenario{"drifted attributes", drifted, func(t *testing.T) *desired.State { return sampleState(t) }, nil, false}
 	want := settled(t).Tree("/etc", "/var/lib/kubelet")
 	_, effects := undisturbed(t, s, 7)
 	for n := 1; n <= effects; n++ {

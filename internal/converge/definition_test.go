@@ -136,7 +136,7 @@ func TestDefinitionGoes(t *testing.T) {
 // Wherever a run is cut off, systemd does not hold on to what went from the
 // definition of a unit that is not berth's.
 func TestDefinitionGoesKilledAnywhere(t *testing.T) {
-	s := scenario{"", veteran, without(desired.FileID(limits), desired.UnitID("containerd.service")), nil}
+	s := scenario{"", veteran, without(desired.FileID(limits), desired.UnitID("containerd.service")), nil, false}
 	_, effects := undisturbed(t, s, 7)
 	for n := 1; n <= effects; n++ {
 		h := s.machine(t)

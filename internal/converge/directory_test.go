@@ -2,6 +2,8 @@ package converge_test
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"strings"
 	"syscall"
 	"testing"
@@ -245,5 +247,48 @@ func TestTwoSpellings(t *testing.T) {
 	runs(t, h, sealed(t))
 	if _, err := h.Lstat("/usr/lib/x"); err == nil {
 		t.Error("it is left")
+	}
+}
+
+// failing is a machine on which one attribute of a name can't be changed.
+type failing struct {
+	host.Host
+	name  string
+	chown bool
+}
+
+func (f failing) Chown(p string, uid, gid int) error {
+	if f.chown && p == f.name {
+		return syscall.EIO
+	}
+	return f.Host.Chown(p, uid, gid)
+}
+
+func (f failing) Chmod(p string, mode fs.FileMode) error {
+	if !f.chown && p == f.name {
+		return syscall.EIO
+	}
+	return f.Host.Chmod(p, mode)
+}
+
+// Of mode and owner that change in place neither is left changed where one can't be.
+func TestAttributesHalfWay(t *testing.T) {
+	for _, chown := range []bool{true, false} {
+		h := newMachine()
+		h.PutOwned("/etc/d", "", host.Attributes{Mode: fs.ModeDir | 0o700, UID: 3, GID: 4})
+		before := others(h)
+		s := sealed(t, &desired.Directory{Path: "/etc/d", Mode: 0o755, UID: 1, GID: 2})
+		if _, err := engine(failing{h, "/etc/d", chown}, &providers{}).Apply(t.Context(), s); !errors.Is(err, syscall.EIO) {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, others(h)); diff != "" {
+			t.Errorf("chown %v: %s", chown, diff)
+		}
+		runs(t, h, s)
+		converged(t, h, s)
+		runs(t, h, sealed(t))
+		if diff := cmp.Diff(before, others(h)); diff != "" {
+			t.Errorf("chown %v, withdrawn: %s", chown, diff)
+		}
 	}
 }

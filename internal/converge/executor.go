@@ -25,6 +25,8 @@ type executor struct {
 	run *ledger.Run
 	// made are directories that stage made, outermost first.
 	made []string
+	// stopped says that something was stopped before the names change.
+	stopped bool
 	// overFiles are directories that take the place of files.
 	overFiles []string
 	// overDirs are files that take the place of directories.

@@ -99,7 +99,7 @@ func TestXattrsComeBackAfterACut(t *testing.T) {
 		}
 		h.Settle()
 		return h
-	}, func(*testing.T) *desired.State { return &desired.State{Owner: desired.OwnerAKS} }, nil}
+	}, func(*testing.T) *desired.State { return &desired.State{Owner: desired.OwnerAKS} }, nil, false}
 	want := xattrs(withXattrs(t))
 	delete(want, "trusted.overlay.origin")
 	_, effects := undisturbed(t, s, 7)

@@ -35,6 +35,8 @@ type placement struct {
 	q *kind.Change
 	// displaced: what stood there waits under another name.
 	displaced bool
+	// touched: what stands there was made, or changed in place.
+	touched bool
 }
 
 // place gives everything its name and makes the names durable, each directory
@@ -144,10 +146,8 @@ func (x *executor) placeOne(p *placement, keep bool) error {
 	case q.OverFile() || q.New():
 		return x.makeInPlace(p)
 	case q.InPlace():
-		if err := x.h.Chown(q.Path, q.Attrs.UID, q.Attrs.GID); err != nil {
-			return err
-		}
-		return x.h.Chmod(q.Path, q.Attrs.Mode)
+		p.touched = true
+		return errors.Join(x.h.Chown(q.Path, q.Attrs.UID, q.Attrs.GID), x.h.Chmod(q.Path, q.Attrs.Mode))
 	}
 	return x.rename(p, keep)
 }
@@ -172,6 +172,7 @@ func (x *executor) makeInPlace(p *placement) error {
 	if err := x.h.Mkdir(p.q.Path, p.q.Attrs.Mode); err != nil {
 		return err
 	}
+	p.touched = true
 	return x.h.Chown(p.q.Path, p.q.Attrs.UID, p.q.Attrs.GID)
 }
 
@@ -206,8 +207,7 @@ func changedIfNotEmpty(err error) error {
 func (x *executor) takeBack(done []*placement, late bool) error {
 	var errs []error
 	for i, p := range slices.Backward(done) {
-		halfDone := p.displaced || p.q.InPlace() && p.q.Seen != nil
-		if i == len(done)-1 && !halfDone {
+		if i == len(done)-1 && !p.displaced && !p.touched {
 			continue
 		}
 		errs = append(errs, x.takeBackOne(p))

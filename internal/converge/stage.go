@@ -125,7 +125,8 @@ func (x *executor) noteUnverified() {
 	}
 }
 
-// abort takes back what stage did. What a run before this one owes stays owed.
+// abort takes back what stage did. What a run before this one owes stays owed, and
+// so does what stopped as a consequence of what this one stopped.
 func (x *executor) abort() error {
 	err := x.run.Clear(x.h)
 	for _, dir := range slices.Backward(x.made) {
@@ -134,7 +135,7 @@ func (x *executor) abort() error {
 		}
 		err = errors.Join(err, ledger.RemoveIfThere(x.h, dir))
 	}
-	if x.led.Owed != nil {
+	if x.led.Owed != nil || x.stopped {
 		return err
 	}
 	return errors.Join(err, x.led.Sweep(x.h), x.led.Aborted(x.h, x.run))
