@@ -132,9 +132,10 @@ func undisturbed(t *testing.T, s scenario, seed uint64) (outcome, int) {
 func TestKilledAnywhere(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			want, effects := undisturbed(t, s, 7)
-			for _, kind := range []effect.Kind{effect.StopBefore, effect.StopAfter} {
-				for n := 1; n <= effects; n += stride {
+			for n := 1; n <= effects; n += stride {
+				for _, kind := range sample(s, n, effect.StopBefore, effect.StopAfter) {
 					h := s.machine(t)
 					disturb(t, h, s, effect.Plan{{At: n, Kind: kind}})
 					h.Kill()
@@ -144,7 +145,7 @@ func TestKilledAnywhere(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d effects, each with a kill before and after it", effects)
+			t.Logf("%d effects, each with a kill before or after it, or with both", effects)
 		})
 	}
 }
@@ -176,10 +177,11 @@ func again(t *testing.T, h *machine, s scenario) {
 func TestPowerCutAnywhere(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			want, effects := undisturbed(t, s, 7)
 			cuts := 0
 			for n := 1; n <= effects; n += stride {
-				for _, seed := range sample(n, memory.LoseAll, memory.NamesOnly, uint64(n)+100, uint64(n)+10100) {
+				for _, seed := range sample(s, n, memory.LoseAll, memory.NamesOnly, uint64(n)+100, uint64(n)+10100) {
 					h := s.machine(t)
 					disturb(t, h, s, effect.Plan{{At: n, Kind: effect.StopAfter}})
 					h.PowerCut(seed)
@@ -197,9 +199,9 @@ func TestPowerCutAnywhere(t *testing.T) {
 }
 
 // sample is one of several variants, another at each effect, where not all effects
-// are tried.
-func sample[T any](n int, all ...T) []T {
-	if stride > 1 {
+// are tried, or where there are many of them.
+func sample[T any](s scenario, n int, all ...T) []T {
+	if stride > 1 || s.anyOrder {
 		return all[n%len(all) : n%len(all)+1]
 	}
 	return all
@@ -221,9 +223,10 @@ func afterBoot(o outcome) outcome {
 func TestErrorAnywhere(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			want, effects := undisturbed(t, s, 7)
 			for n := 1; n <= effects; n += stride {
-				for _, errno := range sample(n, syscall.ENOSPC, syscall.EIO, syscall.EPERM) {
+				for _, errno := range sample(s, n, syscall.ENOSPC, syscall.EIO, syscall.EPERM) {
 					h := s.machine(t)
 					in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.Fail, Err: errno}})
 					if _, err := seeded(in, 7).Apply(t.Context(), s.state(t)); !errors.Is(err, errno) {
@@ -235,7 +238,7 @@ func TestErrorAnywhere(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d effects, three errors at each", effects)
+			t.Logf("%d effects, with errors at each", effects)
 		})
 	}
 }
@@ -262,6 +265,7 @@ func TestParallelSchedules(t *testing.T) {
 func TestDoneIsDurable(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			want, effects := undisturbed(t, s, 7)
 			for n := 1; n <= effects; n += stride {
 				h := s.machine(t)

@@ -74,18 +74,19 @@ type fault struct {
 	seed uint64
 }
 
-// faultsAt are those at an effect: of power cuts one, another at each.
+// faultsAt are those at an effect: a kill, and a power cut or an error, another at
+// each.
 func faultsAt(n int) []fault {
 	cuts := []uint64{memory.LoseAll, memory.NamesOnly, uint64(n) + 100}
 	all := []fault{
 		{name: "killed after", kind: effect.StopAfter},
-		{name: "cut after", kind: effect.StopAfter, cut: true, seed: cuts[n%len(cuts)]},
+		{name: "cut after", kind: effect.StopAfter, cut: true, seed: cuts[n/2%len(cuts)]},
 		{name: "refused", kind: effect.Fail, err: syscall.ENOSPC},
 	}
 	if stride > 1 {
 		return all[n%len(all) : n%len(all)+1]
 	}
-	return all
+	return []fault{all[0], all[1+n%2]}
 }
 
 // Wherever a step is cut off, the next run makes of the machine what an
