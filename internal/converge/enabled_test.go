@@ -1,0 +1,61 @@
+package converge_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// A unit that is to be disabled is not started at boot by any target, and those
+// that another made it start for have it back in the end.
+func TestDisabledForEveryTarget(t *testing.T) {
+	h := newMachine()
+	links := []string{"/etc/systemd/system/kubernetes.target.wants/containerd.service", wants}
+	for _, l := range links {
+		h.PutLink("/usr/lib/systemd/system/containerd.service", l, 0)
+	}
+	must(h.DaemonReload(tctx))
+	before := others(h)
+	s := sealed(t, &desired.Unit{Name: "containerd.service", Enablement: desired.Disabled})
+	runs(t, h, s)
+	converged(t, h, s)
+	must(h.DaemonReload(tctx))
+	if st, err := h.Unit(tctx, "containerd.service"); err != nil || st.UnitFileState != "disabled" {
+		t.Errorf("systemd says %s, %v", st.UnitFileState, err)
+	}
+	runs(t, h, sealed(t))
+	for _, l := range links {
+		if others(h)[l] != before[l] {
+			t.Errorf("%s: %q", l, others(h)[l])
+		}
+	}
+}
+
+// A unit that starts and ends again is an error of that unit with systemd's word
+// for it, and not one of those that are well; what it was started with is tried
+// again by the next run.
+func TestCrashLoopIsNamed(t *testing.T) {
+	h := newMachine()
+	h.Put("/usr/bin/w", "w", 0o755)
+	status := int32(3)
+	h.Behave("w.service", func(memory.Start) memory.Outcome { return memory.Outcome{Status: status} })
+	s := sealed(t, managed("/etc/systemd/system/w.service", "[Service]\nExecStart=/usr/bin/w\nRestart=always\n"),
+		started("w.service"), started("containerd.service"))
+	for range 2 {
+		_, err := engine(h, &providers{}).Apply(t.Context(), s)
+		u, ok := errors.AsType[*converge.UnitError](err)
+		if !ok || u.Unit != "w.service" || !strings.Contains(err.Error(), "exit-code") || strings.Contains(err.Error(), "containerd") {
+			t.Fatalf("error %v", err)
+		}
+		if p, err := engine(h, &providers{}).Plan(t.Context(), s); err != nil || p.Empty() {
+			t.Fatalf("a unit that crashes is planned as %v, %v", verbs(p), err)
+		}
+	}
+	status = 0
+	runs(t, h, s)
+	converged(t, h, s)
+}
