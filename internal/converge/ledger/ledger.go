@@ -211,7 +211,7 @@ func rebuild(h host.FS) (*Ledger, error) {
 	}
 	for _, name := range names {
 		side, err := readSidecar(h, name)
-		if err != nil || side.Path == "" {
+		if err != nil || side.Path == "" || side.Was.Type == "" {
 			continue
 		}
 		if l.Entries[side.Path], err = rebuilt(h, &side); err != nil {

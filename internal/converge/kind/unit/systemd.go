@@ -22,9 +22,9 @@ type systemd struct {
 	mu sync.Mutex
 	// known is what systemd had loaded before anybody asked for a unit, by name.
 	known map[string]host.UnitStatus
-	// asked are the units that this run asked for: systemd may hold what it read of
-	// them for a while.
-	asked map[string]bool
+	// asked are the units that the plan asked for, once: systemd may hold what it read
+	// of them for a while.
+	asked map[string]host.UnitStatus
 	// stale: systemd has to read definitions again; reloaded: it has, since the names
 	// changed.
 	stale, reloaded bool
@@ -37,7 +37,7 @@ type systemd struct {
 }
 
 func systemdOf(v *kind.View) *systemd {
-	return v.Shared("systemd", func() any { return &systemd{v: v, asked: map[string]bool{}} }).(*systemd)
+	return v.Shared("systemd", func() any { return &systemd{v: v, asked: map[string]host.UnitStatus{}} }).(*systemd)
 }
 
 // unit describes a unit. To ask for one makes systemd load it: which it had loaded
@@ -47,9 +47,18 @@ func (s *systemd) unit(ctx context.Context, name string) (host.UnitStatus, error
 		return host.UnitStatus{}, err
 	}
 	s.mu.Lock()
-	s.asked[name] = true
+	st, ok := s.asked[name]
 	s.mu.Unlock()
-	return s.v.Host.Unit(ctx, name)
+	if ok {
+		return st, nil
+	}
+	st, err := s.v.Host.Unit(ctx, name)
+	if err == nil {
+		s.mu.Lock()
+		s.asked[name] = st
+		s.mu.Unlock()
+	}
+	return st, err
 }
 
 // list asks once what of all that the plan may concern systemd has loaded.
