@@ -1,7 +1,6 @@
 package unitlife_test
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -125,7 +124,7 @@ func TestLives(t *testing.T) {
 	for _, l := range lives() {
 		t.Run("machine/"+l.name, func(t *testing.T) {
 			w := real(t)
-			t.Cleanup(func() { w.clear(l) })
+			t.Cleanup(func() { w.clear(l, t.Failed()) })
 			l.live(t, w)
 		})
 	}
@@ -261,8 +260,5 @@ func TestLivesAreDistinct(t *testing.T) {
 			t.Errorf("%q is told twice, or of no unit", l.name)
 		}
 		names[l.name] = true
-	}
-	if len(slices.Collect(maps.Keys(names))) == 0 {
-		t.Error("no lives")
 	}
 }

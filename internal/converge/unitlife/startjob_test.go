@@ -19,10 +19,10 @@ func TestStartJob(t *testing.T) {
 
 func startJob(t *testing.T, w *world) {
 	l := &life{there: map[string]string{data + "x": ""}, up: []string{a}}
-	t.Cleanup(func() { w.clear(l) })
+	t.Cleanup(func() { w.clear(l, t.Failed()) })
 	w.arrange(l)
 	var jobs, runs []time.Duration
-	for i := range 15 {
+	for i := range 9 {
 		rs := []desired.Resource{file(admin+a, daemon(string(rune('a'+i)))), unit(a, "started")}
 		began := w.Now()
 		res, err := w.apply(state(t, desired.OwnerOSC, rs))

@@ -93,14 +93,19 @@ func (w *world) edit(p, content string) {
 	must(host.WriteFile(w, p, []byte(content), host.Attributes{Mode: 0o644}))
 }
 
-// clear takes away all that a life left, however it ended.
-func (w *world) clear(l *life) {
-	for _, o := range []desired.Owner{desired.OwnerAKS, desired.OwnerOSC} {
-		_, _ = w.apply(&desired.State{Owner: o})
+// clear takes away what a life left: the units that run on, what was there before
+// it, and, where it failed, all that berth put there.
+func (w *world) clear(l *life, failed bool) {
+	if failed {
+		for _, o := range []desired.Owner{desired.OwnerAKS, desired.OwnerOSC} {
+			_, _ = w.apply(&desired.State{Owner: o})
+		}
 	}
-	for _, name := range l.units() {
-		_ = w.StopUnit(tctx, name)
-		_ = w.ResetFailed(tctx, name)
+	for name, st := range w.loaded(l.units()) {
+		if st.ActiveState != "inactive" {
+			_ = w.StopUnit(tctx, name)
+			_ = w.ResetFailed(tctx, name)
+		}
 	}
 	for name := range l.there {
 		_ = w.Remove(name)
@@ -110,7 +115,6 @@ func (w *world) clear(l *life) {
 	for _, n := range names {
 		_ = w.Remove(marks + "/" + n)
 	}
-	_ = w.DaemonReload(tctx)
 }
 
 // rest lets a minute pass where time is a model's, and makes all durable.
