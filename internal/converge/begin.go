@@ -226,15 +226,17 @@ func (x *executor) adopt(name string) (bool, error) {
 	return true, nil
 }
 
-// complement notes what a name holds of which the ledger does not tell: it came
-// back from a lost one. It is as wanted.
+// complement notes what a name holds of which the ledger does not tell, or no
+// longer: it came back from a lost one, or somebody else made it what is wanted now.
 func (x *executor) complement(name string) bool {
 	e, ok := x.led.Entries[name]
-	if !ok || e.Put.Type != ledger.File || e.Put.Sum != "" || e.Put.Mode != 0 {
+	q := x.v.Expected(name)
+	if !ok || q == nil || q.Sum() == "" || e.Put.Type != ledger.File {
 		return false
 	}
-	q := x.v.Expected(name)
-	if q == nil || q.Prepared {
+	lost := e.Put.Sum == "" && e.Put.Mode == 0
+	alone := !e.Adopted && len(e.Others(x.st.Owner)) == 0
+	if !lost && (!alone || e.Put.Sum == "" || e.Put.Sum == q.Sum()) {
 		return false
 	}
 	e.Put = q.Standing()

@@ -1,6 +1,8 @@
 package converge_test
 
 import (
+	"github.com/google/go-cmp/cmp"
+
 	"testing"
 
 	"github.com/berth-dev/berth/internal/desired"
@@ -120,5 +122,23 @@ func TestEditedAfterAPowerCut(t *testing.T) {
 			runs(t, h, sealed(t))
 			has(t, h, "/etc/f", "administrator's\n")
 		}
+	}
+}
+
+// Somebody writes what the next document wants: nothing is to do, and when the
+// document goes the file goes with it.
+func TestWrittenAheadByOthers(t *testing.T) {
+	h := newMachine()
+	before := others(h)
+	runs(t, h, sealed(t, managed("/etc/new", "1\n")))
+	h.Put("/etc/new", "2\n", 0o644)
+	if p := runs(t, h, sealed(t, managed("/etc/new", "2\n"))); !p.Empty() {
+		t.Errorf("planned %q", verbs(p))
+	}
+	if p := runs(t, h, sealed(t)); len(p.Kept) > 0 {
+		t.Errorf("kept %q", p.Kept)
+	}
+	if diff := cmp.Diff(before, others(h)); diff != "" {
+		t.Error(diff)
 	}
 }
