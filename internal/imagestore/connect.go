@@ -44,9 +44,10 @@ func (s *Store) open() (*session, error) {
 		grpc.WithContextDialer(c.dial),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithAuthority("localhost"),
-		// The socket's directory tells when to try; this is for what it does not tell.
+		// A connection to a local socket costs microseconds to try. To be told of a new
+		// socket would need ResetConnectBackoff, which races with the library's own work.
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 5 * time.Second,
-			Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}),
+			Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 50 * time.Millisecond}}),
 		grpc.WithUnaryInterceptor(c.unary), grpc.WithStreamInterceptor(c.stream))
 	if err != nil {
 		return nil, &Error{Doing: "connect", Err: err}
@@ -103,8 +104,8 @@ func (c *session) glance(ctx context.Context) error {
 	return conn.Close()
 }
 
-// connected waits until containerd answers. A new socket wakes it; its errors are
-// *NotRunningError and ctx's own.
+// connected waits until containerd answers. Its errors are *NotRunningError and
+// ctx's own.
 func (c *session) connected(ctx context.Context) error {
 	if c.conn.GetState() == connectivity.Ready {
 		return nil
@@ -112,7 +113,6 @@ func (c *session) connected(ctx context.Context) error {
 	start := time.Now()
 	waiting, cancel := context.WithTimeout(ctx, c.at.patience)
 	defer cancel()
-	defer watchSocket(c.at.socket, c.conn.ResetConnectBackoff)()
 	for {
 		state := c.conn.GetState()
 		if state == connectivity.Ready {
