@@ -43,7 +43,7 @@ func twoRuns(t *testing.T, m *badMachine) {
 		first <- r.Code
 	}()
 	eventually(t, "the first run", 5*time.Second, func() bool {
-		return m.exec(t, "sh", "-c", "pgrep -f provision-config="+configPath+" && test -e /var/lib/berth/journal.json").Code == 0
+		return m.exec(t, "sh", "-c", "pgrep -f provision-config="+configPath+" && test -e /run/berth/provision.progress").Code == 0
 	})
 	r := m.exec(t, controllerPath, "provision", "--provision-config=/run/second.json")
 	if r.Code != 249 || !containsAll(string(r.Stderr), "ERR_LOCKED", "provision", "pid", "hint") {

@@ -18,6 +18,7 @@ type resource struct {
 	Kind string `json:"kind"`
 	Spec struct {
 		Path          string        `json:"path"`
+		Content       string        `json:"content"`
 		Life          string        `json:"life"`
 		Key           string        `json:"key"`
 		Value         string        `json:"value"`
@@ -182,11 +183,13 @@ func (m *mutator) file(r resource) []mutation {
 	}
 	out := []mutation{
 		one(r, "edited", "echo edited >>"+p, "update"),
-		one(r, "emptied", ": >"+p, "update"),
 		one(r, "chmodded", "chmod 0751 "+p, "update"),
 		one(r, "chowned", "chown 1000:1001 "+p, "update"),
 		one(r, "removed", "rm "+p, "create"),
 		one(r, "made a link", "rm -f /tmp/moved; mv "+p+" /tmp/moved; ln -s /tmp/moved "+p, "update"),
+	}
+	if r.Spec.Content != "" {
+		out = append(out, one(r, "emptied", ": >"+p, "update"))
 	}
 	if isDefinition(p) {
 		out = append(out,
@@ -303,6 +306,7 @@ func (m *mutator) trust(r resource) []mutation {
 	p := "/usr/local/share/ca-certificates/" + r.Spec.Name + ".crt"
 	return []mutation{
 		one(r, "edited", "echo edited >>"+p, "update"),
+		one(r, "emptied", ": >"+p, "update"),
 		one(r, "chmodded", "chmod 0751 "+p, "update"),
 		one(r, "chowned", "chown 1000:1001 "+p, "update"),
 		one(r, "removed", "rm "+p, "create"),

@@ -141,7 +141,7 @@ func isTheNode(t *testing.T, l *lab.Lab, n *lab.Node) {
 		t.Fatal(err)
 	}
 	planIsEmpty(t, l, n)
-	if out := run(t, n, "sh", "-c", "find / -xdev -name '.berth.*.new'; find /var/lib/berth/journal.json 2>/dev/null; true"); out != "" {
+	if out := run(t, n, "sh", "-c", "find / -xdev -name '.berth.*.new' -o -xdev -name '.berth.*.old'"); out != "" {
 		t.Errorf("left over:\n%s", out)
 	}
 	for _, u := range []string{"containerd.service", "kubelet.service"} {

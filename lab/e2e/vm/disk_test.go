@@ -20,7 +20,7 @@ import (
 const ledgerPath = "/var/lib/berth/ledger.json"
 
 // stateFiles are what berth keeps and tells. All are JSON.
-var stateFiles = []string{ledgerPath, "/var/lib/berth/journal.json", "/var/lib/berth/timeline.json", setup.ResultPath, setup.SentinelPath}
+var stateFiles = []string{ledgerPath, "/var/lib/berth/timeline.json", setup.ResultPath, setup.SentinelPath}
 
 // managed are the files that berth owns on the converged machine and the sums
 // of their contents, where these do not differ from machine to machine.
@@ -30,16 +30,23 @@ func (m *machine) managed(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	type entry struct{ Put struct{ Sum string } }
 	var ledger struct {
-		Entries map[string]struct{ Sum string }
+		Entries map[string]entry
+		Run     struct {
+			Claims map[string]struct{ Entry entry }
+		}
 	}
 	if err := json.Unmarshal(data, &ledger); err != nil {
 		t.Fatal(err)
 	}
 	files := map[string]string{}
+	for path, c := range ledger.Run.Claims { // the run has ended: they are entries
+		ledger.Entries[path] = c.Entry
+	}
 	for path, e := range ledger.Entries {
-		if _, err := hex.DecodeString(e.Sum); err == nil && e.Sum != "" {
-			files[path] = e.Sum
+		if _, err := hex.DecodeString(e.Put.Sum); err == nil && e.Put.Sum != "" {
+			files[path] = e.Put.Sum
 		}
 	}
 	if got := m.sums(t, files); len(files) == 0 || !maps.Equal(got, files) {

@@ -51,7 +51,7 @@ var recoveredFacts = map[string]string{
 	"dmesg | grep -c 'EXT4-fs error'":                                                                                   "0",
 	setup.BerthPath + " plan -f " + setup.ConfigPath + " 2>&1; echo $?":                                                 "no changes\n0",
 	"find /etc /opt /usr/local /var/lib/berth /var/lib/kubelet /var/log /root -xdev -name '*.berth.*' -o -name '*.new'": "",
-	"ls /var/lib/berth/journal.json 2>/dev/null":                                                                        "",
+	"ls -d /var/lib/berth/.berth.* 2>/dev/null":                                                                         "",
 	"systemctl --failed --no-legend":                                                                                    "",
 	"systemctl show -p NRestarts --value aks-node-controller kubelet containerd | xargs":                                "0 0 0",
 }
