@@ -21,6 +21,7 @@ type Host interface {
 	Systemd
 	Runner
 	Mounter
+	PacketFilter
 	Clock
 	Locker
 	Watcher
@@ -127,6 +128,13 @@ type Appender interface {
 	Append(path string) (io.WriteCloser, error)
 }
 
+// Describer is what else a host can do for many names: Describe is Lstat of several
+// names of one directory, which is resolved once. A name that is absent is nil, and so
+// are all where there is no such directory. Every implementation is one.
+type Describer interface {
+	Describe(dir string, names []string) ([]*Info, error)
+}
+
 // Info describes a path.
 type Info struct {
 	// Mode holds type and permission bits as in package fs.
@@ -149,6 +157,19 @@ type Info struct {
 
 // IsRegular says whether the path is a regular file.
 func (i Info) IsRegular() bool { return i.Mode.IsRegular() }
+
+// Coarse is more than a file system's times lag behind the clock.
+const Coarse = 50 * time.Millisecond
+
+// Settled says whether a later change would show in ChangeTime: one that follows
+// another within the same tick does not.
+func (i Info) Settled(now time.Time) bool { return now.Sub(i.ChangeTime) > Coarse }
+
+// Unchanged says whether a path still has the file, content and attributes that
+// it had when a description was made that was settled.
+func (i Info) Unchanged(since Info) bool {
+	return i.Inode == since.Inode && i.Device == since.Device && i.Size == since.Size && i.ChangeTime.Equal(since.ChangeTime)
+}
 
 // ErrUnsafeParent is the error for a path through a link that root does not own
 // or that leads into /proc, /sys or /dev.

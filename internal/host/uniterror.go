@@ -4,7 +4,8 @@ import (
 	"errors"
 	"path"
 	"slices"
-	"strings"
+
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // What systemd says where it accepts no job at all.
@@ -21,9 +22,6 @@ var (
 // of which there are only instances, or one without a type.
 var ErrNotAUnit = errors.New("not the name of a unit")
 
-// IsTemplate says whether a name is that of a template: NAME@.TYPE.
-func IsTemplate(name string) bool { return strings.Contains(name, "@.") }
-
 // unitTypes are the ends of unit names.
 var unitTypes = []string{
 	".service", ".socket", ".target", ".mount", ".automount", ".swap", ".timer", ".path", ".slice", ".scope", ".device",
@@ -31,7 +29,7 @@ var unitTypes = []string{
 
 // CheckUnit refuses a name that no unit can have: ErrNotAUnit.
 func CheckUnit(name string) error {
-	if IsTemplate(name) || !slices.Contains(unitTypes, path.Ext(name)) {
+	if unitname.IsTemplate(name) || !slices.Contains(unitTypes, path.Ext(name)) {
 		return &UnitError{Unit: name, Err: ErrNotAUnit}
 	}
 	return nil

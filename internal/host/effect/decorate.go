@@ -38,6 +38,17 @@ func (d *decorated) Lstat(p string) (host.Info, error) {
 	return read(d, func() (host.Info, error) { return d.inner.Lstat(p) })
 }
 
+// Describe implements host.Describer.
+func (d *decorated) Describe(dir string, names []string) ([]*host.Info, error) {
+	return read(d, func() ([]*host.Info, error) {
+		inner, ok := d.inner.(host.Describer)
+		if !ok {
+			return nil, &fs.PathError{Op: "lstat", Path: dir, Err: errors.ErrUnsupported}
+		}
+		return inner.Describe(dir, names)
+	})
+}
+
 // ReadFile implements host.FS.
 func (d *decorated) ReadFile(p string) ([]byte, error) {
 	return read(d, func() ([]byte, error) { return d.inner.ReadFile(p) })
@@ -164,6 +175,21 @@ func (d *decorated) Mount(ctx context.Context, m host.Mount) error {
 // Unmount implements host.Mounter.
 func (d *decorated) Unmount(ctx context.Context, target string) error {
 	return d.do("unmount", target, "", func() error { return d.inner.Unmount(ctx, target) })
+}
+
+// FilterTable implements host.PacketFilter.
+func (d *decorated) FilterTable(ctx context.Context, name string) (*host.FilterTable, error) {
+	return read(d, func() (*host.FilterTable, error) { return d.inner.FilterTable(ctx, name) })
+}
+
+// ReplaceFilterTable implements host.PacketFilter.
+func (d *decorated) ReplaceFilterTable(ctx context.Context, t host.FilterTable) error {
+	return d.do("replace-table", t.Name, "", func() error { return d.inner.ReplaceFilterTable(ctx, t) })
+}
+
+// DeleteFilterTable implements host.PacketFilter.
+func (d *decorated) DeleteFilterTable(ctx context.Context, name string) error {
+	return d.do("delete-table", name, "", func() error { return d.inner.DeleteFilterTable(ctx, name) })
 }
 
 // Lock implements host.Locker.

@@ -3,7 +3,8 @@
 //
 // An effect is one call that changes the machine: each changing method of
 // host.FS, each Write, Chmod, Chown and Sync of a file, each job, reload and
-// reset of systemd, each Run, Mount and Unmount. Reading, Close and locks are none. Effects are
+// reset of systemd, each Run, Mount and Unmount, each replacement and deletion of
+// a table of the packet filter. Reading, Close and locks are none. Effects are
 // numbered from 1 in the order in which they begin.
 package effect
 
@@ -18,9 +19,10 @@ type Effect struct {
 	N int
 	// Op is create, write, chmod, chown, sync, mkdir, symlink, link, rename,
 	// remove, xattr, value, start, stop, restart, reload, daemon-reload, reset-failed, mount,
-	// unmount or run.
+	// unmount, replace-table, delete-table or run.
 	Op string
-	// Target is the path, for link and rename the new one, the unit or the program.
+	// Target is the path, for link and rename the new one, the unit, the table or the
+	// program.
 	Target string
 	// Detail is what else tells effects apart: the old name, a link's target, the
 	// attribute's name, the mode, the owner, the length written, the arguments, the

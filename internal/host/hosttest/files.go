@@ -3,6 +3,7 @@ package hosttest
 import (
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,7 +38,7 @@ var fileCases = []testCase{
 	{"read directory in order", readDir},
 	{"read in pieces", readPieces},
 	{"only regular files are read", readOthers},
-	{"append", appendTo},
+	{"append", appendTo}, {"describe", describe},
 	{"closed file", closedFile},
 	{"sync", syncErrors},
 	{"paths are absolute and clean", badPaths},
@@ -184,6 +185,29 @@ func remove(t *testing.T, h host.Host, dir string) {
 	must(t, h.Remove(dir+"/d"))
 	want(t, "remove of nothing", h.Remove(dir+"/d"), fs.ErrNotExist)
 	only(t, h, dir)
+}
+
+// describe: the names of one directory are what each of them is by itself.
+func describe(t *testing.T, h host.Host, dir string) {
+	must(t, h.Symlink("f", dir+"/l"))
+	must(t, h.Mkdir(dir+"/d", 0o750))
+	f, err := h.Create(dir + "/f")
+	must(t, err)
+	must(t, f.Close())
+	names := []string{"l", "none", "f", "d"}
+	got, err := h.(host.Describer).Describe(dir, names)
+	must(t, err)
+	for i, name := range names {
+		info, err := h.Lstat(dir + "/" + name)
+		if (err != nil) != (got[i] == nil) || err == nil && *got[i] != info {
+			t.Errorf("%s is %+v, and by itself %+v %v", name, got[i], info, err)
+		}
+	}
+	for _, none := range []string{dir + "/none", dir + "/f"} {
+		if got, err := h.(host.Describer).Describe(none, names); err != nil || slices.ContainsFunc(got, func(i *host.Info) bool { return i != nil }) {
+			t.Errorf("in %s is %v, %v", none, got, err)
+		}
+	}
 }
 
 func appendTo(t *testing.T, h host.Host, dir string) {

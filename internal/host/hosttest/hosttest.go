@@ -22,7 +22,7 @@ type Options struct {
 	// Live: programs run, values under /proc can be written. Without it they must
 	// be refused.
 	Live bool
-	// Mounts: the test may mount; Live too.
+	// Mounts: the test may mount and set the packet filter; Live too.
 	Mounts bool
 	// Systemd: there is a service manager that runs the Debian programs sleep,
 	// true and false. HangingUnit has to be made to hang, and JoinedUnit to take its
@@ -45,7 +45,7 @@ func Run(t *testing.T, newHost func(t *testing.T) host.Host, o Options) {
 		cases = append(cases, offline...)
 	}
 	if o.Mounts {
-		cases = append(cases, mountCases...)
+		cases = slices.Concat(cases, mountCases, filterCases)
 	}
 	if o.Systemd {
 		cases = slices.Concat(cases, units, lifecycles, namings, relations, kinds, watchUnitCases)

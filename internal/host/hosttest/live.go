@@ -44,6 +44,7 @@ var offline = []testCase{
 	{"programs are refused", runRefused},
 	{"values are refused", valueRefused},
 	{"mounts are refused", mountsRefused},
+	{"packet filter is refused", filterRefused},
 	{"no service manager", noSystemd},
 }
 

@@ -23,11 +23,13 @@ type Host struct {
 	host.Systemd
 	host.Runner
 	host.Mounter
+	host.PacketFilter
 }
 
 var (
-	_ host.Host     = (*Host)(nil)
-	_ host.Appender = (*Host)(nil)
+	_ host.Host      = (*Host)(nil)
+	_ host.Appender  = (*Host)(nil)
+	_ host.Describer = (*Host)(nil)
 )
 
 // New opens the machine whose root directory is root, an absolute path. Only
@@ -40,10 +42,10 @@ func New(root string) (host.Host, error) {
 		return nil, fmt.Errorf("open root directory %s: %w", root, err)
 	}
 	if root != "/" {
-		return &Host{tree{fd, false}, absent{}, refusing{}, refusing{}}, nil
+		return &Host{tree{fd, false}, absent{}, refusing{}, refusing{}, refusing{}}, nil
 	}
 	live := tree{fd, true}
-	return &Host{live, &manager{}, processes{commandBound}, mounts{live}}, nil
+	return &Host{live, &manager{}, processes{commandBound}, mounts{live}, packetFilter{}}, nil
 }
 
 // Now implements host.Clock.
@@ -61,7 +63,7 @@ func (*Host) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// refusing is the runner and the mounts of another root.
+// refusing is the runner, the mounts and the packet filter of another root.
 type refusing struct{}
 
 // Run implements host.Runner.

@@ -2,12 +2,12 @@ package machine
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // parseMountinfo reads the lines of /proc/self/mountinfo (proc_pid_mountinfo(5)):
@@ -55,10 +55,10 @@ func joined(mount, fs string) []string {
 }
 
 // escapes are how the kernel prints white space, backslash and the like.
-var escapes = regexp.MustCompile(`\\[0-3][0-7]{2}`)
+var escapes = lazyregexp.New(`\\[0-3][0-7]{2}`)
 
 func unescape(s string) string {
-	return escapes.ReplaceAllStringFunc(s, func(e string) string {
+	return escapes().ReplaceAllStringFunc(s, func(e string) string {
 		n, _ := strconv.ParseUint(e[1:], 8, 8)
 		return string([]byte{byte(n)})
 	})

@@ -1,9 +1,10 @@
 package machine
 
 import (
-	"io"
+	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"time"
 
@@ -23,6 +24,30 @@ func (t tree) Lstat(p string) (info host.Info, err error) {
 		return nil
 	})
 	return info, err
+}
+
+// Describe implements host.Describer.
+func (t tree) Describe(dir string, names []string) ([]*host.Info, error) {
+	out := make([]*host.Info, len(names))
+	err := t.at("lstat", path.Join(dir, "x"), func(fd int, _ string) error {
+		for i, name := range names {
+			var st unix.Statx_t
+			err := unix.Statx(fd, name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &st)
+			if errors.Is(err, unix.ENOENT) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			info := describe(&st)
+			out[i] = &info
+		}
+		return nil
+	})
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		err = nil
+	}
+	return out, err
 }
 
 func describe(st *unix.Statx_t) host.Info {
@@ -82,44 +107,96 @@ func kernelMode(m fs.FileMode) uint32 {
 // openRegular opens a regular file for reading. O_NONBLOCK: what turns out to be
 // a pipe must not keep us.
 func (t tree) openRegular(p string) (f *os.File, err error) {
-	err = t.at("open", p, func(dir int, name string) error {
-		fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		if err := regular(fd); err != nil {
-			_ = unix.Close(fd)
-			return err
-		}
+	err = t.regularAt(p, func(fd int, _ int64) error {
 		f = os.NewFile(uintptr(fd), p)
 		return nil
 	})
 	return f, err
 }
 
-func regular(fd int) error {
+// regularAt opens a regular file for reading and passes it on with its size; the
+// descriptor is closed only where that does not come about. A path without links,
+// as nearly all are, is opened in one call.
+func (t tree) regularAt(p string, do func(fd int, size int64) error) error {
+	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	err := host.CheckPath(p)
+	if err != nil {
+		return pathError("open", p, err)
+	}
+	fd, err := t.open(p, flags)
+	if errors.Is(err, unix.ELOOP) {
+		err = t.inParent(p, func(dir int, name string) error {
+			fd, err = unix.Openat(dir, name, flags|unix.O_CLOEXEC, 0)
+			return err
+		})
+	}
+	if err != nil {
+		return pathError("open", p, err)
+	}
+	size, err := regular(fd)
+	if err != nil {
+		_ = unix.Close(fd)
+		return pathError("open", p, err)
+	}
+	return do(fd, size)
+}
+
+// regular is the size of a regular file, an error for anything else.
+func regular(fd int) (size int64, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return err
+		return 0, err
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		return nil
+		return st.Size, nil
 	case unix.S_IFDIR:
-		return unix.EISDIR
+		return 0, unix.EISDIR
 	}
-	return unix.EINVAL
+	return 0, unix.EINVAL
 }
 
 // ReadFile implements host.FS.
 func (t tree) ReadFile(p string) ([]byte, error) {
-	f, err := t.openRegular(p)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
+	var data []byte
+	err := t.regularAt(p, func(fd int, size int64) (err error) {
+		defer unix.Close(fd)
+		if data, err = readAll(fd, size); err != nil {
+			return pathError("read", p, err)
+		}
+		return nil
+	})
+	return data, err
 }
+
+// readAll reads to the end. The size is a hint: the kernel's own files have none.
+func readAll(fd int, size int64) ([]byte, error) {
+	data := make([]byte, 0, min(max(size, minRead), maxHint)+1)
+	for {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, err := unix.Read(fd, data[len(data):cap(data)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil, err
+		case n == 0:
+			return data, nil
+		}
+		data = data[:len(data)+n]
+		if size > 0 && int64(len(data)) == size && len(data) < cap(data) {
+			return data, nil // a read that was not filled ended at the end
+		}
+	}
+}
+
+// What is read at once before the size proves true, in bytes.
+const (
+	minRead = 511
+	maxHint = 1 << 20
+)
 
 // Open implements host.FS.
 func (t tree) Open(p string) (host.ReadFile, error) {

@@ -78,6 +78,10 @@ var (
 	dependentProps = []string{"RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf"}
 )
 
+// neverRanProps are those of them that say something of a service that has not run
+// since systemd loaded it.
+var neverRanProps = []string{"Result", "Type", "RemainAfterExit"}
+
 // Unit implements host.Systemd. A unit's properties come in one call, a
 // type's own in a few more that are on the way at the same time.
 func (m *manager) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
@@ -95,18 +99,17 @@ func (m *manager) Unit(ctx context.Context, name string) (host.UnitStatus, error
 }
 
 func (c *connection) unit(ctx context.Context, name string) (props, error) {
-	obj := c.raw.Object(busName, objectOf(name))
-	all := obj.GoWithContext(ctx, properties+".GetAll", 0, make(chan *dbus.Call, 1), unitIface)
-	own := typeProps[path.Ext(name)]
-	single := make([]*dbus.Call, len(own.names))
-	for i, n := range own.names {
-		single[i] = obj.GoWithContext(ctx, properties+".Get", 0, make(chan *dbus.Call, 1), own.iface, n)
-	}
-	p := props{}
-	if err := (<-all.Done).Store((*map[string]dbus.Variant)(&p)); err != nil {
+	p, err := c.generic(ctx, name)
+	if err != nil {
 		return nil, err
 	}
-	for i, n := range own.names {
+	obj, own := c.raw.Object(busName, objectOf(name)), typeProps[path.Ext(name)]
+	names := telling(p, own.names)
+	single := make([]*dbus.Call, len(names))
+	for i, n := range names {
+		single[i] = obj.GoWithContext(ctx, properties+".Get", 0, make(chan *dbus.Call, 1), own.iface, n)
+	}
+	for i, n := range names {
 		var v dbus.Variant
 		var other dbus.Error // an alias of another type
 		err := (<-single[i].Done).Store(&v)
@@ -116,6 +119,29 @@ func (c *connection) unit(ctx context.Context, name string) (props, error) {
 		p[n] = v
 	}
 	return p, nil
+}
+
+// generic are the properties that every unit has, whatever its type.
+func (c *connection) generic(ctx context.Context, name string) (props, error) {
+	answer := c.raw.Object(busName, objectOf(name)).CallWithContext(ctx, properties+".GetAll", 0, unitIface)
+	if answer.Err != nil {
+		return nil, answer.Err
+	}
+	if len(answer.Body) == 1 {
+		if all, ok := answer.Body[0].(map[string]dbus.Variant); ok {
+			return all, nil
+		}
+	}
+	return nil, fmt.Errorf("describe %s: %s does not hold its properties", name, answer.Body)
+}
+
+// telling leaves out what is zero anyway. systemd loads a unit that nothing refers to
+// anew for each question.
+func telling(p props, names []string) []string {
+	if get[string](p, "ActiveState") != "inactive" || len(get[[]byte](p, "InvocationID")) > 0 {
+		return names
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(neverRanProps, n) })
 }
 
 func status(name string, p props) host.UnitStatus {

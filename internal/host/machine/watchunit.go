@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -13,6 +14,9 @@ import (
 // lastReconnectPause is the longest time between two tries to reach a systemd
 // that has gone.
 const lastReconnectPause = time.Second
+
+// questions is how many units systemd is asked for at once.
+const questions = 16
 
 // unitWatch watches units by the signals that systemd sends.
 type unitWatch struct {
@@ -88,12 +92,19 @@ func (w *unitWatch) subscribe(ctx context.Context) (*connection, error) {
 			return nil, fmt.Errorf("watch units: %w", err)
 		}
 	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(questions)
 	for _, unit := range w.units {
-		p, err := c.unit(ctx, unit)
-		if err != nil {
-			return nil, refused(unit, err)
-		}
-		w.watch(unit, p)
+		g.Go(func() error {
+			p, err := c.generic(ctx, unit)
+			if err == nil {
+				w.watch(unit, p)
+			}
+			return refused(unit, err)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -35,7 +35,7 @@ func (t tree) Append(p string) (w io.WriteCloser, err error) {
 		if err != nil {
 			return err
 		}
-		if err := regular(fd); err != nil {
+		if _, err := regular(fd); err != nil {
 			return errors.Join(err, unix.Close(fd))
 		}
 		w = os.NewFile(uintptr(fd), p)

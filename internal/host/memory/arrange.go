@@ -81,6 +81,19 @@ func (h *Host) PutLink(target, p string, uid int) {
 	h.place(p, &inode{mode: modeLink | 0o777, uid: uid, gid: uid, target: target})
 }
 
+// Overwrite changes what a file holds in place and sets its time of modification
+// back; it panics where there is none.
+func (h *Host) Overwrite(p, content string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n, err := h.find(p)
+	if err != nil {
+		panic(pathError("overwrite", p, err))
+	}
+	n.content, n.ctime = []byte(content), h.tick()
+	n.save()
+}
+
 // SetImmutable sets or clears the attribute that keeps even root from changing
 // what is at a path (chattr +i). A path that is not there panics.
 func (h *Host) SetImmutable(p string, immutable bool) {

@@ -48,11 +48,14 @@ func (h *Host) outcome(u *unit, verb string) Outcome {
 			return Outcome{Status: exitExec}
 		}
 	}
+	if out := h.runModelled(s.exec("ExecStartPre")); out.Status != 0 {
+		return out
+	}
 	if b := h.systemd.behaviours[u.name]; b != nil {
 		return h.behave(b, Start{Unit: u.name, Verb: verb})
 	}
 	if u.oneshot() {
-		return h.runOneshot(s)
+		return h.runModelled(s.exec("ExecStart"))
 	}
 	return Outcome{}
 }
@@ -64,9 +67,9 @@ func (h *Host) behave(b Behaviour, s Start) Outcome {
 	return b(s)
 }
 
-// runOneshot runs those programs of a oneshot service that have a model.
-func (h *Host) runOneshot(s settings) Outcome {
-	for _, e := range append(s.exec("ExecStartPre"), s.exec("ExecStart")...) {
+// runModelled runs those programs that have a model.
+func (h *Host) runModelled(programs []execLine) Outcome {
+	for _, e := range programs {
 		p, err := h.lookPath(e.path)
 		f := h.programs[p]
 		if err != nil || f == nil {

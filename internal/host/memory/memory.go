@@ -41,6 +41,8 @@ type Host struct {
 	off      bool
 	locks    map[string]*lockState
 	programs map[string]Program
+	tables   map[string]host.FilterTable
+	noTables error
 	watchers map[*watcher]bool
 	systemd  manager
 }
@@ -58,6 +60,7 @@ func New() *Host {
 		values:   map[string]value{},
 		locks:    map[string]*lockState{},
 		programs: map[string]Program{},
+		tables:   map[string]host.FilterTable{},
 		watchers: map[*watcher]bool{},
 		systemd:  newManager(),
 	}

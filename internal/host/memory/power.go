@@ -116,7 +116,7 @@ func (h *Host) settle() {
 }
 
 // Boot starts the machine: after PowerCut with what the disk holds, else as a
-// clean reboot. /run and /tmp are empty, values under /proc and /sys are those
+// clean reboot. /run and /tmp are empty, the packet filter has no tables, values under /proc and /sys are those
 // of Value, the boot ID is new, and the units that targets want start.
 func (h *Host) Boot() {
 	h.jobMu.Lock()
@@ -131,6 +131,7 @@ func (h *Host) Boot() {
 	h.off = false
 	h.empty("/run")
 	h.empty("/tmp")
+	clear(h.tables)
 	for _, p := range sortedKeys(h.values) {
 		h.place(p, &inode{mode: 0o644, content: []byte(h.values[p].boot), pseudo: true})
 	}

@@ -2,6 +2,9 @@ package memory
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
+	"path"
 	"slices"
 	"syscall"
 
@@ -26,6 +29,22 @@ func look[T any](h *Host, op, p string, read func(*inode) (T, error)) (T, error)
 // Lstat implements host.FS.
 func (h *Host) Lstat(p string) (host.Info, error) {
 	return look(h, "lstat", p, func(n *inode) (host.Info, error) { return n.info(), nil })
+}
+
+// Describe implements host.Describer.
+func (h *Host) Describe(dir string, names []string) ([]*host.Info, error) {
+	out := make([]*host.Info, len(names))
+	for i, name := range names {
+		info, err := h.Lstat(path.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[i] = &info
+	}
+	return out, nil
 }
 
 // ReadFile implements host.FS.

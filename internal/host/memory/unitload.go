@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // unitDirs are where systemd looks for definitions, first match wins
@@ -116,7 +118,7 @@ func (h *Host) unitTree() []unitDir {
 
 // fragment finds the definition; masked is a link to /dev/null or an empty file.
 func (h *Host) fragment(name string) (p string, masked bool) {
-	for _, candidate := range []string{name, template(name)} {
+	for _, candidate := range []string{name, unitname.Template(name)} {
 		for _, dir := range h.unitTree() {
 			if dir.node.children[candidate] == nil {
 				continue
@@ -137,15 +139,6 @@ func asFound(p string) string {
 		return strings.TrimPrefix(p, "/usr")
 	}
 	return p
-}
-
-// template is foo@.service for foo@bar.service, else empty.
-func template(name string) string {
-	base, rest, ok := strings.Cut(name, "@")
-	if !ok {
-		return ""
-	}
-	return base + "@" + path.Ext(rest)
 }
 
 // dropIns are the drop-in files of a unit in the order of their names. Of two with
@@ -196,7 +189,7 @@ func (h *Host) isDropIn(p string) bool {
 // ends in a dash.
 func dropInDirs(name string) []string {
 	out := []string{name + ".d"}
-	if t := template(name); t != "" {
+	if t := unitname.Template(name); t != "" {
 		out = append(out, t+".d")
 	}
 	ext := path.Ext(name)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // identify is the real name of a unit. A link that is new for a unit that is
@@ -26,8 +27,8 @@ func (h *Host) identify(name string) string {
 func (h *Host) leadsTo(name string) string {
 	for range 8 {
 		next := h.aliasTarget(name)
-		if t := template(name); next == "" && t != "" {
-			if next = h.aliasTarget(t); host.IsTemplate(next) {
+		if t := unitname.Template(name); next == "" && t != "" {
+			if next = h.aliasTarget(t); unitname.IsTemplate(next) {
 				next = instance(next, name)
 			}
 		}
@@ -71,7 +72,7 @@ func (h *Host) namesOf(id string) []string {
 			if !n.isLink() || name == id {
 				continue
 			}
-			if host.IsTemplate(name) && template(id) != "" {
+			if unitname.IsTemplate(name) && unitname.Template(id) != "" {
 				name = instance(name, id)
 			}
 			if h.leadsTo(name) == id {

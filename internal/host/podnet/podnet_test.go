@@ -1,0 +1,179 @@
+package podnet
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// ownNetwork gives the test a network of its own. Its thread ends with it.
+func ownNetwork(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Skip("no network of its own:", err)
+	}
+}
+
+// sh runs a script in the test's network: a child has the thread's.
+func sh(t *testing.T, script string) string {
+	t.Helper()
+	out, err := exec.Command("sh", "-ec", script).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skip(err)
+		}
+	}
+}
+
+// TestRemoveLinks: the bridge goes with what is plugged into it; a bridge of somebody
+// else, and one that was there before, stay with theirs.
+func TestRemoveLinks(t *testing.T) {
+	ownNetwork(t)
+	needs(t, "ip")
+	sh(t, `for b in cni0 cbr0 br-else; do ip link add $b type bridge; ip link add v-$b type veth peer name p-$b; ip link set v-$b master $b; done; ip link add alone type veth peer name alone2`)
+	removed, err := removeLinks([]string{"cbr0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"interface v-cni0", "interface cni0"}, removed); diff != "" {
+		t.Error(diff)
+	}
+	left := sh(t, `ip -o link | cut -d' ' -f2 | tr -d : | cut -d@ -f1 | sort | tr '\n' ' '`)
+	if want := "alone alone2 br-else cbr0 lo p-br-else p-cbr0 v-br-else v-cbr0 "; left != want {
+		t.Errorf("left: %s, want %s", left, want)
+	}
+	if removed, err := removeLinks([]string{"cbr0"}); err != nil || len(removed) != 0 {
+		t.Errorf("again: %v, %v", removed, err)
+	}
+}
+
+const kubeRules = `
+$I -t nat -N KUBE-SERVICES; $I -t nat -N KUBE-SEP-A; $I -t nat -N CNI-DN-1
+$I -t nat -A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+$I -t nat -A OUTPUT -j KUBE-SERVICES
+$I -t nat -A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m tcp --dport 443 -j KUBE-SEP-A
+$I -t nat -A KUBE-SEP-A -p tcp -j DNAT --to-destination 10.0.0.1:6443
+$I -t filter -N KUBE-FORWARD
+$I -t filter -A FORWARD -j KUBE-FORWARD
+$I -t filter -A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP
+`
+
+// TestRemoveTables: what the nft flavour of iptables keeps in nf_tables. A table that
+// has nothing else goes; in one that others use, too, their rules stay.
+func TestRemoveTables(t *testing.T) {
+	ownNetwork(t)
+	needs(t, "iptables-nft")
+	sh(t, strings.ReplaceAll(kubeRules, "$I", "iptables-nft"))
+	sh(t, `iptables-nft -t filter -A INPUT -j KUBE-FORWARD; iptables-nft -t filter -N MINE; iptables-nft -t filter -A FORWARD -s 192.0.2.1 -j MINE; iptables-nft -t filter -A MINE -j DROP; ip6tables-nft -t mangle -N KUBE-KUBELET-CANARY`)
+	removed, err := removeTables(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"table ip nat", "chain KUBE-FORWARD of table ip filter", "chain INPUT of table ip filter", "table ip6 mangle"}
+	slices.Sort(removed)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, removed); diff != "" {
+		t.Error(diff)
+	}
+	rules := sh(t, "iptables-nft -S; iptables-nft -t nat -S; ip6tables-nft -t mangle -S")
+	if strings.Contains(rules, "KUBE-") || strings.Contains(rules, "CNI-") {
+		t.Error(rules)
+	}
+	for _, line := range []string{"-A FORWARD -s 192.0.2.1/32 -j MINE", "-A MINE -j DROP"} {
+		if !strings.Contains(rules, line) {
+			t.Errorf("no %q in\n%s", line, rules)
+		}
+	}
+	if removed, err := removeTables(context.Background()); err != nil || len(removed) != 0 {
+		t.Errorf("again: %v, %v", removed, err)
+	}
+}
+
+// shell is a host.Runner for programs that the test's network is for.
+type shell struct{}
+
+// Run implements host.Runner.
+func (shell) Run(_ context.Context, c host.Command) (host.Output, error) {
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Stdin = strings.NewReader(string(c.Stdin))
+	out, err := cmd.Output()
+	return host.Output{Stdout: out}, err
+}
+
+// TestRemoveLegacy: what iptables keeps outside nf_tables.
+func TestRemoveLegacy(t *testing.T) {
+	ownNetwork(t)
+	needs(t, "iptables-legacy")
+	if out, err := exec.Command("iptables-legacy", "-t", "nat", "-S").CombinedOutput(); err != nil {
+		t.Skipf("the kernel has no legacy tables: %s", out)
+	}
+	sh(t, strings.ReplaceAll(kubeRules, "$I", "iptables-legacy"))
+	sh(t, `iptables-legacy -A FORWARD -s 192.0.2.1 -j DROP`)
+	n := Network{Programs: shell{}}
+	removed, err := n.clean(context.Background(), "iptables-legacy")
+	if err != nil || len(removed) != 4 {
+		t.Errorf("%v, %v", removed, err)
+	}
+	rules := sh(t, "iptables-legacy-save")
+	if strings.Contains(rules, "KUBE-") || strings.Contains(rules, "CNI-") || !strings.Contains(rules, "-A FORWARD -s 192.0.2.1/32 -j DROP") {
+		t.Error(rules)
+	}
+}
+
+// TestWithoutOurs: the script for iptables-restore.
+func TestWithoutOurs(t *testing.T) {
+	script, chains := withoutOurs(`# Generated
+*nat
+:PREROUTING ACCEPT [0:0]
+:CNI-DN-1 - [0:0]
+:DOCKER - [0:0]
+:KUBE-SERVICES - [0:0]
+-A PREROUTING -m comment --comment "service portals" -j KUBE-SERVICES
+-A PREROUTING -j DOCKER
+-A KUBE-SERVICES -j CNI-DN-1
+-A DOCKER -g CNI-DN-1
+COMMIT
+*filter
+:FORWARD DROP [0:0]
+-A FORWARD -j ACCEPT
+COMMIT
+`)
+	want := `*nat
+-D PREROUTING -m comment --comment "service portals" -j KUBE-SERVICES
+-D DOCKER -g CNI-DN-1
+-F CNI-DN-1
+-F KUBE-SERVICES
+-X CNI-DN-1
+-X KUBE-SERVICES
+COMMIT
+*filter
+COMMIT
+`
+	if diff := cmp.Diff(want, script); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"CNI-DN-1", "KUBE-SERVICES"}, chains); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,141 @@
+package podnet
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// bound is how long the kernel has for an answer.
+const bound = 10 * time.Second
+
+// builtin are the chains that iptables makes with a table.
+var builtin = []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
+
+var families = []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6, nftables.TableFamilyINet}
+
+var familyNames = map[nftables.TableFamily]string{
+	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",
+}
+
+// removeTables takes whole tables of ours away, and out of the tables that iptables
+// keeps in nf_tables our chains with the rules that lead to them. A kernel without
+// nf_tables has none.
+func removeTables(ctx context.Context) (removed []string, err error) {
+	c, err := dial(ctx)
+	if err != nil {
+		return nil, named("open the packet filter", err)
+	}
+	var errs []error
+	for _, family := range families {
+		all, err := c.ListTablesOfFamily(family)
+		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EPROTONOSUPPORT) {
+			continue
+		}
+		if err != nil {
+			return removed, named("list tables", err)
+		}
+		for _, t := range all {
+			names, err := removeFrom(c, t)
+			removed, errs = append(removed, names...), append(errs, named("clean table "+nameOf(t), err))
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+func dial(ctx context.Context) (*nftables.Conn, error) {
+	end := time.Now().Add(bound)
+	if d, ok := ctx.Deadline(); ok && d.Before(end) {
+		end = d
+	}
+	return nftables.New(nftables.WithSockOptions(func(c *netlink.Conn) error { return c.SetDeadline(end) }))
+}
+
+func nameOf(t *nftables.Table) string { return familyNames[t.Family] + " " + t.Name }
+
+func removeFrom(c *nftables.Conn, t *nftables.Table) (removed []string, err error) {
+	if slices.Contains(tables, t.Name) {
+		c.DelTable(t)
+		return []string{"table " + nameOf(t)}, c.Flush()
+	}
+	own, others, err := chainsOf(c, t)
+	if err != nil || len(own) == 0 {
+		return nil, err
+	}
+	empty, idle, err := unlead(c, t, others)
+	if err != nil {
+		return nil, err
+	}
+	if empty { // iptables would make it again
+		c.DelTable(t)
+		return []string{"table " + nameOf(t)}, c.Flush()
+	}
+	for _, chain := range own {
+		c.FlushChain(chain)
+	}
+	for _, chain := range slices.Concat(own, idle) {
+		c.DelChain(chain)
+		removed = append(removed, "chain "+chain.Name+" of table "+nameOf(t))
+	}
+	return removed, c.Flush()
+}
+
+func chainsOf(c *nftables.Conn, t *nftables.Table) (own, others []*nftables.Chain, err error) {
+	all, err := c.ListChainsOfTableFamily(t.Family)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, chain := range all {
+		switch {
+		case chain.Table.Name != t.Name:
+		case ours(chain.Name):
+			own = append(own, chain)
+		default:
+			others = append(others, chain)
+		}
+	}
+	return own, others, nil
+}
+
+// unlead deletes, with the next Flush, the rules of other chains that lead to ours. It
+// says whether the table does nothing without them, and which chains of iptables do
+// nothing any more: iptables would make them again.
+func unlead(c *nftables.Conn, t *nftables.Table, others []*nftables.Chain) (empty bool, idle []*nftables.Chain, err error) {
+	empty = true
+	for _, chain := range others {
+		rules, err := c.GetRules(t, chain)
+		if err != nil {
+			return false, nil, err
+		}
+		gone := 0
+		for _, r := range rules {
+			if !leads(r) {
+				continue
+			}
+			if err := c.DelRule(r); err != nil {
+				return false, nil, err
+			}
+			gone++
+		}
+		nothing := gone == len(rules) && slices.Contains(builtin, chain.Name) && (chain.Policy == nil || *chain.Policy == nftables.ChainPolicyAccept)
+		empty = empty && nothing
+		if nothing && gone > 0 {
+			idle = append(idle, chain)
+		}
+	}
+	return empty, idle, nil
+}
+
+// leads says whether a rule jumps or goes to a chain of ours.
+func leads(r *nftables.Rule) bool {
+	return slices.ContainsFunc(r.Exprs, func(e expr.Any) bool {
+		v, ok := e.(*expr.Verdict)
+		return ok && ours(v.Chain)
+	})
+}

@@ -1,0 +1,31 @@
+// Package unitname reads names of systemd units as systemd does: the instance
+// stands between the first @ and the last dot, and may have dots and @ itself.
+//
+// Source: unit_name_is_valid, basic/unit-name.c of systemd.
+package unitname
+
+import (
+	"path"
+	"strings"
+)
+
+// IsTemplate says whether a unit is one of which only instances run: "w@.service".
+func IsTemplate(name string) bool {
+	_, rest, at := strings.Cut(name, "@")
+	return at && rest != "" && rest == path.Ext(rest)
+}
+
+// Template is that of an instance: "w@.service" of "w@a.service"; "" of others.
+func Template(name string) string {
+	prefix, _, at := strings.Cut(name, "@")
+	if !at || IsTemplate(name) {
+		return ""
+	}
+	return prefix + "@" + path.Ext(name)
+}
+
+// Instance is what stands between @ and the type; "" for what is no instance.
+func Instance(name string) string {
+	_, rest, _ := strings.Cut(name, "@")
+	return strings.TrimSuffix(rest, path.Ext(name))
+}
