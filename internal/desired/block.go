@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // Block is a part of a file that others own, too: lines between two marks, or
@@ -19,6 +20,9 @@ type Block struct {
 	Name string `json:"name"`
 	// Lines stand between the marks. They end with a line feed.
 	Lines string `json:"lines,omitempty"`
+	// First puts the lines before all others of the file, for readers to whom the
+	// first word counts.
+	First bool `json:"first,omitempty"`
 	// Keys are assignments instead of Lines; what is said of a key elsewhere in the
 	// file is replaced, and comes back.
 	Keys map[string]string `json:"keys,omitempty"`
@@ -35,23 +39,26 @@ func (b *Block) ID() ID { return BlockID(b.Path, b.Name) }
 func (b *Block) Kind() string { return "block" }
 
 var (
-	blockName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
-	blockKey  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	blockName = lazyregexp.New(`^[a-z0-9][a-z0-9-]*$`)
+	blockKey  = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // Validate implements Resource.
 func (b *Block) Validate() error {
-	if !blockName.MatchString(b.Name) {
+	if !blockName().MatchString(b.Name) {
 		return fmt.Errorf("%q is not a name for a block", b.Name)
 	}
 	if (b.Lines == "") == (len(b.Keys) == 0) {
 		return errors.New("a block has either lines or keys")
 	}
+	if b.First && b.Lines == "" {
+		return errors.New("keys stand where they stand: only lines can be first")
+	}
 	if b.Lines != "" && !strings.HasSuffix(b.Lines, "\n") {
 		return errors.New("the lines of a block end with a line feed")
 	}
 	for _, key := range slices.Sorted(maps.Keys(b.Keys)) {
-		if !blockKey.MatchString(key) || strings.ContainsAny(b.Keys[key], "\n\x00") {
+		if !blockKey().MatchString(key) || strings.ContainsAny(b.Keys[key], "\n\x00") {
 			return fmt.Errorf("%q is not an assignment of one line", key)
 		}
 	}

@@ -13,6 +13,9 @@ const CheckAPIServer = "apiserver"
 type Check struct {
 	Base
 	Name string `json:"name"`
+	// Unless is a resource that a machine has only when the condition held before: as
+	// long as it has it, the check is needless.
+	Unless ID `json:"unless,omitempty"`
 	// Host and Port are where an API server answers.
 	Host string `json:"host,omitempty"`
 	Port int    `json:"port,omitempty"`

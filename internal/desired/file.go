@@ -40,9 +40,12 @@ type File struct {
 	Path    string  `json:"path"`
 	Content Content `json:"content"`
 	Mode    Mode    `json:"mode"`
-	UID     int     `json:"uid"`
-	GID     int     `json:"gid"`
-	Life    Life    `json:"life"`
+	// ModeNamed: the document itself gives a secret this mode, which may be wider
+	// than 0600.
+	ModeNamed bool `json:"modeNamed,omitempty"`
+	UID       int  `json:"uid"`
+	GID       int  `json:"gid"`
+	Life      Life `json:"life"`
 	// Until is the resource whose presence ends a transient file's life.
 	Until ID `json:"until,omitempty"`
 }
@@ -64,7 +67,7 @@ func (f *File) Validate() error {
 	if err := cleanAbs(f.Path); err != nil {
 		return err
 	}
-	if f.Content.IsSecret() && f.Mode&0o077 != 0 {
+	if f.Content.IsSecret() && f.Mode&0o077 != 0 && !f.ModeNamed {
 		return fmt.Errorf("a secret may not have mode %s", f.Mode)
 	}
 	if (f.Life == Transient) != (f.Until != "") {

@@ -25,7 +25,7 @@ func (t *TrustAnchor) Kind() string { return "trust" }
 
 // Validate implements Resource.
 func (t *TrustAnchor) Validate() error {
-	if !moduleName.MatchString(t.Name) || t.PEM == "" {
+	if !moduleName().MatchString(t.Name) || t.PEM == "" {
 		return errors.New("a trust anchor needs a name in lower case and a certificate")
 	}
 	return nil
@@ -35,14 +35,18 @@ func (t *TrustAnchor) Validate() error {
 // and key in CertDir, and the kubeconfig that points to them. It is in place
 // while the certificate is valid for NodeName and the kubeconfig names Server
 // and CA. It is obtained with Token by a certificate signing request; without
-// Token it must be in place already.
+// a token it must be in place already.
 type ClientCertificate struct {
 	Base
-	NodeName   string `json:"nodeName"`
-	Server     string `json:"server"`
-	CA         string `json:"ca"`
-	CAFile     string `json:"caFile"`
-	Token      Secret `json:"token,omitempty"`
+	NodeName string `json:"nodeName"`
+	Server   string `json:"server"`
+	CA       string `json:"ca"`
+	CAFile   string `json:"caFile"`
+	Token    Secret `json:"token,omitempty"`
+	// TokenFile or TokenEnv, instead of Token, is a file or a variable of the
+	// environment that holds it. It is read when a certificate is asked for.
+	TokenFile  string `json:"tokenFile,omitempty"`
+	TokenEnv   string `json:"tokenEnv,omitempty"`
 	Kubeconfig string `json:"kubeconfig"`
 	CertDir    string `json:"certDir"`
 	// Timeout bounds the request, approval and signing.
@@ -77,6 +81,12 @@ func (c *ClientCertificate) ID() ID { return ClientCertificateID(c.Kubeconfig) }
 
 // Kind implements Resource.
 func (c *ClientCertificate) Kind() string { return "credential" }
+
+// Holder tells two credentials for one kubeconfig apart: whose it is, and for which
+// cluster.
+func (c *ClientCertificate) Holder() string {
+	return c.NodeName + " " + c.Server + " " + Text(c.CA).Sum()[:16]
+}
 
 // FilePaths implements Resource.
 func (c *ClientCertificate) FilePaths() []string { return []string{c.Kubeconfig} }

@@ -3,7 +3,8 @@ package desired
 import (
 	"errors"
 	"fmt"
-	"regexp"
+
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // Module is a kernel module's function: loaded, or built in. Evidence is any of
@@ -26,11 +27,11 @@ func (m *Module) ID() ID { return ModuleID(m.Name) }
 // Kind implements Resource.
 func (m *Module) Kind() string { return "module" }
 
-var moduleName = regexp.MustCompile(`^[a-z0-9_-]+$`)
+var moduleName = lazyregexp.New(`^[a-z0-9_-]+$`)
 
 // Validate implements Resource.
 func (m *Module) Validate() error {
-	if !moduleName.MatchString(m.Name) {
+	if !moduleName().MatchString(m.Name) {
 		return fmt.Errorf("%q is not a module name", m.Name)
 	}
 	if len(m.Evidence) == 0 {
@@ -63,11 +64,11 @@ func (s *Sysctl) ID() ID { return SysctlID(s.Key) }
 // Kind implements Resource.
 func (s *Sysctl) Kind() string { return "sysctl" }
 
-var sysctlKey = regexp.MustCompile(`^[a-z0-9_-]+(\.[A-Za-z0-9_*/-]+)+$`)
+var sysctlKey = lazyregexp.New(`^[a-z0-9_-]+(\.[A-Za-z0-9_*/-]+)+$`)
 
 // Validate implements Resource.
 func (s *Sysctl) Validate() error {
-	if !sysctlKey.MatchString(s.Key) {
+	if !sysctlKey().MatchString(s.Key) {
 		return fmt.Errorf("%q is not a kernel parameter", s.Key)
 	}
 	if s.Value == "" {

@@ -43,7 +43,7 @@ func Text(s string) Content { return Content{data: []byte(s)} }
 func Bytes(b []byte) Content { return Content{data: append([]byte(nil), b...)} }
 
 // SecretBytes makes content that prints redacted and may only be written to a
-// file that no group or other can read.
+// file that no group or other can read, unless the document names its mode.
 func SecretBytes(b []byte) Content { return Content{data: append([]byte(nil), b...), secret: true} }
 
 // Data returns the bytes; the caller must not change them.

@@ -94,7 +94,7 @@ func (s *State) Add(rs ...Resource) {
 // state, without a circle. Its error joins a *ResourceError for each resource that
 // is at fault.
 func (s *State) Seal() error {
-	slices.SortFunc(s.Resources, func(a, b Resource) int { return cmp.Compare(a.ID(), b.ID()) })
+	s.sort()
 	slices.SortFunc(s.Unused, func(a, b FieldNote) int { return cmp.Compare(a.Path, b.Path) })
 	slices.SortFunc(s.Partial, func(a, b FieldNote) int { return cmp.Compare(a.Path, b.Path) })
 	slices.Sort(s.Unhandled)
@@ -117,6 +117,22 @@ func (s *State) Seal() error {
 		errs = append(errs, unknownRefs(r, known)...)
 	}
 	return errors.Join(append(errs, s.cycle())...)
+}
+
+// sort orders the resources by their ids, each of which is made once.
+func (s *State) sort() {
+	type identified struct {
+		id ID
+		r  Resource
+	}
+	all := make([]identified, len(s.Resources))
+	for i, r := range s.Resources {
+		all[i] = identified{r.ID(), r}
+	}
+	slices.SortStableFunc(all, func(a, b identified) int { return cmp.Compare(a.id, b.id) })
+	for i, x := range all {
+		s.Resources[i] = x.r
+	}
 }
 
 func unknownRefs(r Resource, known map[ID]bool) []error {

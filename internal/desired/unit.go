@@ -3,8 +3,11 @@ package desired
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // Enablement says whether a unit starts at boot.
@@ -40,8 +43,11 @@ type Unit struct {
 	// Triggers are paths whose change restarts the unit.
 	Triggers []string `json:"triggers,omitempty"`
 	// ReloadTriggers are paths whose change makes the running unit reload; one that
-	// can not reload is restarted.
+	// can not reload is restarted. With them alone a unit may be in any state.
 	ReloadTriggers []string `json:"reloadTriggers,omitempty"`
+	// Unread are, by trigger, regular expressions of text that a running unit has no
+	// use for: a change of such text alone restarts nothing.
+	Unread map[string][]string `json:"unread,omitempty"`
 }
 
 // UnitID names a unit.
@@ -58,15 +64,26 @@ func (u *Unit) Validate() error {
 	if strings.ContainsAny(u.Name, "/\x00 ") || !strings.Contains(u.Name, ".") {
 		return fmt.Errorf("%q is not a unit name", u.Name)
 	}
-	if u.Enablement == AnyEnablement && u.Activation == AnyActivation {
+	if u.Enablement == AnyEnablement && u.Activation == AnyActivation && len(u.ReloadTriggers) == 0 {
 		return errors.New("a unit that may be in any state says nothing")
 	}
-	if stem, _, _ := strings.Cut(u.Name, "."); strings.HasSuffix(stem, "@") && u.Activation != AnyActivation {
+	if unitname.IsTemplate(u.Name) && u.Activation != AnyActivation {
 		return fmt.Errorf("%s is a template: only its instances run", u.Name)
 	}
 	for _, t := range slices.Concat(u.Triggers, u.ReloadTriggers) {
 		if err := cleanAbs(t); err != nil {
 			return fmt.Errorf("trigger: %w", err)
+		}
+	}
+	return u.validateUnread()
+}
+
+func (u *Unit) validateUnread() error {
+	for _, expressions := range u.Unread {
+		for _, e := range expressions {
+			if _, err := regexp.Compile(e); err != nil {
+				return fmt.Errorf("text that %s does not read: %w", u.Name, err)
+			}
 		}
 	}
 	return nil

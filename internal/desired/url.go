@@ -2,16 +2,17 @@ package desired
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 var (
 	// loginForm is what may be user:password@ in a text.
-	loginForm  = regexp.MustCompile(`:.*@`)
-	schemeForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
-	pinForm    = regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)
-	portForm   = regexp.MustCompile(`^[^:]*:[0-9]*$|^\[[^\]]*\](:[0-9]*)?$`)
+	loginForm  = lazyregexp.New(`:.*@`)
+	schemeForm = lazyregexp.New(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+	pinForm    = lazyregexp.New(`@sha256:[0-9a-f]{64}$`)
+	portForm   = lazyregexp.New(`^[^:]*:[0-9]*$|^\[[^\]]*\](:[0-9]*)?$`)
 )
 
 // BareURL is a URL as it may be shown: without user, query and fragment, which
@@ -23,7 +24,7 @@ func BareURL(text string) string {
 	if err != nil || u.Opaque != "" || !isAuthority(u.Host) {
 		return bareOdd(text)
 	}
-	if loginForm.MatchString(pinForm.ReplaceAllString(u.EscapedPath(), "")) {
+	if loginForm().MatchString(pinForm().ReplaceAllString(u.EscapedPath(), "")) {
 		return bareOdd(text)
 	}
 	text = beforeQuery(text)
@@ -43,7 +44,9 @@ func beforeQuery(text string) string {
 }
 
 // isAuthority says whether all behind a colon is a port; url.Parse allows more.
-func isAuthority(text string) bool { return !strings.Contains(text, ":") || portForm.MatchString(text) }
+func isAuthority(text string) bool {
+	return !strings.Contains(text, ":") || portForm().MatchString(text)
+}
 
 func cutAuthority(text string) (authority, path string) {
 	if i := strings.IndexByte(text, '/'); i >= 0 {
@@ -54,9 +57,9 @@ func cutAuthority(text string) (authority, path string) {
 
 // bareOdd takes away what could be a secret of what does not parse.
 func bareOdd(text string) string {
-	scheme := schemeForm.FindString(text)
+	scheme := schemeForm().FindString(text)
 	rest := text[len(scheme):]
-	pin := pinForm.FindString(rest)
+	pin := pinForm().FindString(rest)
 	rest = strings.TrimSuffix(rest, pin)
 	at, query := strings.LastIndexByte(rest, '@'), strings.IndexAny(rest, "?#")
 	if query >= 0 && (pin != "" || query < at) {
@@ -80,22 +83,22 @@ func RedactURL(text string) string {
 	if bare != address {
 		bare += "?" + Redact([]byte(address))
 	}
-	if digestForm.MatchString(fragment) {
+	if digestForm().MatchString(fragment) {
 		bare += "#" + fragment
 	}
 	return bare
 }
 
-var digestForm = regexp.MustCompile(`^sha256=[0-9a-fA-F]{64}$`)
+var digestForm = lazyregexp.New(`^sha256=[0-9a-fA-F]{64}$`)
 
-var wordForm = regexp.MustCompile("[^\\s\"'`<>()]+")
+var wordForm = lazyregexp.New("[^\\s\"'`<>()]+")
 
 // BareText is a text, such as an error's of a library, with each URL in it as
 // BareURL shows it.
 func BareText(text string) string {
-	return wordForm.ReplaceAllStringFunc(text, func(word string) string {
-		address := pinForm.ReplaceAllString(word, "")
-		if strings.Contains(address, "://") || strings.Contains(address, "?") || loginForm.MatchString(address) {
+	return wordForm().ReplaceAllStringFunc(text, func(word string) string {
+		address := pinForm().ReplaceAllString(word, "")
+		if strings.Contains(address, "://") || strings.Contains(address, "?") || loginForm().MatchString(address) {
 			return BareURL(word)
 		}
 		return word

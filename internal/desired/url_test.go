@@ -80,7 +80,7 @@ func FuzzBareURL(f *testing.F) {
 		for _, scheme := range []string{"https", "oci", "ftp"} {
 			text := scheme + "://" + user + ":" + before + secret + after + "@" + host + path + "?" + query + secret + "#" + fragment + secret
 			shown := []string{BareURL(text)}
-			if wordForm.FindString(text) == text {
+			if wordForm().FindString(text) == text {
 				shown = append(shown, BareText("x "+text))
 			}
 			for _, got := range shown {

@@ -26,7 +26,7 @@ const registryHead = `# Exit codes
 ## provision and provision-wait
 
 Both end with the provisioning exit code: the field ` + "`ExitCode`" + ` of provision.json, whose field ` + "`Berth.Code`" + ` holds the name.
-Numbers below 244 are those that AKS publishes, where the meaning is the same; 245 to 254 are berth's own.
+Numbers below 244 are those that AKS publishes, where the meaning is the same; 244 to 254 are berth's own.
 A command line that is wrong ends with 1.
 
 | code | name | meaning | what to do |

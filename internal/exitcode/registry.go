@@ -24,6 +24,10 @@ const (
 	Timeout                = 124
 	Killed                 = 137
 	Trust                  = 161
+	DisableSSH             = 172
+	MetadataInMangle       = 174
+	MetadataInFilter       = 175
+	PublicKeys             = 178
 	KubernetesInstall      = 204
 	CredentialProvider     = 205
 	CNIVersion             = 206
@@ -32,7 +36,9 @@ const (
 	RegistryIdentity       = 210
 	RegistryConnect        = 211
 	RegistryUnauthorized   = 212
+	SandboxImage           = 233
 	Internal               = 240
+	PacketFilter           = 244
 	NotRegistered          = 245
 	NotReady               = 246
 	Interrupted            = 247
@@ -89,6 +95,14 @@ var registry = []Code{
 		"Look for the kernel's out-of-memory killer in the journal; systemctl start aks-node-controller runs it again."},
 	{Trust, "ERR_UPDATE_CA_CERTS", "a CA certificate could not be added to the machine's trust store",
 		"Check the certificate in custom_ca_certs or proxy_trusted_ca."},
+	{DisableSSH, "ERR_DISABLE_SSH", "the SSH server could not be switched off",
+		"Look at the unit that is named: systemctl status UNIT. Until it is off the machine is no node."},
+	{MetadataInMangle, "ERR_INSERT_IMDS_RESTRICTION_RULE_INTO_MANGLE_TABLE", "pods could not be kept from the instance metadata, before the rules of iptables",
+		packetFilterHint},
+	{MetadataInFilter, "ERR_INSERT_IMDS_RESTRICTION_RULE_INTO_FILTER_TABLE", "pods could not be kept from the instance metadata",
+		packetFilterHint},
+	{PublicKeys, "ERR_CONFIG_PUBKEY_AUTH_SSH", "the SSH server could not be told to refuse public keys",
+		"Read what sshd says of its configuration: sshd -t; and what is in force: sshd -T."},
 	{KubernetesInstall, "ERR_K8S_INSTALL_ERR", "the Kubernetes binaries could not be unpacked or installed",
 		"Check that the archive behind the URL is the one for this architecture."},
 	{CredentialProvider, "ERR_CREDENTIAL_PROVIDER_DOWNLOAD_TIMEOUT", "the credential provider could not be downloaded or unpacked, or is not in the image",
@@ -105,8 +119,12 @@ var registry = []Code{
 		"Check that the registry's name resolves and its port answers from the node: private endpoint, DNS zone, proxy."},
 	{RegistryUnauthorized, "ERR_ORAS_PULL_UNAUTHORIZED", "the registry refuses this machine's identity",
 		"Give the managed identity in auth_config the role AcrPull on the registry, or allow anonymous pulls."},
+	{SandboxImage, "ERR_PULL_POD_INFRA_CONTAINER_IMAGE", "the image of the pods' sandbox could not be pulled from the cluster's registry",
+		"Check that bootstrap_profile_container_registry_server holds the image that pod_infra_container_image_url names, and is reachable from the node."},
 	{Internal, "ERR_AKS_NODE_CONTROLLER_ERROR", "the configuration was refused, or an error has no code of its own",
 		"Correct the fields that are named; if none is, read the log at " + LogPath + "."},
+	{PacketFilter, "ERR_PACKET_FILTER", "pods could not be kept from the WireServer: the packet filter does not take its rules",
+		packetFilterHint},
 	{NotRegistered, "ERR_NODE_NOT_REGISTERED", "kubelet runs, but the Node does not exist in the cluster",
 		"The reason is in Error; kubelet's own words: journalctl -u kubelet."},
 	{NotReady, "ERR_NODE_NOT_READY", "the Node exists, but its Ready condition is not True",
@@ -128,3 +146,5 @@ var registry = []Code{
 	{Write, "ERR_WRITE_FAIL", "the machine refuses a write",
 		"Check the file system of the path that is named: read-only, immutable or broken."},
 }
+
+const packetFilterHint = "Check that the kernel has nf_tables (modprobe nf_tables) and that nft list table inet berth answers."
