@@ -7,6 +7,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/kind/artifact"
 	"github.com/berth-dev/berth/internal/converge/kind/module"
+	"github.com/berth-dev/berth/internal/converge/kind/nodeobject"
 	"github.com/berth-dev/berth/internal/converge/kind/sysctl"
 	"github.com/berth-dev/berth/internal/converge/kind/trust"
 	"github.com/berth-dev/berth/internal/converge/kind/unit"
@@ -34,6 +35,12 @@ type (
 	Staged = kind.Staged
 	// Images are the container images of the machine's runtime.
 	Images = kind.Images
+	// Nodes are the Node objects of clusters, each seen by its own node.
+	Nodes = kind.Nodes
+	// NodeSession are the calls of one node.
+	NodeSession = kind.NodeSession
+	// NodeState is what a Node says of its machine.
+	NodeState = kind.NodeState
 	// Issuer obtains and checks the node's client certificate.
 	Issuer = kind.Issuer
 	// Credential is a certificate and its key.
@@ -48,6 +55,8 @@ type (
 	ModuleError = module.Error
 	// SysctlError is a kernel parameter that did not take its value.
 	SysctlError = sysctl.Error
+	// NodeError is a Node object that could not be made as it is wanted.
+	NodeError = nodeobject.Error
 	// TrustError is a CA certificate that did not get into the machine's bundle.
 	TrustError = trust.Error
 	// LedgerVersionError is a ledger that a newer berth wrote.
@@ -91,13 +100,15 @@ const (
 func Progress(ctx context.Context, done, total int64) { kind.Progress(ctx, done, total) }
 
 // Plan is what would be done, in an order in which it could be done. Checks are
-// no actions: they run with every apply and change nothing.
+// no actions: they run with the applies that need them and change nothing.
 type Plan struct {
 	Owner   desired.Owner `json:"owner"`
 	Actions []Action      `json:"actions"`
 	// Deferred can't be done where the plan was made (under a root directory) and
 	// are done on first boot. They do not count as changes.
 	Deferred []Action `json:"deferred,omitempty"`
+	// Reported are actions of which it was decided that they are not done.
+	Reported []Action `json:"reported,omitempty"`
 	// Remarks are differences that berth reports and leaves alone.
 	Remarks []string `json:"remarks,omitempty"`
 	// Kept is what nobody wants any more and berth does not take away, since it is
@@ -131,6 +142,9 @@ type Result struct {
 	Unverified []string `json:"unverified,omitempty"`
 	// Resumed: an earlier apply had been interrupted.
 	Resumed bool `json:"resumed,omitempty"`
+	// Until is when a person has to have confirmed the change; zero where nobody has
+	// to.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Observer is told of each action as it starts (End zero), again as a download

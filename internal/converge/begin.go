@@ -119,7 +119,7 @@ func (x *executor) keep() error {
 	if err := g.Wait(); err != nil || !kept {
 		return err
 	}
-	return x.keeper.Sync(x.h)
+	return x.led.SyncOriginals(x.h)
 }
 
 // isOwnMode says that a change repairs mode and owner of what is berth's as a
@@ -134,7 +134,7 @@ func (x *executor) claim(q *kind.Change) (ledger.Claim, error) {
 	var was *ledger.Standing
 	if q.Foreign {
 		was = x.v.Original(q)
-		if err := x.keeper.Keep(x.h, q.Path, q.Seen, was, x.st.Owner, q.Prepared); err != nil {
+		if err := x.led.Keep(x.h, q.Path, q.Seen, was, x.st.Owner, q.Prepared); err != nil {
 			return ledger.Claim{}, err
 		}
 	}
@@ -171,9 +171,9 @@ func (x *executor) mark() error {
 // is new.
 func (x *executor) enter() (bool, error) {
 	changed := false
-	for _, r := range x.st.Resources {
+	for _, r := range x.v.Covered() {
 		t := x.v.Task(r.ID())
-		if s, ok := x.kinds[r.Kind()].(kind.Settler); len(t.Deferred) > 0 || ok && s.Settled(x.v, r) {
+		if s, ok := x.kinds[r.Kind()].(kind.Settler); len(t.Deferred) > 0 || t.Withheld || ok && s.Settled(x.v, r) {
 			continue
 		}
 		for _, name := range x.v.NamesOf(r) {

@@ -116,6 +116,24 @@ func TestBlockDrift(t *testing.T) {
 	}
 }
 
+// A block for readers to whom the first word counts is first, whatever others put
+// before it, and goes as any other.
+func TestFirstBlock(t *testing.T) {
+	h := newMachine()
+	h.Put(environment, "A=0\n", 0o644)
+	first := lines("a", "A=1\n")
+	first.First = true
+	s := sealed(t, first)
+	runs(t, h, s)
+	has(t, h, environment, "# BEGIN berth a\nA=1\n# END berth a\nA=0\n")
+	converged(t, h, s)
+	h.Put(environment, "A=2\n# BEGIN berth a\nA=1\n# END berth a\nA=0\n", 0o644)
+	runs(t, h, s)
+	has(t, h, environment, "# BEGIN berth a\nA=1\n# END berth a\nA=2\nA=0\n")
+	runs(t, h, sealed(t))
+	has(t, h, environment, "A=2\nA=0\n")
+}
+
 // A mount comes, stays, and goes with what wanted it; what others mounted is not
 // covered.
 func TestMounts(t *testing.T) {

@@ -20,6 +20,7 @@ func (x *executor) commit(ctx context.Context) error {
 	if err := x.unchanged(); err != nil { // a unit may take its time to stop
 		return errors.Join(err, x.abort())
 	}
+	x.try.touch(true)
 	g := x.newGraph("commit")
 	g.nodes = []*node{{id: namesID, verb: VerbUpdate, do: func(context.Context) error { return x.place(false) }}}
 	if err := g.run(ctx); err != nil {
@@ -28,7 +29,10 @@ func (x *executor) commit(ctx context.Context) error {
 	if err := x.liveGraph().run(ctx); err != nil {
 		return err
 	}
-	return x.last(ctx)
+	if err := x.last(ctx); err != nil {
+		return err
+	}
+	return x.remoteGraph().run(ctx)
 }
 
 // before runs what must happen while the old definitions still stand.
@@ -38,6 +42,7 @@ func (x *executor) before(ctx context.Context) error {
 			continue
 		}
 		x.stopped = x.stopped || t.Disrupts()
+		x.try.touch(x.stopped)
 		if err := t.Before(ctx); err != nil {
 			return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}
 		}
@@ -59,6 +64,17 @@ func (x *executor) last(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// remoteGraph holds what changes objects of the cluster.
+func (x *executor) remoteGraph() *graph {
+	g := x.newGraph("commit")
+	for _, t := range x.sorted() {
+		if t.Remote != nil {
+			g.nodes = append(g.nodes, &node{id: t.ID, verb: t.Verb(), field: t.Base.Field, do: t.Remote})
+		}
+	}
+	return g
 }
 
 // The nodes of the timeline that stand for many names at once.

@@ -43,3 +43,56 @@ func TestPlansDoNotShowPrivateFiles(t *testing.T) {
 		})
 	}
 }
+
+// Of what berth wrote itself the old side is shown, if no document calls it a
+// secret; also after an edit. A secret's mode shows as a mode.
+func TestPlansShowOwnFiles(t *testing.T) {
+	const path = "/etc/default/kubelet"
+	file := func(c desired.Content) *desired.File {
+		return &desired.File{Path: path, Content: c, Mode: 0o600, Life: desired.Managed}
+	}
+	text, secret := func(s string) *desired.File { return file(desired.Text(s)) }, func(s string) *desired.File { return file(desired.SecretBytes([]byte(s))) }
+	for name, c := range map[string]struct {
+		was, now      *desired.File
+		edit          func(h *memory.Host)
+		reason        string
+		shown, hidden []string
+	}{
+		"own":                {was: text("--v=2\n"), now: text("--v=3\n"), shown: []string{"---v=2\n+--v=3\n"}},
+		"own, edited":        {was: text("--v=2\n"), now: text("--v=2\n"), edit: func(h *memory.Host) { h.Put(path, "--v=9\n", 0o600) }, shown: []string{"---v=9\n+--v=2\n"}},
+		"a secret before":    {was: secret("hunter2\n"), now: text("--v=3\n"), shown: []string{"-REDACTED#", "+--v=3\n"}, hidden: []string{"hunter2"}},
+		"a secret now":       {was: text("--v=2\n"), now: secret("hunter2\n"), shown: []string{"-REDACTED#", "+REDACTED#"}, hidden: []string{"hunter2", "--v=2"}},
+		"a secret's mode":    {was: secret("hunter2\n"), now: secret("hunter2\n"), edit: func(h *memory.Host) { must(h.Chmod(path, 0o640)) }, reason: "mode 0640, want 0600", hidden: []string{"REDACTED", "hunter2"}},
+		"a secret's owner":   {was: secret("hunter2\n"), now: secret("hunter2\n"), edit: func(h *memory.Host) { must(h.Chown(path, 7, 7)) }, reason: "owner 7:7, want 0:0", hidden: []string{"REDACTED", "hunter2"}},
+		"an original's side": {now: text("--v=3\n"), edit: func(h *memory.Host) { h.Put(path, "hunter2\n", 0o600) }, shown: []string{"-REDACTED#"}, hidden: []string{"hunter2"}},
+		"the ledger is lost": {was: text("--v=2\n"), now: text("--v=3\n"), edit: func(h *memory.Host) { must(h.Remove(ledgerFile)) }, shown: []string{"-REDACTED#", "+--v=3\n"}, hidden: []string{"--v=2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			if c.was != nil {
+				runs(t, h, sealed(t, c.was))
+			}
+			if c.edit != nil {
+				c.edit(h)
+			}
+			p, err := engine(h, &providers{}).Plan(t.Context(), sealed(t, c.now))
+			if err != nil || len(p.Actions) != 1 {
+				t.Fatalf("%v, %v", verbs(p), err)
+			}
+			a := p.Actions[0]
+			if c.reason != "" && a.Reason != c.reason {
+				t.Errorf("reason %q", a.Reason)
+			}
+			for _, want := range c.shown {
+				if !strings.Contains(a.Diff, want) {
+					t.Errorf("no %q in\n%s", want, a.Diff)
+				}
+			}
+			for _, not := range c.hidden {
+				if strings.Contains(a.Diff, not) {
+					t.Errorf("%q shows in\n%s", not, a.Diff)
+				}
+			}
+		})
+	}
+}

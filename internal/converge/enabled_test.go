@@ -2,11 +2,15 @@ package converge_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/effect"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
@@ -35,6 +39,24 @@ func TestDisabledForEveryTarget(t *testing.T) {
 	}
 }
 
+// A link that makes a unit start at boot asks systemd for nothing now, also of one
+// that runs: to read all definitions again holds up who starts meanwhile.
+func TestEnableOfOneThatRunsReloadsNothing(t *testing.T) {
+	h := newMachine()
+	s := sealed(t, &desired.Unit{Name: "containerd.service", Enablement: desired.Enabled, Activation: desired.Started})
+	runs(t, h, s)
+	must(h.Remove(wants))
+	must(h.DaemonReload(tctx))
+	rec := effect.Record(h)
+	if _, err := engine(rec, &providers{}).Apply(tctx, s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Readlink(wants); err != nil || slices.Contains(rec.Lines(), "daemon-reload") {
+		t.Errorf("%v, %q", err, rec.Lines())
+	}
+	converged(t, h, s)
+}
+
 // A unit that starts and ends again is an error of that unit with systemd's word
 // for it, and not one of those that are well; what it was started with is tried
 // again by the next run.
@@ -58,4 +80,38 @@ func TestCrashLoopIsNamed(t *testing.T) {
 	status = 0
 	runs(t, h, s)
 	converged(t, h, s)
+}
+
+// Also= names units that systemctl enables along; one that the state speaks of is
+// as the state says.
+func TestAlsoIsEnabled(t *testing.T) {
+	const also = "containerd.service"
+	define := func(h *machine) {
+		h.Put("/etc/systemd/system/w.service", "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\nAlso="+also+" w-nowhere.socket\n", 0o644)
+		h.Settle()
+	}
+	link := "/etc/systemd/system/multi-user.target.wants/" + also
+	for name, c := range map[string]struct {
+		more []desired.Resource
+		want bool
+	}{
+		"named":              {nil, true},
+		"disabled by itself": {[]desired.Resource{&desired.Unit{Name: also, Enablement: desired.Disabled}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			define(h)
+			before := others(h)
+			st := sealed(t, append(c.more, &desired.Unit{Name: "w.service", Enablement: desired.Enabled})...)
+			runs(t, h, st)
+			if _, err := h.Readlink(link); (err == nil) != c.want {
+				t.Errorf("the link of %s: %v, want it %v", also, err, c.want)
+			}
+			converged(t, h, st)
+			runs(t, h, sealed(t))
+			if diff := cmp.Diff(before, others(h)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -26,6 +27,7 @@ type Options struct {
 	Issuer  Issuer
 	Prober  Prober
 	Images  Images
+	Nodes   Nodes
 	// SelfSigned makes a serving key pair; ServingValid says whether one serves.
 	SelfSigned   func(names []string, now time.Time) (certPEM, keyPEM []byte, err error)
 	ServingValid func(certPEM, keyPEM []byte, names []string, now time.Time) (ok bool, reason string)
@@ -48,13 +50,22 @@ type Options struct {
 	// TakeOver makes this owner's what another contract wants otherwise; without it
 	// that is refused.
 	TakeOver bool
+	// Trial makes changes of what runs trials; nil: nothing is taken back.
+	Trial    *Trial
 	Observer Observer
 }
 
 // Engine plans and applies.
 type Engine struct {
-	opt   Options
-	kinds map[string]kind.Kind
+	opt      Options
+	kinds    map[string]kind.Kind
+	contents kind.Contents
+	ledger   ledger.Reader
+	// known is of the contract of Options.Trial.
+	known trial.Known
+	// booting, returning and kept: see kind.Options.
+	booting, returning bool
+	kept               map[desired.ID]map[string]kind.Credential
 }
 
 // New returns an engine.
@@ -72,11 +83,16 @@ func New(o Options) *Engine {
 // are blocked, the error is the one that Apply would fail with, beside the plan;
 // with any other error there is no plan.
 func (e *Engine) Plan(ctx context.Context, st *desired.State) (*Plan, error) {
-	led, err := ledger.Load(e.opt.Host)
+	return e.PlanScope(ctx, st, Scope{})
+}
+
+// PlanScope is Plan of a part.
+func (e *Engine) PlanScope(ctx context.Context, st *desired.State, s Scope) (*Plan, error) {
+	led, err := e.ledger.Load(e.opt.Host)
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.plan(ctx, st, led)
+	p, err := e.plan(ctx, st, led, s)
 	if err != nil {
 		return nil, err
 	}
@@ -87,5 +103,12 @@ func (e *Engine) Plan(ctx context.Context, st *desired.State) (*Plan, error) {
 // error it says how far it came. Errors are *ActionError, joined where several
 // actions failed, or errors of the lock.
 func (e *Engine) Apply(ctx context.Context, st *desired.State) (*Result, error) {
-	return e.apply(ctx, st)
+	return e.apply(ctx, st, Scope{})
+}
+
+// ApplyScope is Apply of a part. It is no trial, and what it leaves is no contract
+// that is known to be good. Where a run was cut off, or a change is on trial, all
+// resources are looked at.
+func (e *Engine) ApplyScope(ctx context.Context, st *desired.State, s Scope) (*Result, error) {
+	return e.apply(ctx, st, s)
 }

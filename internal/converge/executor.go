@@ -13,6 +13,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -32,17 +33,23 @@ type executor struct {
 	// overDirs are files that take the place of directories.
 	overDirs []string
 	told     sync.Mutex
-	keeper   ledger.Keeper
+	// try is the run as a trial; nil where it is none.
+	try *try
 }
 
-func (e *Engine) apply(ctx context.Context, st *desired.State) (*Result, error) {
+func (e *Engine) apply(ctx context.Context, st *desired.State, s Scope) (*Result, error) {
 	res := &Result{Plan: &Plan{Owner: st.Owner}}
+	return res, e.exclusively(ctx, func() error { return e.locked(ctx, st, res, s) })
+}
+
+// exclusively holds the machine's lock while f runs.
+func (e *Engine) exclusively(ctx context.Context, f func() error) error {
 	unlock, err := e.lock(ctx)
 	if err != nil {
-		return res, err
+		return err
 	}
-	err = Safely(func() error { return e.locked(ctx, st, res) })
-	return res, errors.Join(err, unlock())
+	err = Safely(f)
+	return errors.Join(err, unlock())
 }
 
 func (e *Engine) lock(ctx context.Context) (func() error, error) {
@@ -54,26 +61,60 @@ func (e *Engine) lock(ctx context.Context) (func() error, error) {
 	return e.opt.Host.Lock(ctx, ledger.LockPath, e.opt.Command)
 }
 
-func (e *Engine) locked(ctx context.Context, st *desired.State, res *Result) error {
-	led, err := ledger.Load(e.opt.Host)
+// locked is a run with all that a trial adds to it. What nothing is asked of any
+// more has no contract.
+func (e *Engine) locked(ctx context.Context, st *desired.State, res *Result, s Scope) error {
+	if s.IDs != nil {
+		n, err := trial.Load(e.opt.Host)
+		if err != nil && !isTorn(err) {
+			return err
+		}
+		if n == nil && err == nil {
+			return e.run(ctx, st, res, nil, s)
+		}
+		s.IDs = nil
+	}
+	t, err := e.newTry(ctx, st, res)
+	if err != nil {
+		return err
+	}
+	if t != nil {
+		t.partly = s.Decide != nil
+	}
+	err = Safely(func() error { return e.run(ctx, st, res, t, s) })
+	if err == nil && len(st.Resources) == 0 && !e.opt.Offline {
+		return e.forget(ctx, st.Owner)
+	}
+	return t.end(ctx, err)
+}
+
+// run brings the machine to a state; t may be nil.
+func (e *Engine) run(ctx context.Context, st *desired.State, res *Result, t *try, s Scope) error {
+	led, err := e.ledger.Load(e.opt.Host)
 	if err != nil {
 		return err
 	}
 	if led.Owed != nil {
-		res.Resumed = true
+		res.Resumed, s.IDs = true, nil
 		if err := led.Owed.Clear(e.opt.Host); err != nil {
 			return err
 		}
 	}
-	p, err := e.plan(ctx, st, led)
+	p, err := e.plan(ctx, st, led, s)
 	if err != nil {
 		return err
 	}
 	res.Plan = p.public()
+	if t != nil {
+		res.Plan.Remarks = append(res.Plan.Remarks, t.remarks...)
+	}
 	if err := p.blocked(); err != nil {
 		return err
 	}
-	x := &executor{planner: p, result: res}
+	if waiting := p.waiting(); len(waiting) > 0 {
+		return e.apart(ctx, p, waiting, res, t)
+	}
+	x := &executor{planner: p, result: res, try: t}
 	return x.execute(ctx)
 }
 
@@ -96,7 +137,12 @@ func (x *executor) execute(ctx context.Context) error {
 	if err := x.stage(ctx); err != nil {
 		return errors.Join(err, x.abort())
 	}
-	if err := x.commit(ctx); err != nil {
+	if err := x.try.arm(ctx, x); err != nil {
+		return errors.Join(fmt.Errorf("begin the trial: %w", err), x.abort())
+	}
+	err := x.commit(ctx)
+	x.noteUnverified()
+	if err != nil {
 		return err
 	}
 	return x.finish()
@@ -147,7 +193,7 @@ func (x *executor) idle() error {
 		return err
 	}
 	x.led.Enter(run)
-	if err := x.complete(run); err != nil {
+	if err := x.complete(); err != nil {
 		return err
 	}
 	// A run that is killed before the ledger is durable leaves the next one to write it.
@@ -164,7 +210,7 @@ func (x *executor) finish() error {
 		return err
 	}
 	x.led.Enter(x.run)
-	if err := x.complete(x.run); err != nil {
+	if err := x.complete(); err != nil {
 		return err
 	}
 	return x.led.Done(x.h, x.run)
@@ -183,12 +229,7 @@ func (x *executor) finalize() error {
 }
 
 // complete puts originals in order, and what a run before this one owed.
-func (x *executor) complete(run *ledger.Run) error {
-	for _, name := range run.Leaves {
-		if err := x.led.Attribute(x.h, name); err != nil {
-			return err
-		}
-	}
+func (x *executor) complete() error {
 	if owed := x.led.Owed; owed != nil {
 		for _, name := range slices.Sorted(maps.Keys(x.kinds)) {
 			k, ok := x.kinds[name].(kind.Resumer)

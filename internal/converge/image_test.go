@@ -3,6 +3,7 @@ package converge_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/berth-dev/berth/internal/converge"
@@ -23,11 +24,11 @@ func (r *runtime) Lacks(_ context.Context, i *desired.Image) (string, error) {
 	return "", nil
 }
 
-func (r *runtime) Import(_ context.Context, i *desired.Image) error {
+func (r *runtime) Import(_ context.Context, i *desired.Image) (converge.Staged, error) {
 	if r.err == nil {
 		r.has[i.Reference] = i.Digest
 	}
-	return r.err
+	return converge.Staged{URL: i.Source, Unverified: i.Source != ""}, r.err
 }
 
 func TestImages(t *testing.T) {
@@ -52,6 +53,16 @@ func TestImages(t *testing.T) {
 	}
 	if plan, err := e.Plan(t.Context(), st); err != nil || !plan.Empty() {
 		t.Errorf("second plan %+v, %v", plan, err)
+	}
+	st = &desired.State{Owner: desired.OwnerAKS}
+	st.Add(&desired.Image{Reference: "registry.example/other:1", Source: "oci://mirror.example/other:1"})
+	if err := st.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	r.has["registry.example/other:1"] = "another"
+	res, err := e.Apply(t.Context(), st)
+	if want := []string{"image:registry.example/other:1 from oci://mirror.example/other:1"}; err != nil || !slices.Equal(res.Unverified, want) {
+		t.Errorf("unverified %q, %v; want %q", res.Unverified, err, want)
 	}
 	offline := converge.New(converge.Options{Host: m, Images: r, Offline: true})
 	if plan, err := offline.Plan(t.Context(), st); err != nil || !plan.Empty() || len(plan.Deferred) != 1 {

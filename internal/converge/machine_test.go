@@ -80,12 +80,15 @@ func sampleState(t *testing.T, edit ...func(*desired.State)) *desired.State {
 type providers struct {
 	probe, issue error
 	probes       int
+	// key ends the key of each credential; expired: a kept one does not serve.
+	key     string
+	expired bool
 }
 
 func (p *providers) Probe(context.Context, *desired.Check) error { p.probes++; return p.probe }
 
 func (p *providers) Issue(context.Context, *desired.ClientCertificate) (converge.Credential, error) {
-	return converge.Credential{Certificate: []byte("cert"), Key: []byte("key")}, p.issue
+	return converge.Credential{Certificate: []byte("cert"), Key: []byte("key" + p.key)}, p.issue
 }
 
 func (p *providers) Announce(context.Context, *desired.ClientCertificate, converge.Credential) error {
@@ -101,6 +104,13 @@ func (p *providers) Valid(h host.Host, c *desired.ClientCertificate) (bool, stri
 	}
 	return true, "", nil
 }
+
+func (p *providers) InForce(h host.Host, c *desired.ClientCertificate) (converge.Credential, error) {
+	pem, err := h.ReadFile(c.CertDir + "/kubelet-client-berth.pem")
+	return converge.Credential{Certificate: pem[:4], Key: pem[4:]}, err
+}
+
+func (p *providers) Serves(*desired.ClientCertificate, converge.Credential) bool { return !p.expired }
 
 func (p *providers) Files(c *desired.ClientCertificate, cred converge.Credential) ([]desired.Resource, error) {
 	pem := append(append([]byte{}, cred.Certificate...), cred.Key...)
@@ -148,7 +158,7 @@ func engineOffline(h host.Host, p *providers) *converge.Engine {
 func tree(h *machine, under ...string) map[string]string {
 	out := h.Tree(under...)
 	if _, ok := out[ledgerFile]; ok {
-		led, err := ledger.Load(h)
+		led, err := new(ledger.Reader).Load(h)
 		must(err)
 		text, err := json.MarshalIndent(led.Entries, "", " ")
 		must(err)

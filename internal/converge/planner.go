@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,16 +26,24 @@ type planner struct {
 	st    *desired.State
 	led   *ledger.Ledger
 	v     *kind.View
+	scope Scope
+	// decided are tasks of which somebody has decided, with the number of their actions
+	// then.
+	decided map[*kind.Task]int
 }
 
 // plan observes everything in parallel: first credentials, then what stands in the
 // tree and what goes from it, then the units, whose state depends on what happens
 // to their files.
-func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger) (*planner, error) {
-	o := kind.Options{Fetcher: e.opt.Fetcher, Issuer: e.opt.Issuer, Prober: e.opt.Prober, Images: e.opt.Images,
+func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger, s Scope) (*planner, error) {
+	o := kind.Options{Fetcher: e.opt.Fetcher, Issuer: e.opt.Issuer, Prober: e.opt.Prober, Images: e.opt.Images, Nodes: e.opt.Nodes,
 		SelfSigned: e.opt.SelfSigned, ServingValid: e.opt.ServingValid,
-		Offline: e.opt.Offline, NoFetch: e.opt.NoFetch, TakeOver: e.opt.TakeOver}
-	p := &planner{opt: e.opt, kinds: e.kinds, h: e.opt.Host, st: st, led: led, v: kind.NewView(o, e.kinds, e.opt.Host, st, led)}
+		Offline: e.opt.Offline, NoFetch: e.opt.NoFetch, TakeOver: e.opt.TakeOver, Contents: &e.contents, Booting: e.booting, Returning: e.returning, Kept: e.kept}
+	p := &planner{opt: e.opt, kinds: e.kinds, h: e.opt.Host, st: st, led: led, v: kind.NewView(o, e.kinds, e.opt.Host, st, led),
+		scope: s, decided: map[*kind.Task]int{}}
+	if s.IDs != nil {
+		p.v.Narrow(s.IDs)
+	}
 	for _, step := range []func(context.Context) error{
 		p.oneEach, p.observer(kind.Credentials), p.observer(kind.Tree), p.removals, p.observer(kind.Units), p.closing,
 		p.obstacles, p.parents,
@@ -42,6 +51,7 @@ func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
+		p.decide()
 		p.v.NoteChanges()
 	}
 	return p, nil
@@ -51,7 +61,7 @@ func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger
 // link among its parents.
 func (p *planner) oneEach(context.Context) error {
 	by := map[string]desired.ID{}
-	for _, r := range p.st.Resources {
+	for _, r := range p.v.Covered() {
 		for _, spelled := range r.FilePaths() {
 			name := p.v.Real(spelled)
 			if other, taken := by[name]; taken {
@@ -69,24 +79,62 @@ func (p *planner) observer(pass kind.Pass) func(context.Context) error {
 		if err := p.observe(ctx, pass); err != nil {
 			return err
 		}
+		p.decide()
 		p.v.NoteChanges()
 		return p.removeLive(ctx, pass)
 	}
 }
 
 func (p *planner) observe(ctx context.Context, pass kind.Pass) error {
+	of, err := p.passing(pass)
+	if err != nil {
+		return err
+	}
+	if pass == kind.Tree {
+		p.describe(of)
+	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(p.opt.Workers)
-	for _, r := range p.st.Resources {
-		k := p.kinds[r.Kind()]
-		if k == nil {
-			return &ActionError{ID: r.ID(), Verb: VerbCheck, Field: r.Order().Field, Err: fmt.Errorf("no kind %q", r.Kind())}
-		}
-		if k.Pass() == pass {
-			g.Go(func() error { return p.observeOne(ctx, k, r) })
-		}
+	var next atomic.Int64
+	for range min(p.opt.Workers, len(of)) {
+		g.Go(func() error {
+			for i := int(next.Add(1)) - 1; i < len(of); i = int(next.Add(1)) - 1 {
+				if err := p.observeOne(ctx, p.kinds[of[i].Kind()], of[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
 	return g.Wait()
+}
+
+// describe looks at all files of the state at once.
+func (p *planner) describe(of []desired.Resource) {
+	var files []string
+	for _, r := range of {
+		if f, ok := r.(*desired.File); ok {
+			files = append(files, p.v.Real(f.Path))
+		}
+	}
+	var g errgroup.Group
+	g.SetLimit(p.opt.Workers)
+	p.v.Describe(func(f func()) { g.Go(func() error { return Safely(func() error { f(); return nil }) }) }, files)
+	_ = g.Wait() // who looks at a file that was not described does it himself
+}
+
+// passing are the resources that a pass looks at.
+func (p *planner) passing(pass kind.Pass) ([]desired.Resource, error) {
+	var out []desired.Resource
+	for _, r := range p.v.Covered() {
+		k := p.kinds[r.Kind()]
+		if k == nil {
+			return nil, &ActionError{ID: r.ID(), Verb: VerbCheck, Field: r.Order().Field, Err: fmt.Errorf("no kind %q", r.Kind())}
+		}
+		if k.Pass() == pass {
+			out = append(out, r)
+		}
+	}
+	return out, nil
 }
 
 func (p *planner) observeOne(ctx context.Context, k kind.Kind, r desired.Resource) error {
@@ -122,6 +170,7 @@ func (p *planner) public() *Plan {
 	for _, t := range p.sorted() {
 		plan.Actions = append(plan.Actions, t.Actions...)
 		plan.Deferred = append(plan.Deferred, t.Deferred...)
+		plan.Reported = append(plan.Reported, t.Reported...)
 		plan.Remarks = append(plan.Remarks, t.Remarks...)
 		plan.Kept = append(plan.Kept, t.Kept...)
 	}
@@ -139,8 +188,8 @@ func (p *planner) blocked() error {
 	return errors.Join(errs...)
 }
 
-// sorted orders tasks so that each follows what it comes after, units last, ties
-// by the state's order, then removals.
+// sorted orders tasks so that each follows what it comes after, units and then the
+// cluster's objects last, ties by the state's order, then removals.
 func (p *planner) sorted() []*kind.Task {
 	var out []*kind.Task
 	seen := map[*kind.Task]bool{}
@@ -155,14 +204,26 @@ func (p *planner) sorted() []*kind.Task {
 		}
 		out = append(out, t)
 	}
-	for _, last := range []bool{false, true} {
+	for rank := range 3 {
 		for _, t := range p.v.Tasks() {
-			if strings.HasPrefix(string(t.ID), "unit:") == last {
+			if rankOf(t) == rank {
 				visit(t)
 			}
 		}
 	}
 	return out
+}
+
+// rankOf puts units behind what they may depend on, and the cluster's objects
+// behind all of the machine.
+func rankOf(t *kind.Task) int {
+	switch {
+	case t.Remote != nil:
+		return 2
+	case strings.HasPrefix(string(t.ID), "unit:"):
+		return 1
+	}
+	return 0
 }
 
 // parents adds the directories that are missing above what the plan creates.

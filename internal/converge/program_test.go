@@ -21,7 +21,7 @@ func (shelf) Stage(_ context.Context, h host.Host, a *desired.Artifact) (converg
 			return converge.Staged{}, err
 		}
 	}
-	return converge.Staged{URL: a.URLs[0]}, nil
+	return converge.Staged{URL: a.Addresses()[0]}, nil
 }
 
 func (shelf) Version(context.Context, host.Host, string) (string, error) { return "", nil }
@@ -43,6 +43,8 @@ func TestProgramDrift(t *testing.T) {
 		mode map[string]fs.FileMode
 	}{
 		"download edited":    {func(h *machine) { h.Put(runc, "program and more", 0o755) }, []string{"fetch artifact:runc"}, nil},
+		"download altered":   {func(h *machine) { h.Overwrite(runc, "PROGRAM") }, []string{"fetch artifact:runc"}, nil},
+		"download copied":    {func(h *machine) { h.Put(runc, "program", 0o755) }, []string{}, nil},
 		"download removed":   {func(h *machine) { must(h.Remove(runc)) }, []string{"fetch artifact:runc"}, nil},
 		"download chmodded":  {func(h *machine) { must(h.Chmod(runc, 0o644)) }, []string{"update artifact:runc"}, nil},
 		"download chowned":   {func(h *machine) { must(h.Chown(runc, 7, 7)) }, []string{"update artifact:runc"}, nil},
@@ -56,6 +58,7 @@ func TestProgramDrift(t *testing.T) {
 			if _, err := e.Apply(t.Context(), st); err != nil {
 				t.Fatal(err)
 			}
+			must(e.Remember(t.Context(), st))
 			c.do(h)
 			res, err := e.Apply(t.Context(), st)
 			if err != nil {

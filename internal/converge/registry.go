@@ -12,7 +12,11 @@ import (
 	"github.com/berth-dev/berth/internal/converge/kind/link"
 	"github.com/berth-dev/berth/internal/converge/kind/module"
 	"github.com/berth-dev/berth/internal/converge/kind/mount"
+	"github.com/berth-dev/berth/internal/converge/kind/nftables"
+	"github.com/berth-dev/berth/internal/converge/kind/nodeobject"
+	"github.com/berth-dev/berth/internal/converge/kind/podnetwork"
 	"github.com/berth-dev/berth/internal/converge/kind/serving"
+	"github.com/berth-dev/berth/internal/converge/kind/sshd"
 	"github.com/berth-dev/berth/internal/converge/kind/sysctl"
 	"github.com/berth-dev/berth/internal/converge/kind/trust"
 	"github.com/berth-dev/berth/internal/converge/kind/unit"
@@ -21,7 +25,7 @@ import (
 // builtin are the kinds of resources that berth knows.
 var builtin = []kind.Kind{
 	artifact.Kind{}, block.Kind{}, check.Kind{}, credential.Kind{}, directory.Kind{}, file.Kind{}, image.Kind{}, link.Kind{},
-	module.Kind{}, mount.Kind{}, serving.Kind{}, sysctl.Kind{}, trust.Kind{}, unit.Kind{},
+	module.Kind{}, mount.Kind{}, nftables.Kind{}, nodeobject.Kind{}, podnetwork.Kind{}, serving.Kind{}, sshd.Kind{}, sysctl.Kind{}, trust.Kind{}, unit.Kind{},
 }
 
 func register(more []kind.Kind) map[string]kind.Kind {

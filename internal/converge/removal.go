@@ -2,7 +2,6 @@ package converge
 
 import (
 	"context"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -16,26 +15,41 @@ import (
 // longer wants: deleted, or the original restored. What another owner still wants
 // stays. What others consist of goes first.
 func (p *planner) removals(context.Context) error {
-	wanted := p.wanted()
+	names := p.ids(func(name string) bool { return ledger.IsPath(name) && p.v.CoversName(name) })
+	if len(names) > 0 {
+		wanted := p.wanted()
+		names = slices.DeleteFunc(names, func(name string) bool { return wanted[name] })
+	}
 	for _, defining := range []bool{true, false} {
-		for _, name := range slices.Backward(slices.Sorted(maps.Keys(p.led.Entries))) {
-			if !ledger.IsPath(name) || wanted[name] || p.defines(name) != defining {
+		for _, name := range slices.Backward(names) {
+			if p.defines(name) != defining {
 				continue
 			}
 			if err := p.unwanted(name, func(e ledger.Entry) error { return p.v.RemovePath(name, e) }); err != nil {
 				return err
 			}
+			p.decide() // a directory goes if all goes that is in it
 		}
 		p.v.NoteChanges()
 	}
 	return nil
 }
 
+// ids are those of the ledger that this owner wants or wanted, in order.
+func (p *planner) ids(of func(id string) bool) []string {
+	var out []string
+	for id, e := range p.led.Entries {
+		if e.Owns(p.st.Owner) && of(id) {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // unwanted ends what is this owner's alone and leaves what is others', too.
 func (p *planner) unwanted(id string, remove func(ledger.Entry) error) error {
 	switch e := p.led.Entries[id]; {
-	case !e.Owns(p.st.Owner):
-		return nil
 	case len(e.Owners) > 1:
 		p.v.Leave(id)
 		return nil
@@ -46,10 +60,10 @@ func (p *planner) unwanted(id string, remove func(ledger.Entry) error) error {
 
 // removeLive plans the end of what is no name of the tree, for the kinds of a pass.
 func (p *planner) removeLive(ctx context.Context, pass kind.Pass) error {
-	for _, id := range slices.Sorted(maps.Keys(p.led.Entries)) {
+	for _, id := range p.ids(func(id string) bool { return !ledger.IsPath(id) }) {
 		name, _, _ := strings.Cut(id, ":")
 		k := p.kinds[name]
-		if ledger.IsPath(id) || k == nil || k.Pass() != pass || p.st.Lookup(desired.ID(id)) != nil {
+		if k == nil || k.Pass() != pass || !p.v.CoversName(id) || p.speaksOf(id, name) {
 			continue
 		}
 		r, ok := k.(kind.Remover)
@@ -61,6 +75,14 @@ func (p *planner) removeLive(ctx context.Context, pass kind.Pass) error {
 		}
 	}
 	return nil
+}
+
+// speaksOf says whether the state has a resource of a kind that an id of the ledger
+// stands for.
+func (p *planner) speaksOf(id, kindName string) bool {
+	return p.st.Lookup(desired.ID(id)) != nil || slices.ContainsFunc(p.st.Resources, func(r desired.Resource) bool {
+		return r.Kind() == kindName && slices.Contains(p.v.NamesOf(r), id)
+	})
 }
 
 func (p *planner) removeOne(ctx context.Context, r kind.Remover, id string, e ledger.Entry) error {

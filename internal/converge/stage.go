@@ -117,7 +117,9 @@ func (x *executor) makeDir(q *kind.Change) error {
 	return x.h.Chown(q.Path, q.Attrs.UID, q.Attrs.GID)
 }
 
+// noteUnverified names what came without a digest until now.
 func (x *executor) noteUnverified() {
+	x.result.Unverified = nil
 	for _, t := range x.v.Tasks() {
 		if t.Fetched != nil && t.Fetched.Unverified {
 			x.result.Unverified = append(x.result.Unverified, string(t.ID)+" from "+t.Fetched.URL)

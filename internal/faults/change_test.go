@@ -27,6 +27,14 @@ func download(c *aksnodeconfigv1.Configuration) {
 	c.KubeletConfig.KubeletFlags["--image-credential-provider-bin-dir"] = "/var/lib/kubelet/credential-provider"
 }
 
+// unpack makes a configuration that names no address of Kubernetes and of the
+// credential provider, as clients do from 1.34 on.
+func unpack(c *aksnodeconfigv1.Configuration) {
+	download(c)
+	k := c.KubeBinaryConfig
+	k.KubeBinaryUrl, k.CustomKubeBinaryUrl, k.PrivateKubeBinaryUrl, k.LinuxCredentialProviderUrl = "", "", "", ""
+}
+
 // changeKubelet changes what kubelet reads, and kernel parameters.
 func changeKubelet(c *aksnodeconfigv1.Configuration) {
 	changeFlags(c)

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host/effect"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -16,7 +18,7 @@ import (
 // that starts at boot finds a half-made node, and a run makes the machine what
 // an undisturbed run makes of it.
 func TestPowerCutAnywhere(t *testing.T) {
-	each(t, func(t *testing.T, s scenario) {
+	eachOfAll(t, func(t *testing.T, s scenario) {
 		want, cuts := s.undisturbed(t), 0
 		for n := 1; n <= len(want.effects); n += stride {
 			for _, seed := range cutsAt(n) {
@@ -40,7 +42,7 @@ func TestPowerCutAnywhere(t *testing.T) {
 
 // The same holds where a run that fails in stage came between.
 func TestDoneIsDurableAfterFailure(t *testing.T) {
-	each(t, func(t *testing.T, s scenario) {
+	eachOfAll(t, func(t *testing.T, s scenario) {
 		want, rng := s.undisturbed(t), rand.New(rand.NewPCG(13, 5))
 		for range doubleFaults {
 			n := 1 + rng.IntN(len(want.effects))
@@ -48,7 +50,7 @@ func TestDoneIsDurableAfterFailure(t *testing.T) {
 			s.disturb(t, h, effect.Plan{{At: n, Kind: effect.StopAfter}})
 			h.Kill()
 			failing := engineWith(h, func(o *converge.Options) { o.Prober = prober{errUnreachable} })
-			if _, err := failing.Apply(tctx, s.config.state(h)); !errors.Is(err, errUnreachable) {
+			if _, err := failing.Apply(tctx, checked(s.config.state(h))); !errors.Is(err, errUnreachable) {
 				t.Fatalf("killed at effect %d, then without a cluster: %v", n, err)
 			}
 			s.again(t, h)
@@ -65,6 +67,14 @@ func TestDoneIsDurableAfterFailure(t *testing.T) {
 	})
 }
 
+// checked is a state with a check that is made each time.
+func checked(st *desired.State) *desired.State {
+	out := &desired.State{Owner: st.Owner, Resources: slices.Clone(st.Resources)}
+	out.Add(&desired.Check{Name: "always", Timeout: time.Second})
+	check(out.Seal())
+	return out
+}
+
 // cutsAt are the choices of what survives a cut: nothing, all names without
 // their content, and one at random, another at each effect.
 func cutsAt(n int) []uint64 {
@@ -79,7 +89,7 @@ func cutsAt(n int) []uint64 {
 // because the run before was cut off: a power cut right after it loses nothing,
 // and the machine that boots has nothing to do.
 func TestDoneIsDurable(t *testing.T) {
-	each(t, func(t *testing.T, s scenario) {
+	eachOfAll(t, func(t *testing.T, s scenario) {
 		want := s.undisturbed(t)
 		for n := 0; n <= len(want.effects); n += stride {
 			h := s.machine()
@@ -93,6 +103,7 @@ func TestDoneIsDurable(t *testing.T) {
 			if got := s.plan(t, h); len(got) > 0 {
 				t.Fatalf("killed at effect %d, run again, cut: then there is %v", n, got)
 			}
+			s.again(t, h) // what a run dropped whose end got lost is dropped from the ledger now
 			got := look(h).afterBoot()
 			if d := diff(want.afterBoot(), got); d != "" {
 				t.Fatalf("killed at effect %d, run again, cut: %s", n, d)

@@ -70,6 +70,7 @@ var demanded = map[string]string{
 // daemons makes containerd and kubelet as demanding as they are: what they need
 // must be there and whole when they start.
 func daemons(h *memory.Host) {
+	patches(h)
 	h.Reads("containerd.service", containerdReads...)
 	h.Reads("kubelet.service", kubeletReads...)
 	for unit, starts := range starting {
@@ -102,7 +103,16 @@ func containerdStarts(h *memory.Host) bool {
 	return err == nil && bytes.Contains(config, []byte("version = ")) && loaded(h, "/usr/bin/containerd", "/usr/local/bin/containerd")
 }
 
+// kubeletStarts says whether kubelet starts; then it registers.
 func kubeletStarts(h *memory.Host) bool {
+	if !kubeletCanStart(h) {
+		return false
+	}
+	register(h)
+	return true
+}
+
+func kubeletCanStart(h *memory.Host) bool {
 	config, err := h.ReadFile("/etc/default/kubeletconfig.json")
 	flags, err2 := h.ReadFile("/etc/default/kubelet")
 	kubeconfig, err3 := h.ReadFile("/var/lib/kubelet/kubeconfig")

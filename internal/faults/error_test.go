@@ -17,7 +17,7 @@ import (
 // changes it leaves the machine as it was; the next run ends as if nothing had
 // happened.
 func TestErrorAnywhere(t *testing.T) {
-	each(t, func(t *testing.T, s scenario) {
+	eachOfAll(t, func(t *testing.T, s scenario) {
 		want, failures := s.undisturbed(t), 0
 		visible := firstVisible(want.effects)
 		for n := 1; n <= len(want.effects); n += stride {

@@ -47,6 +47,8 @@ func distribution(hostname string) *memory.Host {
 	h.PutDir("/etc/kubernetes")
 	h.PutDir("/mnt")
 	daemons(h)
+	ownProgram(h)
+	runtime(h)
 	return h
 }
 
@@ -81,6 +83,19 @@ func outdated() *memory.Host {
 	h.Boot()
 	return h
 }
+
+// packed is one that holds the programs of Kubernetes in packages which nobody has
+// installed, and the kubelet of another version.
+func packed() *memory.Host {
+	h := outdated()
+	for _, file := range packages {
+		h.Put(file, "", 0o644)
+	}
+	return h
+}
+
+var packages = []string{"/opt/kubelet/downloads/kubelet_1.36.3-1_amd64.deb", "/opt/kubectl/downloads/kubectl-1.36.3-1.azl3.x86_64.rpm",
+	"/opt/azure-acr-credential-provider/downloads/azure-acr-credential-provider_1.36.1-1_amd64.deb"}
 
 // programs are those of the prebaked image, with what they say of themselves.
 var programs = map[string]string{

@@ -4,8 +4,10 @@ import (
 	"path"
 	"strings"
 
+	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // parameters are the values that the kernel starts with.
@@ -67,6 +69,16 @@ func kernel(h *memory.Host) {
 		h.Put("/usr/lib/systemd/system/"+name, text, 0o644)
 		h.PutLink("../"+name, "/usr/lib/systemd/system/sysinit.target.wants/"+name, 0)
 	}
+}
+
+// ownProgram is berth itself, which kubelet's service calls before kubelet starts.
+func ownProgram(h *memory.Host) {
+	h.Program(packetfilter.Program, func(host.Command) host.Output {
+		if err := provision.RestorePacketFilter(tctx, h); err != nil {
+			return host.Output{ExitCode: 1, Stderr: []byte(err.Error())}
+		}
+		return host.Output{}
+	})
 }
 
 func modprobe(h *memory.Host, name string) int {

@@ -10,7 +10,7 @@ import (
 // Stopped dead before or after any effect and run again, the machine is the
 // same, with the same unit states and the same restarts.
 func TestKilledAnywhere(t *testing.T) {
-	each(t, func(t *testing.T, s scenario) {
+	eachOfAll(t, func(t *testing.T, s scenario) {
 		want, kills := s.undisturbed(t), 0
 		for n := 1; n <= len(want.effects); n += stride {
 			for _, kind := range killsAt(n) {
@@ -40,7 +40,7 @@ func killsAt(n int) []effect.Kind {
 
 // A run that follows a kill may be killed, too.
 func TestKilledTwice(t *testing.T) {
-	each(t, func(t *testing.T, s scenario) {
+	eachOfAll(t, func(t *testing.T, s scenario) {
 		want, rng, second := s.undisturbed(t), rand.New(rand.NewPCG(11, 3)), 0
 		kinds := []effect.Kind{effect.StopBefore, effect.StopAfter}
 		for range doubleFaults {

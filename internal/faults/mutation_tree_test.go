@@ -127,7 +127,9 @@ func managed(h *memory.Host, st *desired.State, dir string) (actions []string, a
 
 func ofTrust(h *memory.Host, a *desired.TrustAnchor) []mutation {
 	return append(replaced(a, anchors+"/"+a.Name+".crt"),
-		one(a, "not in the bundle", "update", func(h *memory.Host) { edit(h, bundle, func(string) string { return distributed }) }))
+		one(a, "not in the bundle", "update", func(h *memory.Host) {
+			edit(h, bundle, func(text string) string { return strings.ReplaceAll(text, strings.TrimSpace(a.PEM), "") })
+		}))
 }
 
 func ofArtifact(h *memory.Host, st *desired.State, a *desired.Artifact) []mutation {

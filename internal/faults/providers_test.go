@@ -19,6 +19,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/identity"
 )
 
@@ -108,8 +109,13 @@ type fetcher struct{}
 
 func (fetcher) Stage(_ context.Context, h host.Host, a *desired.Artifact) (converge.Staged, error) {
 	var done []string
+	if file, ok := strings.CutPrefix(a.Addresses()[0], "file://"); ok {
+		if _, err := h.Lstat(file); err != nil {
+			return converge.Staged{}, err
+		}
+	}
 	for _, f := range a.Files {
-		content := []byte(program(f.Path, cmp.Or(a.Version, "1.0.0")))
+		content := []byte(program(f.Path, cmp.Or(a.Version, a.Image, "1.0.0")))
 		err := host.PrepareFunc(h, f.Path, host.Attributes{Mode: f.Mode.Perm()}, func(to host.File) error {
 			_, first := to.Write(content[:8])
 			_, second := to.Write(content[8:])
@@ -120,7 +126,7 @@ func (fetcher) Stage(_ context.Context, h host.Host, a *desired.Artifact) (conve
 		}
 		done = append(done, f.Path)
 	}
-	return converge.Staged{URL: a.URLs[0], Unverified: true}, nil
+	return converge.Staged{URL: a.Addresses()[0], Unverified: true}, nil
 }
 
 // takeBack removes what was staged: on an error nothing is left.
@@ -138,4 +144,36 @@ func takeBack(h host.Host, paths []string) error {
 func (fetcher) Version(_ context.Context, h host.Host, p string) (string, error) {
 	data, err := h.ReadFile(p)
 	return versionOf(string(data)), err
+}
+
+// images are a container runtime's: a file holds the last one. The runtime's
+// database is durable before it shows what it holds, so an import is one effect.
+type images struct{ h host.Host }
+
+const (
+	imageFile = "/mnt/image"
+	importer  = "/usr/bin/ctr"
+)
+
+// runtime is the program that imports.
+func runtime(h *memory.Host) {
+	h.Program(importer, func(c host.Command) host.Output {
+		h.Put(imageFile, c.Args[0], 0o600)
+		return host.Output{}
+	})
+}
+
+// Lacks implements converge.Images.
+func (r images) Lacks(_ context.Context, i *desired.Image) (string, error) {
+	have, err := r.h.ReadFile(imageFile)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && string(have) != i.Reference {
+		return "absent", nil
+	}
+	return "", err
+}
+
+// Import implements converge.Images.
+func (r images) Import(_ context.Context, i *desired.Image) (converge.Staged, error) {
+	_, err := r.h.Run(tctx, host.Command{Path: importer, Args: []string{i.Reference}})
+	return converge.Staged{URL: i.Source, Unverified: true}, err
 }

@@ -20,7 +20,7 @@ func TestChangeRestartsOnlyItsUnit(t *testing.T) {
 		want []string
 	}{
 		"kubelet flag": {changeFlags, kubelet},
-		"label":        {changeLabels, kubelet},
+		"label":        {changeLabels, none},
 		"kubelet field": {func(c *aksnodeconfigv1.Configuration) {
 			c.KubeletConfig.KubeletConfigFileConfig.MaxPods = proto.Int32(50)
 		}, kubelet},

@@ -19,8 +19,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/contract/aks"
 	"github.com/berth-dev/berth/internal/contract/aks/decode"
+	"github.com/berth-dev/berth/internal/contract/osc"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
@@ -46,6 +49,9 @@ type scenario struct {
 // units are those whose state counts.
 var units = []string{"containerd.service", "kubelet.service"}
 
+// allUnits are those and the one of another contract.
+var allUnits = append([]string{"shipper.service"}, units...)
+
 func scenarios(t testing.TB) []scenario {
 	t.Helper()
 	full := configure(t, "full.json")
@@ -54,9 +60,11 @@ func scenarios(t testing.TB) []scenario {
 		{"prebaked image", prebaked, full, []string{"restart containerd.service", "start kubelet.service"}},
 		{"bare image", bare, full.with(t, download), []string{"start containerd.service", "start kubelet.service"}},
 		{"outdated image", outdated, full.with(t, download), []string{"start containerd.service", "start kubelet.service"}},
+		{"image of packages", packed, full.with(t, unpack), []string{"start containerd.service", "start kubelet.service"}},
 		{"shared image", sharing(outdated, full.with(t, download)), full.with(t, download), []string{"start containerd.service", "start kubelet.service"}},
 		{"ledger lost", forgetful(applied(outdated, full.with(t, download))), full.with(t, download), []string{}},
 		{"changed for kubelet", applied(prebaked, full), kubeletOnly, []string{"restart kubelet.service"}},
+		{"changed labels", applied(prebaked, full), full.with(t, changeLabels), []string{}},
 		{"changed for both", applied(prebaked, full), both, []string{"restart containerd.service", "restart kubelet.service"}},
 	}
 }
@@ -78,7 +86,9 @@ func applied(machine func() *memory.Host, c *configuration) func() *memory.Host 
 // machine may show other facts after it was furnished. Without a document nothing
 // is wanted any more.
 type configuration struct {
-	doc    *aks.Document
+	doc *aks.Document
+	// osc is a document of the other contract.
+	osc    *osc.Document
 	states sync.Map
 }
 
@@ -109,11 +119,11 @@ func (c *configuration) with(t testing.TB, edits ...func(*aksnodeconfigv1.Config
 
 // state translates as each run does: from the facts that the machine shows now.
 func (c *configuration) state(h host.Host) *desired.State {
-	if c.doc == nil {
+	if c.doc == nil && c.osc == nil {
 		return &desired.State{Owner: desired.OwnerAKS}
 	}
 	facts, err := provision.Gather(tctx, h, provision.FactsSource{Version: fetcher{}.Version,
-		Address: func(context.Context) string { return "10.99.0.11" }})
+		Cloud: func(context.Context) provision.Cloud { return provision.Cloud{Address: "10.99.0.11"} }})
 	if err != nil {
 		panic(err)
 	}
@@ -121,12 +131,56 @@ func (c *configuration) state(h host.Host) *desired.State {
 	if st, ok := c.states.Load(key); ok {
 		return st.(*desired.State)
 	}
-	st, err := aks.Translate(c.doc, facts)
+	st, err := c.translate(facts)
 	if err != nil {
 		panic(err)
 	}
 	c.states.Store(key, st)
 	return st
+}
+
+func (c *configuration) translate(f component.Facts) (*desired.State, error) {
+	if c.osc != nil {
+		return osc.Translate(c.osc, f)
+	}
+	return aks.Translate(c.doc, f)
+}
+
+// contracts are scenarios of the other contract: a program out of an image, and
+// containerd beside the configuration that is there.
+func contracts(t testing.TB) []scenario {
+	t.Helper()
+	const runtime = `
+  criConfig: {name: containerd, cgroupDriver: systemd, containerd: {sandboxImage: pause, registries: [{upstream: docker.io, server: "https://a.example"}]}}
+  units: [{name: containerd.service, filePaths: [/var/lib/ca/ROOTcerts.crt]}]
+  files: [{path: /var/lib/ca/ROOTcerts.crt, permissions: 420, content: {inline: {data: CA}}}]
+`
+	const program = `
+  units:
+  - name: shipper.service
+    content: "[Service]\nExecStart=/opt/bin/shipper --v=2\n[Install]\nWantedBy=multi-user.target\n"
+    dropIns: [{name: 10-nice.conf, content: "[Service]\nNice=5\n"}]
+    filePaths: [/opt/bin/shipper, /etc/shipper/config]
+  files:
+  - {path: /etc/shipper/config, permissions: 416, content: {inline: {data: "to: loki"}}}
+  - {path: /opt/bin/shipper, permissions: 493, content: {imageRef: {image: "a.example/shipper:TAG", filePathInImage: /shipper}}}
+`
+	tagged := func(tag string) *configuration { return clustered(t, strings.Replace(program, "TAG", tag, 1)) }
+	return []scenario{
+		{"another contract", prebaked, tagged("v1"), []string{"start shipper.service"}},
+		{"another image", applied(prebaked, tagged("v1")), tagged("v2"), []string{"restart shipper.service"}},
+		{"its containerd", prebaked, clustered(t, runtime), []string{"restart containerd.service"}},
+	}
+}
+
+// clustered is a machine as a cluster manager wants it.
+func clustered(t testing.TB, spec string) *configuration {
+	t.Helper()
+	doc, err := osc.Decode([]byte("apiVersion: extensions.gardener.cloud/v1alpha1\nkind: OperatingSystemConfig\nspec:" + spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &configuration{osc: doc}
 }
 
 // engine has all providers. Its choice among ready actions follows from pick;
@@ -136,7 +190,7 @@ func engine(h host.Host, pick func(int) int, workers int) *converge.Engine {
 }
 
 func engineWith(h host.Host, edit func(*converge.Options)) *converge.Engine {
-	o := converge.Options{Host: h, Fetcher: fetcher{}, Issuer: newIssuer(h), Prober: prober{}, SelfSigned: selfSigned,
+	o := converge.Options{Host: h, Fetcher: fetcher{}, Issuer: newIssuer(h), Prober: prober{}, Images: images{h}, Nodes: nodes{h}, SelfSigned: selfSigned,
 		ServingValid: identity.ServingValid, Workers: 1, Command: "test", LockTimeout: time.Second}
 	edit(&o)
 	return converge.New(o)
@@ -162,9 +216,12 @@ const (
 // mark is that of a download: its size, and when it was written.
 var mark = regexp.MustCompile(`("mark": "\d+):\d+`)
 
+// registration is what kubelet goes by only where it creates its Node.
+var registration = regexp.MustCompile(`(?m)^KUBELET_NODE_LABELS=.*\n`)
+
 // entries is the ledger as it reads: how a run came to its end is not part of it.
 func entries(h *memory.Host) string {
-	led, err := ledger.Load(h)
+	led, err := new(ledger.Reader).Load(h)
 	check(err)
 	text, err := json.MarshalIndent(led.Entries, "", " ")
 	check(err)
@@ -187,16 +244,19 @@ func look(h *memory.Host) outcome {
 	for _, j := range h.Jobs() {
 		last[j.Unit] = j
 	}
-	for _, name := range units {
+	for _, name := range allUnits {
 		st, err := h.Unit(tctx, name)
 		if err != nil {
 			panic(err)
 		}
-		o.Units[name] = fmt.Sprint(st.ActiveState, " ", last[name].Definition, last[name].Reads)
+		o.Units[name] = fmt.Sprint(st.ActiveState, " ", last[name].Definition, registration.ReplaceAllString(fmt.Sprint(last[name].Reads), ""))
 	}
 	for key, value := range h.Values() {
 		o.Units[key] = value
 	}
+	table, err := h.FilterTable(tctx, packetfilter.Table)
+	check(err)
+	o.Units["packet filter"] = fmt.Sprintf("%+v", table)
 	return o
 }
 
@@ -204,7 +264,7 @@ func look(h *memory.Host) outcome {
 func jobs(h *memory.Host) []string {
 	var out []string
 	for _, j := range h.Jobs() {
-		if slices.Contains(units, j.Unit) {
+		if slices.Contains(allUnits, j.Unit) {
 			out = append(out, j.String())
 		}
 	}
@@ -310,9 +370,16 @@ func lines(p *converge.Plan) []string {
 	return out
 }
 
-// each runs a property for every scenario, in parallel.
-func each(t *testing.T, property func(t *testing.T, s scenario)) {
-	for _, s := range scenarios(t) {
+// each runs a property for every scenario of the first contract, in parallel.
+func each(t *testing.T, property func(t *testing.T, s scenario)) { every(t, scenarios(t), property) }
+
+// eachOfAll runs one for those of all contracts.
+func eachOfAll(t *testing.T, property func(t *testing.T, s scenario)) {
+	every(t, append(scenarios(t), contracts(t)...), property)
+}
+
+func every(t *testing.T, all []scenario, property func(t *testing.T, s scenario)) {
+	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			property(t, s)

@@ -18,9 +18,10 @@ func TestWithdrawnAnywhere(t *testing.T) {
 		config  *configuration
 		stops   []string
 	}{
-		"prebaked image": {prebaked, full, []string{"stop kubelet.service", "restart containerd.service"}},
-		"shared image":   {sharing(outdated, full.with(t, download)), full.with(t, download), []string{"stop kubelet.service", "stop containerd.service"}},
-		"outdated image": {outdated, full.with(t, download), []string{"stop kubelet.service", "stop containerd.service"}},
+		"prebaked image":    {prebaked, full, []string{"stop kubelet.service", "restart containerd.service"}},
+		"shared image":      {sharing(outdated, full.with(t, download)), full.with(t, download), []string{"stop kubelet.service", "stop containerd.service"}},
+		"image of packages": {packed, full.with(t, unpack), []string{"stop kubelet.service", "stop containerd.service"}},
+		"outdated image":    {outdated, full.with(t, download), []string{"stop kubelet.service", "stop containerd.service"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,11 +55,12 @@ func TestWithdrawnAnywhere(t *testing.T) {
 // killed is a process that dies where the machine goes on.
 const killed = ^uint64(1)
 
-// onDisk is the tree without berth's own state and what the kernel shows.
+// onDisk is the tree without berth's own state, what the kernel shows and the
+// images, which are the runtime's to remove.
 func onDisk(h *memory.Host) map[string]string {
 	tree := foreign(h)
 	maps.DeleteFunc(tree, func(p, _ string) bool {
-		return strings.HasPrefix(p, "/proc") || strings.HasPrefix(p, "/sys") || strings.HasPrefix(p, "/run")
+		return p == imageFile || strings.HasPrefix(p, "/proc") || strings.HasPrefix(p, "/sys") || strings.HasPrefix(p, "/run") || strings.HasPrefix(p, "/cluster")
 	})
 	return tree
 }

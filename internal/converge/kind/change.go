@@ -44,6 +44,7 @@ type Change struct {
 	// Seed content is its owner's once it is there.
 	Seed bool
 	Seen *host.Info
+	sum  string // of Content, once somebody asked
 }
 
 // Temporary says whether commit renames a temporary file to the path.
@@ -76,6 +77,7 @@ func (q *Change) Standing() ledger.Standing {
 		return s
 	case ledger.File:
 		s.Sum = q.Sum()
+		s.Public = s.Sum != "" && q.Stored == "" && !q.Content.IsSecret()
 	}
 	s.Mode, s.UID, s.GID = ledger.PermBits(q.Attrs.Mode), q.Attrs.UID, q.Attrs.GID
 	return s
@@ -89,7 +91,14 @@ func (q *Change) Sum() string {
 	case q.Stored != "":
 		return q.Stored
 	}
-	return q.Content.Sum()
+	return q.contentSum()
+}
+
+func (q *Change) contentSum() string {
+	if q.sum == "" {
+		q.sum = q.Content.Sum()
+	}
+	return q.sum
 }
 
 // Token identifies what a unit will find at the path; ok is false where that is
@@ -105,7 +114,7 @@ func (q *Change) Token() (token string, ok bool) {
 	case q.Stored != "":
 		return q.Stored, true
 	}
-	return q.Content.Sum(), true
+	return q.contentSum(), true
 }
 
 // Absent is the token of a path at which there is nothing.

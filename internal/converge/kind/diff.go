@@ -11,7 +11,8 @@ import (
 // maxDiff bounds the text that is compared line by line, in bytes.
 const maxDiff = 256 << 10
 
-// Unified is the diff from what is there, nil for nothing, to what is wanted. A
+// Unified is the diff from what is there, nil for nothing, to what is wanted; ""
+// where the content is equal. A
 // side that is secret or no text shows as one line, and beside a secret that is
 // wanted so does the other side.
 func Unified(path string, have *desired.Content, want desired.Content) string {
@@ -22,11 +23,13 @@ func Unified(path string, have *desired.Content, want desired.Content) string {
 		return udiff.Unified("/dev/null", path, "", string(want.Data()))
 	}
 	switch {
+	case have.Sum() == want.Sum():
+		return ""
 	case want.IsSecret():
 		return sides(path, path, "-"+desired.Redact(have.Data())+"\n", "+"+want.String())
 	case !plainText(have.Data()) || !plainText(want.Data()):
 		return sides(path, path, "-"+have.String()+"\n", "+"+want.String())
-	case have.IsSecret() && have.Sum() != want.Sum():
+	case have.IsSecret():
 		return udiff.Unified(path, path, have.String()+"\n", string(want.Data()))
 	}
 	return udiff.Unified(path, path, string(have.Data()), string(want.Data()))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 )
 
 // Pass is when a kind's resources are observed: each pass sees what the passes
@@ -75,6 +76,18 @@ type Asker interface {
 type Input interface {
 	// Inputs are the files, and those that the machine makes of them.
 	Inputs(v *View, r desired.Resource) (files, regenerated []string)
+}
+
+// Needer is a kind whose resources can't be judged without others.
+type Needer interface {
+	// Needs are the resources that are looked at wherever r is.
+	Needs(v *View, r desired.Resource) []desired.ID
+}
+
+// Learner is a kind that notes what programs hold in a place of its own.
+type Learner interface {
+	// Learn is told what large programs hold, by path, which no plan reads.
+	Learn(h host.Host, held map[string]ledger.Held) error
 }
 
 // Resumer is a kind that completes what a run left which was cut off.

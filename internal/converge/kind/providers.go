@@ -43,8 +43,9 @@ type Images interface {
 	// Lacks says why a pod that names the image would need a pull; "" if it would
 	// not. A runtime that does not run lacks it. It does not wait.
 	Lacks(ctx context.Context, i *desired.Image) (reason string, err error)
-	// Import makes the image available; it waits for a runtime that is starting.
-	Import(ctx context.Context, i *desired.Image) error
+	// Import makes the image available, and pins it where it is to be; it waits for a
+	// runtime that is starting. Staged is of what was fetched; zero if nothing was.
+	Import(ctx context.Context, i *desired.Image) (Staged, error)
 }
 
 // Issuer obtains and judges the node's client certificate.
@@ -56,6 +57,10 @@ type Issuer interface {
 	Announce(ctx context.Context, c *desired.ClientCertificate, cred Credential) error
 	// Valid says whether the credential on the machine serves; if not, why.
 	Valid(h host.Host, c *desired.ClientCertificate) (ok bool, reason string, err error)
+	// InForce is the credential on the machine.
+	InForce(h host.Host, c *desired.ClientCertificate) (Credential, error)
+	// Serves says whether a credential of c that was kept would be valid now.
+	Serves(c *desired.ClientCertificate, cred Credential) bool
 	// Files are what a new credential puts on the machine, in the order in which
 	// they must appear: certificate, link to the current one, kubeconfig.
 	Files(c *desired.ClientCertificate, cred Credential) ([]desired.Resource, error)
@@ -65,6 +70,34 @@ type Issuer interface {
 type Credential struct {
 	Certificate []byte
 	Key         []byte
+}
+
+// Nodes are the Node objects of clusters, each seen by its own node.
+type Nodes interface {
+	// Open takes the credential of a kubeconfig for the calls of one node. It sends
+	// nothing. The error matches fs.ErrNotExist where the machine has none.
+	Open(kubeconfig, node string) (NodeSession, error)
+}
+
+// NodeSession are the calls of one node. It keeps its credential, also when the
+// kubeconfig goes.
+type NodeSession interface {
+	// Get reads the Node; nil if there is none.
+	Get(ctx context.Context) (*NodeState, error)
+	// Label sets labels of the Node with this uid, nil removes one, and returns the
+	// Node as the API server has it then.
+	Label(ctx context.Context, uid string, labels map[string]*string) (*NodeState, error)
+	// Await waits until there is a Node, or until ctx ends.
+	Await(ctx context.Context) (*NodeState, error)
+}
+
+// NodeState is what a Node says of its machine.
+type NodeState struct {
+	UID    string
+	Labels map[string]string
+	Taints []desired.Taint
+	// PodCIDRs are the addresses that the cluster gave the node for pods.
+	PodCIDRs []string
 }
 
 // Prober verifies a check. Its errors say what failed: name, connection, trust.

@@ -17,11 +17,18 @@ type Task struct {
 	Refused error
 	// Deferred can't be done here (Options.Offline).
 	Deferred []Action
+	// Withheld: it was decided that nothing is done; Reported are the actions that it
+	// would have been, if somebody is to know.
+	Withheld bool
+	Reported []Action
 	Remarks  []string
 	// Kept is what a plan leaves that nobody wants any more.
 	Kept []string
 	// Stage does what may fail and shows nothing; it may add changes.
 	Stage func(ctx context.Context, t *Task) error
+	// Waits: stage waits for the API server. Rejoins: the machine has had before what
+	// it waits for.
+	Waits, Rejoins bool
 	// StagedAfter orders stage functions: ids whose stage must have succeeded.
 	StagedAfter []desired.ID
 	// Fetched is what a download was.
@@ -47,6 +54,11 @@ type Task struct {
 	// Last comes when everything is live and every name in place; it may add
 	// remarks.
 	Last func(ctx context.Context, t *Task) error
+	// Inputs are the files that a unit runs with.
+	Inputs []string
+	// Remote changes objects of the cluster, when all of the machine is done: an API
+	// server that does not answer holds up nothing else.
+	Remote func(ctx context.Context) error
 	// Definitions are names of which systemd has to read some again, Revive units that
 	// may stop as a consequence: a run that is cut off leaves them to the next.
 	Definitions, Revive []string
@@ -122,6 +134,15 @@ func (t *Task) ChangesName(name string) bool {
 func (t *Task) Refuse(e *OwnedElsewhereError) {
 	*t = Task{ID: t.ID, Base: t.Base}
 	t.Block(VerbUpdate, "the "+string(e.Other)+" contract wants it otherwise", "--take-over moves it", e)
+}
+
+// Withhold plans nothing of a task; its actions are reported or not.
+func (t *Task) Withhold(report bool) {
+	kept := Task{ID: t.ID, Base: t.Base, Withheld: true, Reported: t.Reported}
+	if report {
+		kept.Reported = append(kept.Reported, t.Actions...)
+	}
+	*t = kept
 }
 
 // Obstruct notes what stands in the way of the actions.

@@ -34,10 +34,20 @@ func (v *View) Want(t *Task, q *Change, info *host.Info) error {
 	case info == nil:
 		a.Diff = Unified(q.Path, nil, q.Content)
 	case have != nil:
-		old := secretIfNarrow(have, info.Mode)
+		old := v.shown(q.Path, have, info.Mode)
 		a.Diff = Unified(q.Path, &old, q.Content)
 	}
 	return nil
+}
+
+// shown is what a path holds, as a plan may show it. What berth wrote there for a
+// document that calls it no secret may be read whatever the mode, and so may what
+// somebody made of it.
+func (v *View) shown(path string, have []byte, mode fs.FileMode) desired.Content {
+	if e := v.Ledger.Entries[path]; e.Put.Public && !e.Adopted {
+		return desired.Bytes(have)
+	}
+	return secretIfNarrow(have, mode)
 }
 
 // difference says in words how a path differs from what a change makes of it; ""
@@ -51,13 +61,18 @@ func (v *View) difference(q *Change, info *host.Info) (reason string, have []byt
 	case info.Size != int64(len(q.Content.Data())) && info.Size > maxDiff:
 		return "content differs", nil, nil
 	}
+	attrs, sum := ledger.AttributeDifference(info, q.Attrs.Mode, q.Attrs.UID, q.Attrs.GID), q.contentSum()
+	if attrs == "" && v.Contents.sum(q.Path, info) == sum {
+		return "", nil, nil
+	}
 	if have, err = v.Host.ReadFile(q.Path); err != nil {
 		return "", nil, err
 	}
 	if !slices.Equal(have, q.Content.Data()) {
 		return "content differs", have, nil
 	}
-	return ledger.AttributeDifference(info, q.Attrs.Mode, q.Attrs.UID, q.Attrs.GID), have, nil
+	v.Contents.hold(q.Path, sum, info, v.Host.Now())
+	return attrs, have, nil
 }
 
 // WantLink plans a link.
@@ -129,6 +144,11 @@ func (v *View) RemovePath(name string, e ledger.Entry) error {
 		}
 	case e.Was != nil:
 		q, err := v.restore(name, e.Was)
+		if errors.Is(err, ledger.ErrLost) {
+			v.Leave(name)
+			t.Kept = append(t.Kept, name+" is no longer wanted and is kept: what was there before is lost from "+ledger.OriginalsDir)
+			break
+		}
 		if err != nil {
 			return err
 		}
@@ -153,15 +173,11 @@ func (v *View) restore(name string, was *ledger.Standing) (*Change, error) {
 	if was.Type != ledger.File {
 		return q, nil
 	}
-	info, err := v.Host.Lstat(ledger.ContentName(was.Sum))
-	if err != nil {
-		return nil, err
-	}
-	if info.Size > maxHeld {
+	data, ok, err := v.Ledger.Content(v.Host, was.Sum, maxHeld)
+	if err == nil && !ok {
 		q.Stored = was.Sum
 		return q, nil
 	}
-	data, err := v.Host.ReadFile(ledger.ContentName(was.Sum))
 	q.Content = secretIfNarrow(data, q.Attrs.Mode)
 	return q, err
 }

@@ -21,6 +21,7 @@ type Options struct {
 	Issuer  Issuer
 	Prober  Prober
 	Images  Images
+	Nodes   Nodes
 	// SelfSigned makes a serving key pair; ServingValid says whether one serves.
 	SelfSigned   func(names []string, now time.Time) (certPEM, keyPEM []byte, err error)
 	ServingValid func(certPEM, keyPEM []byte, names []string, now time.Time) (ok bool, reason string)
@@ -32,6 +33,17 @@ type Options struct {
 	// TakeOver makes this owner's what another contract wants otherwise; without it
 	// that is refused.
 	TakeOver bool
+	// Contents are what files held when an earlier plan of the same process read
+	// them; may be nil.
+	Contents *Contents
+	// Booting: systemd has yet to start what a boot starts. Units are not started
+	// here: they would wait for this run, and this run for them.
+	Booting bool
+	// Returning: the state is the last good one, with which the machine has joined.
+	Returning bool
+	// Kept are the credentials that the change replaced which is taken back, by
+	// resource and holder.
+	Kept map[desired.ID]map[string]Credential
 }
 
 // ErrNoProvider is a resource for which the engine was given nothing.
@@ -49,8 +61,12 @@ type View struct {
 	mu    sync.Mutex
 	tasks []*Task
 	byID  map[desired.ID]*Task
+	// covered are the resources that are looked at, and what of the ledger; nil is all.
+	covered map[desired.ID]bool
 	// content is what each path of the state will hold, where it is known.
+	// inDir are those paths by their directories: each unit looks into many.
 	content map[string]*Change
+	inDir   map[string]map[string]bool
 	// changed are the paths that the tree's part of the plan changes, deleted those
 	// that it deletes.
 	changed, deleted map[string]bool
@@ -62,13 +78,17 @@ type View struct {
 	// that this owner wants no more and that are not only berth's.
 	vanished, left []string
 	real           map[string]string
-	shared         map[string]any
+	// described are files as they were when the plan began.
+	described map[string]*host.Info
+	shared    map[string]any
+	// demanded are units that have to start anew, with the reason.
+	demanded map[desired.ID]string
 }
 
 // NewView has a task for each resource of a state.
 func NewView(o Options, kinds map[string]Kind, h host.Host, st *desired.State, l *ledger.Ledger) *View {
-	v := &View{Options: o, kinds: kinds, Host: h, State: st, Ledger: l, byID: map[desired.ID]*Task{}, content: map[string]*Change{},
-		changed: map[string]bool{}, deleted: map[string]bool{}, real: map[string]string{}, removed: map[string]bool{}, uncovered: map[string]bool{}, shared: map[string]any{}}
+	v := &View{Options: o, kinds: kinds, Host: h, State: st, Ledger: l, byID: map[desired.ID]*Task{}, content: map[string]*Change{}, inDir: map[string]map[string]bool{},
+		changed: map[string]bool{}, deleted: map[string]bool{}, real: map[string]string{}, removed: map[string]bool{}, uncovered: map[string]bool{}, shared: map[string]any{}, demanded: map[desired.ID]string{}, described: map[string]*host.Info{}}
 	for _, r := range st.Resources {
 		v.Add(&Task{ID: r.ID(), Base: r.Order()})
 	}
@@ -157,11 +177,33 @@ func (v *View) Shared(key string, first func() any) any {
 	return v.shared[key]
 }
 
+// Demand notes that a unit which runs has to start anew though nothing that it was
+// started with changes. Units are observed after all who may demand it.
+func (v *View) Demand(unit desired.ID, reason string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if have, ok := v.demanded[unit]; !ok || reason < have {
+		v.demanded[unit] = reason
+	}
+}
+
+// Demanded says why a unit has to start anew; "" if nobody demanded it.
+func (v *View) Demanded(unit desired.ID) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.demanded[unit]
+}
+
 // Expect notes what a path will hold when the plan is done.
 func (v *View) Expect(q *Change) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.content[q.Path] = q
+	dir := path.Dir(q.Path)
+	if v.inDir[dir] == nil {
+		v.inDir[dir] = map[string]bool{}
+	}
+	v.inDir[dir][q.Path] = true
 }
 
 // Expected returns what a path will hold, or nil where the plan says nothing.
@@ -171,11 +213,11 @@ func (v *View) Expected(path string) *Change {
 	return v.content[path]
 }
 
-// ExpectedNames are the paths of which the plan says what they will hold.
-func (v *View) ExpectedNames() []string {
+// ExpectedIn are the paths in a directory of which the plan says what they will hold.
+func (v *View) ExpectedIn(dir string) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return slices.Sorted(maps.Keys(v.content))
+	return slices.Sorted(maps.Keys(v.inDir[dir]))
 }
 
 // NoteChanges fixes which paths change, before the next pass.
@@ -208,6 +250,10 @@ func (v *View) ChangedNames() []string {
 	slices.Sort(out)
 	return out
 }
+
+// Vacate notes that a name goes which the ledger does not speak of: the directory
+// that it is in may go, too.
+func (v *View) Vacate(name string) { v.remove(name) }
 
 // Uncover notes that the plan takes away what is mounted on a directory: what is
 // seen there now is not what it holds.

@@ -21,6 +21,8 @@ type Entry struct {
 	Was *Standing `json:"was,omitempty"`
 	// Mark is the fingerprint of a download.
 	Mark string `json:"mark,omitempty"`
+	// Held is what a program was found to hold when a run had ended.
+	Held *Held `json:"held,omitempty"`
 	// Seed content is its owner's once it is there.
 	Seed bool `json:"seed,omitempty"`
 	// Parent is a directory that was made on the way to another name, so that nobody
@@ -31,6 +33,14 @@ type Entry struct {
 	Adopted bool `json:"adopted,omitempty"`
 }
 
+// Held is the content of a file that is too large to be read in each plan.
+type Held struct {
+	// Sum is its sha256.
+	Sum string `json:"sum"`
+	// Seen is the file's identity when it was read.
+	Seen string `json:"seen"`
+}
+
 // clone makes owners of its own.
 func (e Entry) clone() Entry {
 	e.Owners = maps.Clone(e.Owners)
@@ -39,6 +49,9 @@ func (e Entry) clone() Entry {
 
 // Others are the owners besides o, in order.
 func (e Entry) Others(o desired.Owner) []desired.Owner {
+	if len(e.Owners) == 0 || len(e.Owners) == 1 && e.Owns(o) {
+		return nil
+	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(e.Owners)), func(other desired.Owner) bool { return other == o })
 }
 

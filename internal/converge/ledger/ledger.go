@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"path"
 	"strings"
 
@@ -32,6 +32,9 @@ const (
 // run's end, or the machine's state where it was cut off, is taken into account.
 type Ledger struct {
 	Entries map[string]Entry
+	// Found is what berth found in directories that others fill, by path; one that was
+	// not there is left out. nil: nobody knows.
+	Found map[string]Found
 	// Owed is the run that did not come to its end; nil where the last one did.
 	Owed *Run
 	// halfway are downloads of Owed that did not get their names.
@@ -39,34 +42,38 @@ type Ledger struct {
 	// stored says that there is a file: with originals and without it, the ledger is
 	// lost.
 	stored bool
+	// fresh: berth has never been here, as far as can be told.
+	fresh bool
+	kept  originals
+	// reader spares its process the reading of what this ledger writes; nil: nobody's.
+	reader *Reader
 }
 
 // document is the file.
 type document struct {
 	Version int              `json:"version"`
 	Entries map[string]Entry `json:"entries"`
+	Found   map[string]Found `json:"found"`
 	// Run is the last run that changed anything: its claims are entries when it has
 	// ended.
 	Run *Run `json:"run,omitempty"`
 }
 
-// Load reads the ledger. A lost or torn one is rebuilt from the sidecars of the
+// Load reads the ledger. A lost or torn one is rebuilt from the index of the
 // originals: what they name was berth's; nothing else is claimed. One that a
-// newer berth wrote is not lost.
-func Load(h host.FS) (*Ledger, error) {
-	d := document{}
-	data, ok, err := ReadFile(h, ledgerPath)
-	if err != nil {
+// newer berth wrote is not lost. A file that has not changed since the last call is
+// not read again.
+func (r *Reader) Load(h host.Host) (*Ledger, error) {
+	d, whole, err := r.read(h)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("read ledger: %w", err)
-	}
-	whole := ok && json.Unmarshal(data, &d) == nil && d.Entries != nil
-	if d.Version > version {
+	case d.Version > version:
 		return nil, &VersionError{Version: d.Version}
-	}
-	if !whole || d.Version != version {
+	case !whole || d.Version != version:
 		return rebuild(h)
 	}
-	l := &Ledger{Entries: d.Entries, stored: true}
+	l := &Ledger{Entries: maps.Clone(d.Entries), Found: d.Found, stored: true, reader: r}
 	if d.Run == nil {
 		return l, nil
 	}
@@ -143,15 +150,25 @@ func (l *Ledger) Begin(h host.FS, r *Run) error {
 }
 
 func (l *Ledger) save(h host.FS, r *Run) error {
-	data, err := json.MarshalIndent(document{Version: version, Entries: l.Entries, Run: r}, "", " ")
+	if l.fresh && !l.stored {
+		l.Found = find(h)
+	}
+	d := document{Version: version, Entries: l.Entries, Found: l.Found, Run: r}
+	data, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("print ledger: %w", err)
 	}
-	if err := host.WriteFile(h, ledgerPath, append(data, '\n'), host.Attributes{Mode: 0o600}); err != nil {
+	data = append(data, '\n')
+	if err := host.WriteFile(h, ledgerPath, data, host.Attributes{Mode: 0o600}); err != nil {
 		return fmt.Errorf("write ledger: %w", err)
 	}
+	l.reader.wrote(data, d)
+	if l.stored {
+		return nil
+	}
 	l.stored = true
-	return nil
+	// Who made the directory may have been killed before its name was durable.
+	return h.SyncDir(path.Dir(StateDir))
 }
 
 // Exist makes the file, if there is none: before the first original is kept, which
@@ -197,52 +214,6 @@ func end(h host.FS, text string) error {
 		return fmt.Errorf("note the end: %w", err)
 	}
 	return h.Rename(tmp, endPath)
-}
-
-// rebuild makes a ledger of the sidecars.
-func rebuild(h host.FS) (*Ledger, error) {
-	l := &Ledger{Entries: map[string]Entry{}}
-	names, err := h.ReadDir(OriginalsDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("rebuild ledger: %w", err)
-	}
-	for _, name := range names {
-		side, err := readSidecar(h, name)
-		if err != nil || side.Path == "" || side.Was.Type == "" {
-			continue
-		}
-		if l.Entries[side.Path], err = rebuilt(h, &side); err != nil {
-			return nil, fmt.Errorf("rebuild ledger: %w", err)
-		}
-	}
-	return l, nil
-}
-
-// rebuilt is the entry of a name whose original is there. What berth made of it
-// is not known any more, but that it took it away shows.
-func rebuilt(h host.FS, side *sidecar) (Entry, error) {
-	e := Entry{Was: &side.Was, Put: Standing{Type: File}}
-	if side.Owner != "" {
-		e, _ = e.Join(side.Owner, "")
-	}
-	if side.Was.Stays() {
-		e.Put.Type = side.Was.Type
-		return e, nil
-	}
-	info, err := Lstat(h, side.Path)
-	switch {
-	case err != nil:
-		return e, err
-	case info == nil:
-		e.Put.Type = Gone
-	case info.Mode&fs.ModeSymlink != 0:
-		e.Put.Type = Link
-		e.Put.Target, err = h.Readlink(side.Path)
-	}
-	return e, err
 }
 
 // VersionError is a ledger that a newer berth wrote. It says what is berth's on

@@ -4,31 +4,17 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
-	"path"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
-
-// sidecar says of an original what the ledger says of it, for the day on which the
-// ledger is lost. Its file name is the hash of the path; content is stored beside
-// it under "content-" and its own sum.
-type sidecar struct {
-	Path string `json:"path"`
-	// Owner is whose contract replaced it.
-	Owner desired.Owner `json:"owner,omitempty"`
-	Was   Standing      `json:"was"`
-}
 
 // isKept says whether an extended attribute is a part of the original: what users
 // attach, capabilities, SELinux labels and access lists. Others belong to the
@@ -39,23 +25,6 @@ func isKept(name string) bool {
 		return true
 	}
 	return strings.HasPrefix(name, "user.")
-}
-
-func sidecarName(p string) string {
-	sum := sha256.Sum256([]byte(p))
-	return hex.EncodeToString(sum[:8]) + ".json"
-}
-
-func readSidecar(h host.FS, name string) (sidecar, error) {
-	var s sidecar
-	if path.Ext(name) != ".json" {
-		return s, nil
-	}
-	data, err := h.ReadFile(OriginalsDir + "/" + name)
-	if err != nil {
-		return s, err
-	}
-	return s, json.Unmarshal(data, &s)
 }
 
 // ContentName is where content with a sum is stored.
@@ -78,29 +47,20 @@ func ContentSum(h host.FS, path string) (string, error) {
 // ErrEdited is a file that changed while it was copied.
 var ErrEdited = errors.New("it changed while it was copied")
 
-// Keeper stores originals, several at once. Their names are durable after Sync.
-type Keeper struct{ contents singleflight.Group }
-
-// Keep stores what stands at a path: nothing but the description for what stays
-// in place. program says that a download replaces it. The content of a file and
-// the description are durable when Sync has returned.
-func (k *Keeper) Keep(h host.FS, p string, info *host.Info, was *Standing, owner desired.Owner, program bool) error {
-	if err := k.describe(h, p, info, was, program); err != nil {
+// Keep stores what stands at a path, several at once: nothing but the description
+// for what stays in place. program says that a download replaces it. It is durable
+// when SyncOriginals has returned.
+func (l *Ledger) Keep(h host.FS, p string, info *host.Info, was *Standing, owner desired.Owner, program bool) error {
+	if err := l.describe(h, p, info, was, program); err != nil {
 		return fmt.Errorf("keep original of %s: %w", p, err)
 	}
-	data, err := json.Marshal(sidecar{Path: p, Owner: owner, Was: *was})
+	x, err := l.kept.load(h)
 	if err != nil {
 		return err
 	}
-	name := OriginalsDir + "/" + sidecarName(p)
-	if err := host.Prepare(h, name, data, host.Attributes{Mode: 0o600}); err != nil {
-		return fmt.Errorf("keep original of %s: %w", p, err)
-	}
-	return host.Commit(h, name)
+	x.note(p, original{Owner: owner, Was: *was})
+	return nil
 }
-
-// Sync makes the names of originals durable, once for many.
-func (k *Keeper) Sync(h host.FS) error { return h.SyncDir(OriginalsDir) }
 
 // StandingAt describes what stands at a path, without its content.
 func StandingAt(info *host.Info) *Standing {
@@ -115,7 +75,7 @@ func StandingAt(info *host.Info) *Standing {
 }
 
 // describe completes was, whose type, mode and owner are known.
-func (k *Keeper) describe(h host.FS, p string, info *host.Info, was *Standing, program bool) (err error) {
+func (l *Ledger) describe(h host.FS, p string, info *host.Info, was *Standing, program bool) (err error) {
 	switch {
 	case was.Stays():
 		return nil
@@ -125,7 +85,7 @@ func (k *Keeper) describe(h host.FS, p string, info *host.Info, was *Standing, p
 	case !info.IsRegular():
 		return fmt.Errorf("is %s and can't be replaced", DescribeType(h, p, info))
 	}
-	if was.Sum, err = k.content(h, p, info, program); err != nil {
+	if was.Sum, err = l.keepContent(h, p, info, program); err != nil {
 		return err
 	}
 	was.Xattrs, err = KeptXattrs(h, p)
@@ -143,27 +103,41 @@ func KeptXattrs(h host.FS, p string) (map[string][]byte, error) {
 	return out, err
 }
 
-// content stores the content of a file, once where several hold the same, and
-// returns its sha256.
-func (k *Keeper) content(h host.FS, p string, info *host.Info, program bool) (string, error) {
+// keepContent stores the content of a file, once where several hold the same, and
+// returns its sha256. A small one goes into the index: a batch of them is one file
+// to make durable.
+func (l *Ledger) keepContent(h host.FS, p string, info *host.Info, program bool) (string, error) {
+	x, err := l.kept.load(h)
+	if err != nil {
+		return "", err
+	}
+	if !program && info.Size <= maxInline {
+		data, err := h.ReadFile(p)
+		if err != nil {
+			return "", err
+		}
+		if sum, ok := x.add(data); ok {
+			return sum, nil
+		}
+	}
 	sum, err := ContentSum(h, p)
 	if err != nil {
 		return "", err
 	}
-	_, err, _ = k.contents.Do(sum, func() (any, error) {
+	_, err, _ = l.kept.contents.Do(sum, func() (any, error) {
 		have, err := ContentSum(h, ContentName(sum))
 		if err == nil && have == sum || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		return nil, keepContent(h, p, info, sum, program)
+		return nil, storeContent(h, p, info, sum, program)
 	})
 	return sum, err
 }
 
-// keepContent keeps a program that a download replaces under a second name: it
+// storeContent keeps a program that a download replaces under a second name: it
 // is large, and nobody writes into a program. Of any other file it keeps a copy,
 // since whoever has it open may write on.
-func keepContent(h host.FS, p string, info *host.Info, sum string, program bool) error {
+func storeContent(h host.FS, p string, info *host.Info, sum string, program bool) error {
 	to := ContentName(sum)
 	if program && info.Links == 1 {
 		if err := h.SyncFile(p); err != nil {
@@ -236,60 +210,4 @@ func hasXattrs(h host.FS, p string, want map[string][]byte) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-// Sweep removes what the ledger does not name: originals that came back, and
-// those of a run that was cut off before it needed them.
-func (l *Ledger) Sweep(h host.FS) error {
-	names, err := h.ReadDir(OriginalsDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("sweep originals: %w", err)
-	}
-	named, swept := l.originals(), false
-	for _, name := range names {
-		if named[name] {
-			continue
-		}
-		if err := RemoveIfThere(h, OriginalsDir+"/"+name); err != nil {
-			return fmt.Errorf("sweep originals: %w", err)
-		}
-		swept = true
-	}
-	if !swept {
-		return nil
-	}
-	return h.SyncDir(OriginalsDir)
-}
-
-func (l *Ledger) originals() map[string]bool {
-	named := map[string]bool{}
-	for name, e := range l.Entries {
-		if e.Was != nil && IsPath(name) {
-			named[sidecarName(name)], named[path.Base(ContentName(e.Was.Sum))] = true, true
-		}
-	}
-	return named
-}
-
-// Attribute makes an original that of an owner who is left.
-func (l *Ledger) Attribute(h host.FS, name string) error {
-	e := l.Entries[name]
-	if e.Was == nil || !IsPath(name) || len(e.Owners) == 0 {
-		return nil
-	}
-	side, err := readSidecar(h, sidecarName(name))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read original: %w", err)
-	}
-	if e.Owns(side.Owner) {
-		return nil
-	}
-	data, err := json.Marshal(sidecar{Path: name, Owner: e.Others("")[0], Was: *e.Was})
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(h, OriginalsDir+"/"+sidecarName(name), data, host.Attributes{Mode: 0o600})
 }

@@ -32,6 +32,8 @@ type Standing struct {
 	// Sum is the sha256 of a file's content; "" where it is not berth's to judge: a
 	// download, a generated key, what a lost ledger said.
 	Sum string `json:"sum,omitempty"`
+	// Public content may be shown in a plan, whatever the mode.
+	Public bool `json:"public,omitempty"`
 	// Target is a link's.
 	Target string      `json:"target,omitempty"`
 	Mode   fs.FileMode `json:"mode,omitempty"`

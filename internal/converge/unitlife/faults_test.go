@@ -93,7 +93,7 @@ func faultsAt(n int) []fault {
 // undisturbed one makes of it, with the same runs of the same units; after a power
 // cut all but the runs.
 func TestLivesCutOffAnywhere(t *testing.T) {
-	for _, l := range lives() {
+	for _, l := range slices.Concat(lives(), autofs) {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			tried := 0

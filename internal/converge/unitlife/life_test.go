@@ -63,6 +63,12 @@ func unit(name, words string, triggers ...string) *desired.Unit {
 	return u
 }
 
+// after orders a unit after another.
+func after(u *desired.Unit, other string) *desired.Unit {
+	u.After = append(u.After, desired.UnitID(other))
+	return u
+}
+
 const (
 	marking   = "ExecStartPre=/usr/bin/mktemp -q /run/life/%n.XXXXXX\n"
 	reloading = "ExecReload=/usr/bin/mktemp -q /run/life/reload-%n.XXXXXX\n"
@@ -115,13 +121,17 @@ func state(t testing.TB, o desired.Owner, rs []desired.Resource) *desired.State 
 
 // TestLives lives each life on the model, and in a machine on that.
 func TestLives(t *testing.T) {
-	for _, l := range lives() {
+	for _, l := range slices.Concat(lives(), autofs) {
 		t.Run("model/"+l.name, func(t *testing.T) { l.live(t, modelled()) })
 	}
 	if !inMachine() {
 		return
 	}
-	for _, l := range lives() {
+	of := lives()
+	if ownKernel() {
+		of = autofs
+	}
+	for _, l := range of {
 		t.Run("machine/"+l.name, func(t *testing.T) {
 			w := real(t)
 			t.Cleanup(func() { w.clear(l, t.Failed()) })

@@ -212,6 +212,13 @@ var definitions = []*life{
 		up:     []string{a}, runs: [3]counts{{a: 1}, {a: 1}},
 	},
 	{
+		name: "another that is enabled along",
+		first: []desired.Resource{file(admin+a, daemon("1")+install+"Also="+b+" life-nowhere.socket\n"),
+			file(admin+b, daemon("1")+"[Install]\nAlias=life-b2.service\nWantedBy=multi-user.target\nAlso="+a+"\n"), unit(a, "enabled started")},
+		second: []desired.Resource{file(admin+a, daemon("2")+install+"Also="+b+"\n"), file(admin+b, daemon("1")+install), unit(a, "enabled started")},
+		up:     []string{a}, runs: [3]counts{{a: 1}, {a: 1}},
+	},
+	{
 		name: "specifiers of what enables",
 		first: []desired.Resource{file(admin+"life-t@.service", daemon("1")+"[Install]\nWantedBy=life-%i.target\n"), file(admin+"life-x.target", ""),
 			unit("life-t@x.service", "enabled")},
@@ -356,6 +363,14 @@ var activated = []*life{
 		up:     []string{socket, a}, runs: [3]counts{{socket: 1, a: 1}, {socket: 1, a: 1}},
 	},
 	{
+		name:    "socket and service that end",
+		there:   map[string]string{vendor + socket: listening("vendor"), vendor + a: daemon("vendor")},
+		running: []string{socket, a}, down: []string{socket, a},
+		first:  []desired.Resource{unit(socket, "stopped"), after(unit(a, "stopped"), socket)},
+		second: []desired.Resource{unit(a, "stopped"), unit(socket, "stopped")},
+		runs:   [3]counts{{}, {}, {socket: 1, a: 1}},
+	},
+	{
 		name:      "socket that somebody stopped, its service runs",
 		first:     []desired.Resource{file(admin+socket, listening("1")), file(admin+a, daemon("1")), unit(socket, "started"), unit(a, "started")},
 		meanwhile: func(w *world) { must(w.StopUnit(tctx, socket)) },
@@ -419,6 +434,29 @@ var activated = []*life{
 
 func mounting(size string) string {
 	return "[Mount]\nWhat=tmpfs\nWhere=/run/lifemnt\nType=tmpfs\nOptions=size=" + size + "\n"
+}
+
+const automount = "run-lifeauto.automount"
+
+// autofs are lives that a container has no kernel for.
+var autofs = []*life{
+	{
+		name:   "automount",
+		first:  []desired.Resource{file(admin+automount, "[Automount]\nWhere=/run/lifeauto\n"), file(admin+"run-lifeauto.mount", behind("1m")), unit(automount, "started")},
+		second: []desired.Resource{file(admin+automount, "# 2\n[Automount]\nWhere=/run/lifeauto\n"), file(admin+"run-lifeauto.mount", behind("1m")), unit(automount, "started")},
+		up:     []string{automount}, runs: [3]counts{{automount: 1}, {automount: 1}},
+	},
+	{
+		name:      "automount whose mount is there",
+		first:     []desired.Resource{file(admin+automount, "[Automount]\nWhere=/run/lifeauto\n"), file(admin+"run-lifeauto.mount", behind("1m")), unit(automount, "started")},
+		meanwhile: func(w *world) { must(w.StartUnit(tctx, "run-lifeauto.mount")) },
+		second:    []desired.Resource{file(admin+automount, "[Automount]\nWhere=/run/lifeauto\n"), file(admin+"run-lifeauto.mount", behind("2m")), unit(automount, "started")},
+		up:        []string{automount}, runs: [3]counts{{automount: 1}},
+	},
+}
+
+func behind(size string) string {
+	return "[Mount]\nWhat=tmpfs\nWhere=/run/lifeauto\nType=tmpfs\nOptions=size=" + size + "\n"
 }
 
 func rereading(version string) string { return daemon(version) + reloading }

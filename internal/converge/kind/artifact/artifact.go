@@ -48,20 +48,20 @@ func (Kind) Names(v *kind.View, r desired.Resource) []string {
 // remembered.
 func (Kind) Asked(r desired.Resource) string {
 	a := r.(*desired.Artifact)
-	return cmp.Or(a.Version, a.SHA256, desired.Text(strings.Join(a.URLs, "\n")).Sum())
+	return cmp.Or(a.Image, a.Version, a.SHA256, desired.Text(strings.Join(a.URLs, "\n")).Sum())
 }
 
 // Observe implements kind.Kind.
 func (k Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.Resource) error {
 	a := r.(*desired.Artifact)
-	reason, err := lacking(ctx, v, a)
+	reason, err := k.lacking(ctx, v, a)
 	if err != nil {
 		return err
 	}
 	if reason == "" {
 		return k.modes(v, t, a)
 	}
-	nowhere := len(a.URLs) == 0 && !has(v, a)
+	nowhere := len(a.Addresses()) == 0 && !has(v, a)
 	switch {
 	case v.NoFetch && nowhere:
 		t.Postpone(kind.VerbFetch, reason+"; must be in the image: the document names no address")
@@ -136,30 +136,56 @@ func describe(s *kind.Staged) string {
 // lacking says what is wrong with the files that are there; "" if nothing is.
 // Mode bits of a program in place are repaired only where they keep it from
 // running: a download would be a costly chmod.
-func lacking(ctx context.Context, v *kind.View, a *desired.Artifact) (string, error) {
-	var missing, edited []string
+func (k Kind) lacking(ctx context.Context, v *kind.View, a *desired.Artifact) (string, error) {
+	var missing, edited, others []string
 	for _, f := range a.Files {
 		info, err := v.Lstat(v.Real(f.Path))
 		if err != nil {
 			return "", err
 		}
-		mark := v.Ledger.Entries[v.Real(f.Path)].Mark
-		switch {
-		case info == nil || info.Mode.IsDir():
+		if info == nil || info.Mode.IsDir() {
 			missing = append(missing, f.Path)
-		case v.Ledger.Halfway(v.Real(f.Path)), mark != "" && ledger.Mark(info) != mark:
+			continue
+		}
+		other, err := changed(v, v.Real(f.Path), info)
+		if err != nil {
+			return "", err
+		}
+		if other {
 			edited = append(edited, f.Path)
+		}
+		if a.Image != "" && v.Ledger.Entries[v.Real(f.Path)].Owners[v.State.Owner] != k.Asked(a) {
+			others = append(others, f.Path)
 		}
 	}
 	switch {
 	case len(missing) > 0:
 		return "absent: " + strings.Join(missing, ", "), nil
-	case len(edited) > 0 && len(a.URLs) > 0: // a program of the image is the image's matter
+	case len(edited) > 0 && len(a.Addresses()) > 0: // a program of the image is the image's matter
 		return "not as downloaded: " + strings.Join(edited, ", "), nil
+	case len(others) > 0:
+		return "not known to be out of " + a.Image + ": " + strings.Join(others, ", "), nil
 	case a.Version == "" || v.Fetcher == nil:
 		return "", nil
 	}
 	return otherVersion(ctx, v, a)
+}
+
+// changed says whether a file is not what was downloaded. Where the ledger tells
+// what that held, the content decides, but it is read only where the file is
+// another, or has changed, since it was read last.
+func changed(v *kind.View, name string, info *host.Info) (bool, error) {
+	e := v.Ledger.Entries[name]
+	switch {
+	case v.Ledger.Halfway(name):
+		return true, nil
+	case e.Mark == "":
+		return false, nil
+	case e.Held == nil || !info.IsRegular():
+		return ledger.Mark(info) != e.Mark, nil
+	}
+	sum, err := v.Digest(name, info)
+	return sum != e.Held.Sum, err
 }
 
 func otherVersion(ctx context.Context, v *kind.View, a *desired.Artifact) (string, error) {

@@ -53,9 +53,12 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 		return err
 	}
 	text := f.text
-	if b.Lines != "" {
+	switch {
+	case b.First:
+		text = withFirst(text, b.Name, b.Lines)
+	case b.Lines != "":
 		text = withLines(text, b.Name, b.Lines)
-	} else {
+	default:
 		text = withKeys(withoutKeys(text, others(before.Keys, b.Keys), before.Lines), b.Keys)
 	}
 	if err := claim(v, t, b, before); err != nil {

@@ -33,6 +33,14 @@ func withLines(text, name, lines string) string {
 	return ended(text) + block
 }
 
+// Without is a text without the block of a name.
+func Without(text, name string) string { return withLines(text, name, "") }
+
+// withFirst is withLines with the block before everything else.
+func withFirst(text, name, lines string) string {
+	return begin(name) + lines + end(name) + withLines(text, name, "")
+}
+
 // cutLine cuts a text around a line, which ends with a line feed.
 func cutLine(text, line string) (before, after string, found bool) {
 	for at := 0; at < len(text); {

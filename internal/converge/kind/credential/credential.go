@@ -57,11 +57,6 @@ func files(v *kind.View, c *desired.ClientCertificate) []*kind.Change {
 	return out
 }
 
-// asked tells two credentials for one kubeconfig apart.
-func asked(c *desired.ClientCertificate) string {
-	return c.NodeName + " " + c.Server + " " + desired.Text(c.CA).Sum()[:16]
-}
-
 // Observe implements kind.Kind.
 func (k Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Resource) error {
 	c := r.(*desired.ClientCertificate)
@@ -72,20 +67,33 @@ func (k Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.R
 	if err != nil {
 		return err
 	}
+	if cred, there := kept(v, c); there && (!ok || !inForce(v, c, cred)) {
+		return comeBack(v, t, c, cred)
+	}
 	if !ok && v.Offline {
 		t.Postpone(kind.VerbIssue, "requested on first boot")
 		return nil
 	}
-	if err := v.ClaimLive(t, string(c.ID()), asked(c), "", kind.Equal); err != nil {
+	if err := v.ClaimLive(t, string(c.ID()), c.Holder(), "", kind.Equal); err != nil {
 		return err
 	}
 	if ok {
 		return modes(v, t, c)
 	}
 	t.Act(kind.VerbIssue, reason, kind.DisruptNone)
-	t.StagedAfter = c.After
+	t.StagedAfter, t.Waits, t.Rejoins = c.After, true, rejoins(v, c)
 	t.Stage = func(ctx context.Context, t *kind.Task) error { return issue(ctx, v, t, c) }
 	return enter(v, t, c, kind.Credential{})
+}
+
+// rejoins says whether the machine has had this credential from a run that came to
+// its end. A copy of its disk has another name, and has not.
+func rejoins(v *kind.View, c *desired.ClientCertificate) bool {
+	if v.Returning {
+		return true
+	}
+	had, ok := v.Ledger.Entries[string(c.ID())].Owners[v.State.Owner]
+	return ok && had == c.Holder() && v.Ledger.Owed == nil
 }
 
 // Remove implements kind.Remover: the files are names of the tree.

@@ -32,7 +32,7 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	if f.Life == desired.Transient && Ended(v, f) {
 		return end(v, t, f, q.Path)
 	}
-	info, err := v.Lstat(q.Path)
+	info, err := v.Described(q.Path)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,15 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 // this plan puts it there.
 func Ended(v *kind.View, f *desired.File) bool {
 	t := v.Task(f.Until)
-	return t != nil && len(t.Deferred) == 0
+	return t != nil && len(t.Deferred) == 0 && !t.Withheld
+}
+
+// Needs implements kind.Needer.
+func (Kind) Needs(_ *kind.View, r desired.Resource) []desired.ID {
+	if f := r.(*desired.File); f.Life == desired.Transient {
+		return []desired.ID{f.Until}
+	}
+	return nil
 }
 
 // Settled implements kind.Settler: a seed that is there, and a transient file that

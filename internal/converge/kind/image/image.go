@@ -36,6 +36,15 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 		return err
 	}
 	t.Act(kind.VerbImport, reason, kind.DisruptNone)
-	t.Live = func(ctx context.Context) error { return v.Images.Import(ctx, i) }
+	t.Live = func(ctx context.Context) error { return bring(ctx, v, t, i) }
 	return nil
+}
+
+func bring(ctx context.Context, v *kind.View, t *kind.Task, i *desired.Image) error {
+	got, err := v.Images.Import(ctx, i)
+	if err == nil && got.URL != "" {
+		t.Fetched = &got
+		kind.Detail(ctx, "from "+got.URL, got.Bytes)
+	}
+	return err
 }

@@ -88,18 +88,39 @@ func file(key string) string {
 
 func normalise(value string) string { return strings.Join(strings.Fields(value), " ") }
 
+// attempts are how often a value is written that is not there when it is read.
+//
+// ip_forward and conf.all.forwarding are one value of the kernel. A write that
+// does not get the network lock at once takes its value back and begins again
+// (devinet_sysctl_forward): of two writers at a time the one that is done can
+// read the old value.
+const attempts = 5
+
 func set(h host.FS, key, want string) error {
-	if err := h.WriteValue(file(key), []byte(want+"\n")); err != nil {
-		return &Error{Key: key, Value: want, Err: err}
-	}
-	have, err := h.ReadFile(file(key))
-	if err == nil && normalise(string(have)) != want {
-		err = errors.New("the kernel made it " + normalise(string(have)))
+	var err error
+	for range attempts {
+		if err = setOnce(h, key, want); !errors.Is(err, errOther) {
+			break
+		}
 	}
 	if err != nil {
 		return &Error{Key: key, Value: want, Err: err}
 	}
 	return nil
+}
+
+// errOther: the kernel has another value than the one written.
+var errOther = errors.New("the kernel made it")
+
+func setOnce(h host.FS, key, want string) error {
+	if err := h.WriteValue(file(key), []byte(want+"\n")); err != nil {
+		return err
+	}
+	have, err := h.ReadFile(file(key))
+	if err == nil && normalise(string(have)) != want {
+		err = fmt.Errorf("%w %s", errOther, normalise(string(have)))
+	}
+	return err
 }
 
 // Error is a kernel parameter that did not take its value.

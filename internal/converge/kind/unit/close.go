@@ -9,6 +9,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // Remove implements kind.Remover: what ran before berth runs, with what it ran
@@ -16,7 +17,7 @@ import (
 func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e ledger.Entry) error {
 	_, activation, _ := strings.Cut(e.Put.Value, "/")
 	name := strings.TrimPrefix(id, "unit:")
-	if v.Offline || isTemplate(name) || activation == "" || e.Was == nil {
+	if v.Offline || unitname.IsTemplate(name) || activation == "" || e.Was == nil {
 		return nil
 	}
 	p := &planner{View: v, sys: systemdOf(v), t: t, name: name, u: &desired.Unit{Name: name, Activation: desired.Started}}
@@ -178,11 +179,12 @@ func (s *systemd) consequences(ctx context.Context) error {
 }
 
 // stopsFirst orders units as systemd would: what comes after another stops before
-// that does.
+// that does. An order that is there already stays: a socket stops before its service,
+// so that nobody starts that meanwhile.
 func (s *systemd) stopsFirst(acting map[string]*kind.Task, name string, st host.UnitStatus) {
 	for _, earlier := range st.After {
 		other := acting[earlier]
-		if other != nil && earlier != name && other.Disrupts() && acting[name].Verb() == kind.VerbStop {
+		if other != nil && earlier != name && other.Disrupts() && acting[name].Verb() == kind.VerbStop && !s.comesAfter(acting[name], other) {
 			other.LiveAfter = append(other.LiveAfter, acting[name].ID)
 		}
 	}
@@ -291,15 +293,6 @@ func (s *systemd) end(names []string) {
 func (s *systemd) last(ctx context.Context, names []string) error {
 	if err := s.readAll(ctx, names); err != nil {
 		return err
-	}
-	for _, name := range names {
-		p, _ := partOf(name)
-		if p.role == wantedLink && s.isLate(name) && slices.ContainsFunc(s.concerned(p), running) {
-			if err := s.reload(ctx); err != nil {
-				return err
-			}
-			break
-		}
 	}
 	if err := s.bringBack(ctx); err != nil {
 		return err

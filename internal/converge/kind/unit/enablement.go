@@ -1,6 +1,7 @@
 package unit
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // unmask removes a mask that stands in the way of a unit whose definition is
@@ -116,54 +118,83 @@ func (p *planner) takeAway(name string, info *host.Info, verb kind.Verb, reason 
 	return nil
 }
 
-// installLinks are the links of systemctl enable for a definition.
+// installLinks are the links of systemctl enable for a definition, those of the
+// units among them that Also= names. Of these, one that is nowhere is left out, as
+// systemctl does, and one that the state speaks of is that one's matter.
 func (p *planner) installLinks(fragment string) ([]*kind.Change, error) {
-	text, err := p.text(fragment)
+	links, also, err := p.linksOf(p.name, fragment)
 	if err != nil {
 		return nil, err
 	}
+	seen := map[string]bool{p.name: true}
+	for len(also) > 0 {
+		name := also[0]
+		also = also[1:]
+		if seen[name] || p.Task(desired.UnitID(name)) != nil {
+			continue
+		}
+		seen[name] = true
+		fragment, err := p.searchFor(name)
+		if err != nil {
+			return nil, err
+		}
+		more, next, err := p.linksOf(name, fragment)
+		if err != nil {
+			return nil, err
+		}
+		links, also = append(links, more...), append(also, next...)
+	}
+	return links, nil
+}
+
+// linksOf are the links that [Install] of one definition asks for, and the units
+// that it names in Also=.
+func (p *planner) linksOf(unit, fragment string) (links []*kind.Change, also []string, err error) {
+	text, err := p.text(fragment)
+	if err != nil {
+		return nil, nil, err
+	}
 	options, err := systemdunit.DeserializeOptions(strings.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("read definition of %s: %w", p.u.Name, err)
+		return nil, nil, fmt.Errorf("read definition of %s: %w", unit, err)
 	}
-	name := p.installName(options)
-	if name == "" {
-		return nil, nil
-	}
+	name := installName(unit, options)
 	suffix := map[string]string{"WantedBy": ".wants/", "RequiredBy": ".requires/"}
-	var out []*kind.Change
 	for _, o := range options {
 		if o.Section != "Install" {
 			continue
 		}
-		for _, other := range strings.Fields(expand(o.Value, name)) {
+		for _, other := range strings.Fields(expand(o.Value, cmp.Or(name, unit))) {
 			switch {
+			case o.Name == "Also":
+				also = append(also, other)
+			case name == "":
 			case o.Name == "Alias" && other != name:
-				out = append(out, p.installLink(other, fragment))
+				links = append(links, installLink(other, fragment))
 			case suffix[o.Name] != "":
-				out = append(out, p.installLink(other+suffix[o.Name]+name, fragment))
+				links = append(links, installLink(other+suffix[o.Name]+name, fragment))
 			}
 		}
 	}
-	return out, nil
+	return links, also, nil
 }
 
 // installName is the unit that [Install] speaks of: of a template, its default
 // instance; "" if it has none.
-func (p *planner) installName(options []*systemdunit.UnitOption) string {
-	if !isTemplate(p.name) {
-		return p.name
+func installName(unit string, options []*systemdunit.UnitOption) string {
+	if !unitname.IsTemplate(unit) {
+		return unit
 	}
 	for _, o := range options {
 		if o.Section == "Install" && o.Name == "DefaultInstance" && o.Value != "" {
-			ext := path.Ext(p.name)
-			return strings.TrimSuffix(p.name, ext) + expand(o.Value, p.name) + ext
+			ext := path.Ext(unit)
+			return strings.TrimSuffix(unit, ext) + expand(o.Value, unit) + ext
 		}
 	}
 	return ""
 }
 
-func (p *planner) installLink(name, fragment string) *kind.Change {
+func installLink(name, fragment string) *kind.Change {
 	return &kind.Change{Type: ledger.Link, Path: adminDir + "/" + name, Target: fragment}
 }
 

@@ -65,8 +65,10 @@ func (p *planner) futureFragment() (string, error) {
 
 // search finds a definition that systemd has not loaded: under another root, or
 // one that shows when another goes.
-func (p *planner) search() (string, error) {
-	for _, name := range definers(p.name) {
+func (p *planner) search() (string, error) { return p.searchFor(p.name) }
+
+func (p *planner) searchFor(unit string) (string, error) {
+	for _, name := range definers(unit) {
 		for _, dir := range dirs {
 			at := dir + "/" + name
 			if p.Expected(at) != nil {
@@ -120,10 +122,8 @@ func (p *planner) addDropIns(dir string, by map[string]string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return err
 	}
-	for _, at := range p.ExpectedNames() {
-		if path.Dir(at) == dir {
-			names = append(names, path.Base(at))
-		}
+	for _, at := range p.ExpectedIn(dir) {
+		names = append(names, path.Base(at))
 	}
 	for _, n := range names {
 		at := dir + "/" + n

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // adminDir is where berth makes the links of [Install], as systemctl enable does.
@@ -55,31 +57,12 @@ func partOf(name string) (part, bool) {
 // or a type.
 func isUnit(name string) bool {
 	stem := strings.TrimSuffix(name, path.Ext(name))
-	return stem != "" && slices.Contains(unitTypes, path.Ext(name)) && !strings.HasSuffix(stem, "@") && !strings.HasSuffix(stem, "-")
-}
-
-func isTemplate(name string) bool {
-	return strings.HasSuffix(strings.TrimSuffix(name, path.Ext(name)), "@")
-}
-
-// template is that of an instance: "w@.service" of "w@a.service"; "" for others.
-func template(name string) string {
-	prefix, rest, ok := strings.Cut(name, "@")
-	if !ok || strings.HasPrefix(rest, ".") {
-		return ""
-	}
-	return prefix + "@" + path.Ext(name)
-}
-
-// instance is what stands between @ and the type.
-func instance(name string) string {
-	_, rest, _ := strings.Cut(name, "@")
-	return strings.TrimSuffix(rest, path.Ext(name))
+	return stem != "" && slices.Contains(unitTypes, path.Ext(name)) && !unitname.IsTemplate(name) && !strings.HasSuffix(stem, "-")
 }
 
 // definers are the names under which a unit's definition may lie.
 func definers(name string) []string {
-	if t := template(name); t != "" {
+	if t := unitname.Template(name); t != "" {
 		return []string{name, t}
 	}
 	return []string{name}
@@ -114,7 +97,7 @@ func (p part) pattern() string {
 	switch {
 	case !strings.Contains(p.of, "."):
 		return "*." + p.of
-	case isTemplate(p.of), strings.HasSuffix(strings.TrimSuffix(p.of, path.Ext(p.of)), "-"):
+	case unitname.IsTemplate(p.of), strings.HasSuffix(strings.TrimSuffix(p.of, path.Ext(p.of)), "-"):
 		return strings.TrimSuffix(p.of, path.Ext(p.of)) + "*" + path.Ext(p.of)
 	}
 	return p.of
@@ -125,7 +108,7 @@ func expand(value, name string) string {
 	stem := strings.TrimSuffix(name, path.Ext(name))
 	prefix, _, _ := strings.Cut(stem, "@")
 	last := prefix[strings.LastIndexByte(prefix, '-')+1:]
-	return strings.NewReplacer("%n", name, "%N", stem, "%p", prefix, "%P", unescape(prefix), "%i", instance(name), "%I", unescape(instance(name)),
+	return strings.NewReplacer("%n", name, "%N", stem, "%p", prefix, "%P", unescape(prefix), "%i", unitname.Instance(name), "%I", unescape(unitname.Instance(name)),
 		"%j", last, "%J", unescape(last), "%%", "%").Replace(value)
 }
 

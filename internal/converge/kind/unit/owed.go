@@ -1,6 +1,7 @@
 package unit
 
 import (
+	"context"
 	"path"
 	"slices"
 	"time"
@@ -10,6 +11,9 @@ import (
 
 // owed says why a running unit must be restarted; "" if it must not.
 func (p *planner) owed() (string, error) {
+	if why := p.Demanded(p.u.ID()); why != "" {
+		return why, nil
+	}
 	want, unknown, err := p.wanted()
 	if err != nil || unknown != "" {
 		return because(unknown, "changes"), err
@@ -75,6 +79,10 @@ func (p *planner) adopt(want stamp) {
 	}
 	want.InvocationID = p.status.InvocationID
 	p.t.Finalize = func() error { return writeStamp(p.Host, p.u.Name, want) }
+	if p.t.Before == nil && slices.ContainsFunc(p.inputs(), p.immaterial) {
+		// A run that is cut off after the change would leave a file newer than the start.
+		p.t.Before = func(context.Context) error { return writeStamp(p.Host, p.u.Name, want) }
+	}
 	p.t.Rewrites = append(p.t.Rewrites, stampPath(p.u.Name))
 }
 
@@ -134,7 +142,7 @@ func (p *planner) changing() string {
 		return because(p.gone[0], "goes")
 	}
 	for _, at := range p.inputs() {
-		if p.Changes(at) {
+		if p.Changes(at) && !p.immaterial(at) {
 			return because(at, "changes")
 		}
 	}
@@ -194,13 +202,13 @@ func (p *planner) future(at string) (tok string, ok bool, err error) {
 		return kind.Absent, true, nil
 	}
 	if q := p.Expected(at); q != nil {
-		tok, ok = q.Token()
+		tok, ok = p.futureToken(at, q)
 		return tok, ok, nil
 	}
 	if p.Changes(at) {
 		return "", false, nil // made in stage
 	}
-	tok, err = token(p.View, at)
+	tok, err = p.token(at, p.last.token(at))
 	return tok, true, err
 }
 

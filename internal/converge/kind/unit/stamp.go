@@ -1,11 +1,13 @@
 package unit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
@@ -33,6 +35,11 @@ const (
 	finished = "finished"
 	skipped  = "skipped"
 )
+
+// token is what the stamp says of a path; "" for nothing.
+func (s *stamp) token(at string) string {
+	return cmp.Or(s.Definition[at], s.Triggers[at], s.Reloads[at])
+}
 
 func stampPath(unit string) string { return ledger.StampDir + "/" + unit }
 
@@ -63,12 +70,9 @@ func writeStamp(h host.FS, unit string, s stamp) error {
 	return nil
 }
 
-// maxHashed bounds the programs that are compared by content. Larger ones are
-// compared by size, inode and time of modification: a plan is to be quick.
-const maxHashed = 1 << 20
-
-// token identifies what is at a path now.
-func token(v *kind.View, path string) (string, error) {
+// token identifies what is at a path now, in the way in which last does where that
+// is known.
+func token(v *kind.View, path, last string) (string, error) {
 	info, err := v.Lstat(path)
 	switch {
 	case err != nil:
@@ -80,10 +84,55 @@ func token(v *kind.View, path string) (string, error) {
 		return "link:" + target, err
 	case info.Mode.IsDir():
 		return "directory", nil
-	case info.Size > maxHashed && isProgram(v, path):
-		return fmt.Sprintf("stat:%d:%d:%d", info.Size, info.Inode, info.ModTime.UnixNano()), nil
+	case info.Size > kind.MaxRead && (isProgram(v, path) || strings.HasPrefix(last, unhashed)):
+		return program(v, path, info, last)
 	}
 	return ledger.ContentSum(v.Host, path)
+}
+
+// unhashed begins the token of a program of which nobody has read what it holds.
+const unhashed = "stat:"
+
+// program identifies a large program by its digest where that is known, or can be
+// compared with one. The first run has no time to read it: Learn puts the digest in
+// the place of this token.
+func program(v *kind.View, path string, info *host.Info, last string) (string, error) {
+	switch sum := v.KnownDigest(path, info); {
+	case strings.HasPrefix(last, unhashed), sum == "" && last == "":
+		return unhashed + ledger.Seen(info), nil
+	case sum != "":
+		return sum, nil
+	}
+	return v.Digest(path, info)
+}
+
+// Learn implements kind.Learner.
+func (Kind) Learn(h host.Host, held map[string]ledger.Held) error {
+	names, err := h.ReadDir(ledger.StampDir)
+	if err != nil {
+		return fmt.Errorf("read stamps: %w", err)
+	}
+	for _, name := range names {
+		s, err := readStamp(h, name)
+		if err != nil {
+			return err
+		}
+		learned := false
+		for _, part := range []map[string]string{s.Definition, s.Triggers, s.Reloads} {
+			for at, tok := range part {
+				if known, ok := held[at]; ok && tok == unhashed+known.Seen {
+					part[at], learned = known.Sum, true
+				}
+			}
+		}
+		if !learned {
+			continue
+		}
+		if err := writeStamp(h, name, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func isProgram(v *kind.View, path string) bool {
@@ -91,19 +140,6 @@ func isProgram(v *kind.View, path string) bool {
 		a, ok := r.(*desired.Artifact)
 		return ok && slices.ContainsFunc(a.Files, func(f desired.ArtifactFile) bool { return v.Real(f.Path) == path })
 	})
-}
-
-// tokens identifies what is at several paths now.
-func tokens(v *kind.View, paths []string) (map[string]string, error) {
-	out := map[string]string{}
-	for _, p := range paths {
-		t, err := token(v, p)
-		if err != nil {
-			return nil, err
-		}
-		out[p] = t
-	}
-	return out, nil
 }
 
 // newest is the latest change of any path.

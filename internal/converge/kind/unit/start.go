@@ -33,7 +33,7 @@ func (p *planner) baseline(context.Context) error {
 		into *map[string]string
 		of   []string
 	}{{&s.Triggers, p.triggers}, {&s.Reloads, p.reloads}} {
-		now, err := tokens(p.View, part.of)
+		now, err := p.tokens(part.of)
 		if err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (p *planner) present() (stamp, error) {
 		of   []string
 	}{{&s.Definition, definition}, {&s.Triggers, append(sorted(p.last.Triggers), p.triggers...)}, {&s.Reloads, append(sorted(p.last.Reloads), p.reloads...)}} {
 		var err error
-		if *part.into, err = tokens(p.View, part.of); err != nil {
+		if *part.into, err = p.tokens(part.of); err != nil {
 			return s, err
 		}
 	}
@@ -194,7 +194,13 @@ func (p *planner) startsWithOld(planned string) (bool, error) {
 	if p.status.InvocationID == planned && p.changing() != "" {
 		return true, nil
 	}
-	which, err := p.changedSince(p.status.ExecMainStart)
+	// As long as its ExecStartPre= run, systemd tells of the process before this run's;
+	// what it tested at the beginning is of this run.
+	since := p.status.ExecMainStart
+	if since.Before(p.status.ConditionTime) {
+		since = p.status.ConditionTime
+	}
+	which, err := p.changedSince(since)
 	return which != "", err
 }
 
@@ -237,6 +243,7 @@ func (p *planner) note(ctx context.Context, s stamp) error {
 		return err
 	}
 	p.status, s.InvocationID = st, st.InvocationID
+	p.sys.started(p.u.Name, st)
 	switch {
 	case st.ActiveState == "failed", strings.HasPrefix(st.SubState, "auto-restart"):
 		return &host.JobError{Unit: p.u.Name, Job: "start", Result: "failed", Status: st}
@@ -269,9 +276,23 @@ func (p *planner) reload(ctx context.Context) error {
 	if err != nil {
 		return &Error{Unit: p.u.Name, Err: err}
 	}
+	if !p.stamped() {
+		return p.noteReload(now)
+	}
 	now.Definition, now.InvocationID = p.last.Definition, p.last.InvocationID
 	for at, tok := range p.last.Triggers {
 		now.Triggers[at] = tok // they need a restart
 	}
+	return writeStamp(p.Host, p.u.Name, now)
+}
+
+// noteReload stamps a unit that another started, so that the reload is not owed
+// again. One that runs with old inputs, too, is left to those who want it restarted.
+func (p *planner) noteReload(now stamp) error {
+	reason, err := p.owedByTime()
+	if err != nil || reason != "" {
+		return err
+	}
+	now.InvocationID = p.status.InvocationID
 	return writeStamp(p.Host, p.u.Name, now)
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -25,6 +27,9 @@ type systemd struct {
 	// asked are the units that the plan asked for, once: systemd may hold what it read
 	// of them for a while.
 	asked map[string]host.UnitStatus
+	// since has units as they were described after this run had started them: with what
+	// systemd had read then.
+	since map[string]host.UnitStatus
 	// stale: systemd has to read definitions again; reloaded: it has, since the names
 	// changed.
 	stale, reloaded bool
@@ -37,7 +42,9 @@ type systemd struct {
 }
 
 func systemdOf(v *kind.View) *systemd {
-	return v.Shared("systemd", func() any { return &systemd{v: v, asked: map[string]host.UnitStatus{}} }).(*systemd)
+	return v.Shared("systemd", func() any {
+		return &systemd{v: v, asked: map[string]host.UnitStatus{}, since: map[string]host.UnitStatus{}}
+	}).(*systemd)
 }
 
 // unit describes a unit. To ask for one makes systemd load it: which it had loaded
@@ -69,7 +76,7 @@ func (s *systemd) list(ctx context.Context) error {
 		return nil
 	}
 	patterns := map[string]bool{}
-	for _, r := range s.v.State.Resources {
+	for _, r := range s.v.Covered() {
 		if name, ok := strings.CutPrefix(string(r.ID()), "unit:"); ok {
 			patterns[name] = true
 		}
@@ -153,8 +160,15 @@ func (s *systemd) readAll(ctx context.Context, names []string) error {
 		if !concerned {
 			continue
 		}
-		if st, err := s.v.Host.Unit(ctx, name); err != nil || st.NeedDaemonReload {
-			return errors.Join(err, s.reload(ctx))
+		st, started := s.since[name]
+		if !started {
+			var err error
+			if st, err = s.v.Host.Unit(ctx, name); err != nil {
+				return errors.Join(err, s.reload(ctx))
+			}
+		}
+		if st.NeedDaemonReload {
+			return s.reload(ctx)
 		}
 	}
 	return nil
@@ -165,6 +179,13 @@ func (s *systemd) remark(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remarks = append(s.remarks, text)
+}
+
+// started notes how a unit was described after its start.
+func (s *systemd) started(name string, st host.UnitStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.since[name] = st
 }
 
 // comesBack notes a unit that is stopped and starts again in the end.
@@ -192,19 +213,35 @@ const upFor = 200 * time.Millisecond
 
 // confirm looks whether such services are still up.
 func (s *systemd) confirm(ctx context.Context) error {
+	var left time.Duration
 	for _, was := range s.watched {
-		if left := upFor - s.v.Host.Now().Sub(was.ExecMainStart); left > 0 && !was.ExecMainStart.IsZero() {
-			if err := s.v.Host.Sleep(ctx, min(left, upFor)); err != nil {
-				return err
-			}
+		if !was.ExecMainStart.IsZero() {
+			left = max(left, min(upFor, upFor-s.v.Host.Now().Sub(was.ExecMainStart)))
 		}
-		st, err := s.v.Host.Unit(ctx, was.Name)
-		if err != nil {
+	}
+	if left > 0 {
+		if err := s.v.Host.Sleep(ctx, left); err != nil {
 			return err
 		}
-		if st.NRestarts > was.NRestarts || strings.HasPrefix(st.SubState, "auto-restart") || st.ActiveState == "failed" {
-			return &Error{Unit: was.Name, Err: fmt.Errorf("it started and ended again: %w", &host.JobError{Unit: was.Name, Job: "start", Result: cmp.Or(st.Result, "failed"), Status: st})}
-		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(questions)
+	for _, was := range s.watched {
+		g.Go(func() error { return s.stillUp(ctx, was) })
+	}
+	return g.Wait()
+}
+
+// questions is how many units systemd is asked for at once.
+const questions = 16
+
+func (s *systemd) stillUp(ctx context.Context, was host.UnitStatus) error {
+	st, err := s.v.Host.Unit(ctx, was.Name)
+	if err != nil {
+		return err
+	}
+	if st.NRestarts > was.NRestarts || strings.HasPrefix(st.SubState, "auto-restart") || st.ActiveState == "failed" {
+		return &Error{Unit: was.Name, Err: fmt.Errorf("it started and ended again: %w", &host.JobError{Unit: was.Name, Job: "start", Result: cmp.Or(st.Result, "failed"), Status: st})}
 	}
 	return nil
 }
@@ -212,6 +249,9 @@ func (s *systemd) confirm(ctx context.Context) error {
 // bringBack starts what ran before and stopped as a consequence of what was done
 // to others.
 func (s *systemd) bringBack(ctx context.Context) error {
+	if s.v.Booting {
+		return nil
+	}
 	for _, name := range s.revive {
 		st, err := s.v.Host.Unit(ctx, name)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // Kind is the kind of units.
@@ -95,6 +96,7 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 		}
 	}
 	p.reread()
+	t.Inputs = slices.Concat(p.inputs(), p.reloads)
 	return nil
 }
 
@@ -116,7 +118,7 @@ func (p *planner) reread() {
 
 // ask asks systemd what there is, and derives from the plan what there will be.
 func (p *planner) ask(ctx context.Context) error {
-	if !p.Offline && !isTemplate(p.u.Name) {
+	if !p.Offline && !unitname.IsTemplate(p.u.Name) {
 		var err error
 		if p.status, err = p.sys.unit(ctx, p.u.Name); err != nil {
 			return err
@@ -176,10 +178,14 @@ func (p *planner) done() bool {
 // activation plans start, stop, restart or reload.
 func (p *planner) activation() error {
 	switch {
-	case p.u.Activation == desired.AnyActivation:
+	case p.u.Activation == desired.AnyActivation && (p.Offline || len(p.u.ReloadTriggers) == 0):
 		return nil
+	case p.u.Activation == desired.AnyActivation:
+		return p.reloadOwed()
 	case p.Offline:
 		p.t.Postpone(kind.VerbStart, "units start on first boot")
+		return nil
+	case p.Booting && p.u.Activation == desired.Started:
 		return nil
 	case p.u.Activation == desired.Stopped:
 		p.stop("is " + p.status.ActiveState)

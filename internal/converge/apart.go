@@ -1,0 +1,88 @@
+package converge
+
+import (
+	"context"
+	"slices"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// waiting are the tasks that wait for an API server, and those that come after
+// them, of a machine that joins again and has something else to do. One that joins
+// for the first time does all or nothing.
+func (p *planner) waiting() map[desired.ID]bool {
+	out := map[desired.ID]bool{}
+	rejoins := false
+	for _, t := range p.v.Tasks() {
+		if !t.Waits {
+			continue
+		}
+		out[t.ID] = true
+		rejoins = rejoins || t.Rejoins
+	}
+	if !rejoins {
+		return nil
+	}
+	for grows := true; grows; {
+		grows = false
+		for _, t := range p.v.Tasks() {
+			if !out[t.ID] && slices.ContainsFunc(p.follows(t), func(id desired.ID) bool { return out[id] }) {
+				out[t.ID], grows = true, true
+			}
+		}
+	}
+	if !slices.ContainsFunc(p.v.Tasks(), func(t *kind.Task) bool { return !out[t.ID] && len(t.Actions) > 0 }) {
+		return nil
+	}
+	return out
+}
+
+// follows are the ids that a task comes after.
+func (p *planner) follows(t *kind.Task) []desired.ID {
+	ids := slices.Concat(t.Base.After, t.StagedAfter, t.LiveAfter)
+	if f, ok := p.st.Lookup(t.ID).(*desired.File); ok && f.Until != "" {
+		ids = append(ids, f.Until)
+	}
+	return ids
+}
+
+// apart does first what needs no API server, then plans anew and does the rest.
+// The result's plan is the whole one.
+func (e *Engine) apart(ctx context.Context, p *planner, waiting map[desired.ID]bool, res *Result, t *try) error {
+	whole := res.Plan
+	for _, t := range p.v.Tasks() {
+		if waiting[t.ID] {
+			*t = kind.Task{ID: t.ID, Base: t.Base}
+		}
+	}
+	first := *res
+	first.Plan = p.public()
+	err := (&executor{planner: p, result: &first, try: t}).execute(ctx)
+	whole.Remarks = append(whole.Remarks, first.Plan.Remarks...)
+	if *res = first; err == nil {
+		err = t.aside(func() error { return e.rest(ctx, p, res, t) })
+		whole.Remarks = append(whole.Remarks, res.Plan.Remarks...)
+	}
+	slices.Sort(whole.Remarks)
+	whole.Remarks = slices.Compact(whole.Remarks)
+	res.Plan = whole
+	return err
+}
+
+// rest does what a first part left.
+func (e *Engine) rest(ctx context.Context, first *planner, res *Result, t *try) error {
+	led, err := e.ledger.Load(e.opt.Host)
+	if err != nil {
+		return err
+	}
+	p, err := e.plan(ctx, first.st, led, first.scope)
+	if err != nil {
+		return err
+	}
+	res.Plan = p.public()
+	if err := p.blocked(); err != nil {
+		return err
+	}
+	return (&executor{planner: p, result: res, try: t}).execute(ctx)
+}

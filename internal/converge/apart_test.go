@@ -1,0 +1,142 @@
+package converge_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/effect"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+var errAway = errors.New("no route to host")
+
+// joinable is a node that asks for its API server until it has a credential.
+func joinable(t *testing.T) *desired.State {
+	return sampleState(t, func(st *desired.State) {
+		st.Resources[0].(*desired.Check).Unless = desired.ClientCertificateID(kubeconfig)
+	})
+}
+
+func joined(t *testing.T) *memory.Host {
+	h := newMachine()
+	runs(t, h, joinable(t))
+	h.Settle()
+	return h
+}
+
+// A machine that has joined does not ask whether the API server answers.
+func TestCheckOfJoinedMachine(t *testing.T) {
+	h := joined(t)
+	h.Put("/etc/kubernetes/azure.json", "edited", 0o600)
+	must(h.StopUnit(tctx, "kubelet.service"))
+	p := &providers{probe: errAway}
+	res, err := engine(h, p).Apply(t.Context(), joinable(t))
+	if err != nil || p.probes > 0 {
+		t.Fatalf("%v, %d probes", err, p.probes)
+	}
+	if d := cmp.Diff([]string{"update file:/etc/kubernetes/azure.json", "start unit:kubelet.service"}, verbs(res.Plan)); d != "" {
+		t.Error(d)
+	}
+	must(h.Remove("/var/lib/berth/ledger.json")) // then nothing says that it has joined
+	if _, err := engine(h, p).Apply(t.Context(), joinable(t)); !errors.Is(err, errAway) || p.probes != 1 {
+		t.Errorf("%v, %d probes", err, p.probes)
+	}
+}
+
+// Where such a machine needs a new credential, what needs none comes first: an API
+// server that is away holds up only that and kubelet, which comes after it.
+func TestLocalRepairComesFirst(t *testing.T) {
+	broken := func() *memory.Host {
+		h := joined(t)
+		h.Put("/etc/kubernetes/azure.json", "edited", 0o600)
+		h.Put("/etc/default/kubelet", "A=2\n", 0o600)
+		must(h.StopUnit(tctx, "containerd.service"))
+		must(h.Remove(kubeconfig))
+		return h
+	}
+	want := []string{"start unit:containerd.service", "issue credential:/var/lib/kubelet/kubeconfig", "update file:/etc/default/kubelet", "update file:/etc/kubernetes/azure.json", "restart unit:kubelet.service"}
+	slices.Sort(want)
+	h := broken()
+	kubelet := h.Units()["kubelet.service"].InvocationID
+	res, err := engine(h, &providers{probe: errAway}).Apply(t.Context(), joinable(t))
+	if !errors.Is(err, errAway) {
+		t.Fatal(err)
+	}
+	got := verbs(res.Plan)
+	slices.Sort(got)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	has(t, h, "/etc/kubernetes/azure.json", "{}")
+	has(t, h, "/etc/default/kubelet", "A=1\n")
+	units := h.Units()
+	if units["containerd.service"].ActiveState != "active" || units["kubelet.service"].InvocationID != kubelet {
+		t.Errorf("containerd is %s, kubelet %s, was %s", units["containerd.service"].ActiveState, units["kubelet.service"].InvocationID, kubelet)
+	}
+	if !slices.ContainsFunc(res.Timeline, func(s converge.Span) bool { return s.ID == desired.CheckID(desired.CheckAPIServer) && s.Error != "" }) {
+		t.Error("the timeline does not tell of the check")
+	}
+	runs(t, h, joinable(t))
+	converged(t, h, joinable(t))
+	after := others(h)
+	for n, hit := 1, true; hit; n++ {
+		h := broken()
+		in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+		_, _ = engine(in, &providers{}).Apply(t.Context(), joinable(t))
+		hit = in.Hit() != nil
+		h.Kill()
+		runs(t, h, joinable(t))
+		converged(t, h, joinable(t))
+		if d := cmp.Diff(after, others(h)); d != "" {
+			t.Fatalf("killed at effect %d: %s", n, d)
+		}
+	}
+}
+
+// A machine that has not joined does all or nothing, also where a run that was to
+// join it was killed, and where its disk is a copy of one that has.
+func TestFirstJoinIsWhole(t *testing.T) {
+	clone := joined(t)
+	other := sampleState(t, func(st *desired.State) {
+		st.Resources[1].(*desired.ClientCertificate).NodeName = "n2"
+		st.Add(managed("/etc/kubernetes/more", "m"))
+	})
+	must(clone.Remove(kubeconfig))
+	for name, c := range map[string]struct {
+		h *memory.Host
+		s *desired.State
+	}{"new": {newMachine(), joinable(t)}, "copy": {clone, other}} {
+		t.Run(name, func(t *testing.T) { nothingComes(t, c.h, c.s) })
+	}
+	for n := 1; ; n++ {
+		h := newMachine()
+		_, _ = engine(effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}}), &providers{}).Apply(t.Context(), joinable(t))
+		h.Kill()
+		if h.Tree("/var/lib/kubelet/pki")["/var/lib/kubelet/pki/kubelet-client-berth.pem"] != "" || t.Failed() {
+			break // from here on it may have joined
+		}
+		t.Run(fmt.Sprintf("killed at effect %d", n), func(t *testing.T) { nothingComes(t, h, joinable(t)) })
+	}
+}
+
+func nothingComes(t *testing.T, h *memory.Host, s *desired.State) {
+	before := others(h)
+	if _, err := engine(h, &providers{probe: errAway}).Apply(t.Context(), s); !errors.Is(err, errAway) {
+		t.Fatal(err)
+	}
+	after := others(h)
+	for _, tree := range []map[string]string{before, after} {
+		maps.DeleteFunc(tree, func(p, _ string) bool { return strings.Contains(p, "/.berth.") }) // a killed run's are cleared
+	}
+	if d := cmp.Diff(before, after); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,201 @@
+package converge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+const (
+	// settling is how long a unit must stay up (docs/decisions/0012).
+	settling = 5 * time.Second
+	// confirming is how long the node has to stand as before.
+	confirming = time.Minute
+)
+
+// nodeError is a node that does not stand as before. It tells the unit's last words
+// itself.
+type nodeError struct{ err error }
+
+// Error implements error.
+func (e *nodeError) Error() string { return e.err.Error() }
+
+// Unwrap returns what was seen.
+func (e *nodeError) Unwrap() error { return e.err }
+
+// confirm waits for the evidence that the change holds.
+func (t *try) confirm(ctx context.Context) error {
+	g := &graph{workers: 1, phase: "confirm", now: t.h.Now, tell: t.tell}
+	g.nodes = []*node{{id: "trial", verb: "confirm", do: t.observe}}
+	t.touched = true // of a run that found nothing to do, the one before it did
+	return g.run(ctx)
+}
+
+func (t *try) tell(s Span) {
+	if !s.End.IsZero() {
+		t.res.Timeline = append(t.res.Timeline, s)
+	}
+	if t.e.opt.Observer != nil {
+		t.e.opt.Observer(s)
+	}
+}
+
+// answer is what the wait for the node came to.
+type answer struct {
+	remark string
+	err    error
+}
+
+// observe returns as soon as all evidence is there: every unit has stayed up, and
+// the node stands as before. A Node that says it is Ready says so of a kubelet that
+// was started after the change, so nothing more is waited for where that alone was.
+func (t *try) observe(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	was, err := t.standings(ctx)
+	if err != nil {
+		return err
+	}
+	events, err := t.h.Watch(ctx, host.Watched{Units: t.note.Units})
+	if err != nil {
+		return fmt.Errorf("watch units: %w", err)
+	}
+	settled, node := make(chan error, 1), make(chan answer, 1)
+	go func() { settled <- Safely(func() error { return t.h.Sleep(ctx, settling) }) }()
+	go func() { node <- t.awaitNode(ctx) }()
+	var seen *answer
+	for up := false; !up || seen == nil; {
+		select {
+		case _, open := <-events:
+			if !open {
+				events = nil
+			}
+		case err := <-settled:
+			if err != nil {
+				return cmp.Or(context.Cause(ctx), err)
+			}
+			up = true
+		case a := <-node:
+			if a.err != nil {
+				return &nodeError{a.err}
+			}
+			seen, up = &a, up || t.toldByNode(a)
+		}
+		if err := t.look(ctx, was); err != nil {
+			if errors.Is(err, context.Canceled) {
+				return context.Cause(ctx) // why nobody waits any more
+			}
+			return err
+		}
+	}
+	if seen.remark != "" {
+		t.res.Plan.Remarks = append(t.res.Plan.Remarks, seen.remark)
+	}
+	return nil
+}
+
+func (t *try) awaitNode(ctx context.Context) (a answer) {
+	ctx, cancel := context.WithTimeoutCause(ctx, confirming, fmt.Errorf("not confirmed within %s", confirming))
+	defer cancel()
+	if err := Safely(func() error {
+		var err error
+		a.remark, err = t.Await(ctx, t.st, t.note.Before)
+		return err
+	}); err != nil {
+		a.err = err
+	}
+	return a
+}
+
+// toldByNode says that the Node's word is evidence enough.
+func (t *try) toldByNode(a answer) bool {
+	return t.note.Before.Ready && a.remark == "" && len(t.note.Units) == 1 && t.note.Units[0] == t.Kubelet
+}
+
+// standings are the units as the change has left them.
+func (t *try) standings(ctx context.Context) (map[string]host.UnitStatus, error) {
+	out := map[string]host.UnitStatus{}
+	for _, name := range t.note.Units {
+		st, err := t.h.Unit(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = st
+	}
+	return out, t.look(ctx, out)
+}
+
+// look fails where a unit has not stayed up. One that ended by itself, and well, has
+// done what it was to do.
+func (t *try) look(ctx context.Context, was map[string]host.UnitStatus) error {
+	for _, name := range t.note.Units {
+		st, err := t.h.Unit(ctx, name)
+		if err != nil {
+			return err
+		}
+		broken := st.ActiveState == "failed" || strings.HasPrefix(st.SubState, "auto-restart") || st.NRestarts > was[name].NRestarts
+		if !broken {
+			continue
+		}
+		job := &host.JobError{Unit: name, Job: "start", Result: cmp.Or(st.Result, "failed"), Status: st}
+		return t.unitFailed(name, fmt.Errorf("it did not stay up: %w", job))
+	}
+	return nil
+}
+
+func (t *try) unitFailed(name string, err error) error {
+	a := &ActionError{ID: desired.UnitID(name), Verb: VerbRestart, Err: &UnitError{Unit: name, Err: err}}
+	if r := t.st.Lookup(a.ID); r != nil {
+		a.Field = r.Order().Field
+	}
+	return a
+}
+
+// NothingOnTrialError says that nothing waits to be confirmed.
+type NothingOnTrialError struct{ Why string }
+
+// Error says why.
+func (e *NothingOnTrialError) Error() string { return "nothing waits to be confirmed: " + e.Why }
+
+// Confirm is the word that the change on trial is good. It returns whose it is. A
+// *NothingOnTrialError says that there is none, or none of the owners that are given.
+func (e *Engine) Confirm(ctx context.Context, of ...desired.Owner) (owner desired.Owner, err error) {
+	err = e.exclusively(ctx, func() error {
+		n, err := trial.Load(e.opt.Host)
+		switch {
+		case err != nil:
+			return err
+		case n == nil:
+			return &NothingOnTrialError{"no change is on trial"}
+		case n.Boot != bootOf(e.opt.Host):
+			return &NothingOnTrialError{"the machine was restarted since, and a restart takes the change back"}
+		case !n.Waiting:
+			return &NothingOnTrialError{"the run that tried the change was cut off; apply it again"}
+		case len(of) > 0 && !slices.Contains(of, n.Owner):
+			return &NothingOnTrialError{fmt.Sprintf("the change on trial is of the %s contract", n.Owner)}
+		}
+		owner = n.Owner
+		if err := trial.Promote(e.opt.Host, n.Owner); err != nil {
+			return err
+		}
+		return trial.Disarm(context.WithoutCancel(ctx), e.opt.Host, n)
+	})
+	return owner, err
+}
+
+// Keep makes a contract that was applied without a trial an owner's last good one,
+// when the caller has seen that it is good.
+func (e *Engine) Keep(ctx context.Context, owner desired.Owner) error {
+	if e.opt.Trial == nil || e.opt.Offline {
+		return nil
+	}
+	return e.exclusively(ctx, func() error { return trial.Keep(e.opt.Host, owner, &e.opt.Trial.Contract) })
+}

@@ -1,0 +1,152 @@
+package converge
+
+import (
+	"context"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// Inherit enters what another program has made of a state, for the state's owner:
+// what stands there counts as put there by berth, with nothing before it, so that it
+// goes when nobody wants it any more. It changes nothing but the ledger. An owner of
+// whom the ledger knows something inherits nothing; what others own, or were about to
+// put in place when they were cut off, is theirs. It returns the ids that were entered.
+func (e *Engine) Inherit(ctx context.Context, st *desired.State) (entered []string, err error) {
+	err = e.exclusively(ctx, func() error {
+		entered, err = e.inherit(ctx, st)
+		return err
+	})
+	return entered, err
+}
+
+func (e *Engine) inherit(ctx context.Context, st *desired.State) ([]string, error) {
+	led, err := e.ledger.Load(e.opt.Host)
+	if err != nil || owns(led, st.Owner) {
+		return nil, err
+	}
+	p, err := e.plan(ctx, st, led, Scope{})
+	if err != nil {
+		return nil, err
+	}
+	h := &heir{planner: p, entries: map[string]ledger.Entry{}}
+	for _, r := range st.Resources {
+		if err := h.take(r); err != nil {
+			return nil, err
+		}
+	}
+	if len(h.entries) == 0 {
+		return nil, nil
+	}
+	maps.Copy(led.Entries, h.entries)
+	if led.Owed != nil { // it stays so, until a run completes it
+		return slices.Sorted(maps.Keys(h.entries)), led.Begin(e.opt.Host, led.Owed)
+	}
+	note := &ledger.Run{ID: runID(p.v), Owner: st.Owner, Boot: p.v.Boot()}
+	if err := led.Begin(e.opt.Host, note); err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(h.entries)), led.Done(e.opt.Host, note)
+}
+
+func owns(led *ledger.Ledger, o desired.Owner) bool {
+	for _, e := range led.Entries {
+		if e.Owns(o) {
+			return true
+		}
+	}
+	return false
+}
+
+// heir finds what is inherited.
+type heir struct {
+	*planner
+	entries map[string]ledger.Entry
+}
+
+func (h *heir) take(r desired.Resource) error {
+	for _, name := range h.v.NamesOf(r) {
+		if h.led.Ours(name) || h.isOwed(name) {
+			continue
+		}
+		if ledger.IsPath(name) {
+			if err := h.path(r, name); err != nil {
+				return err
+			}
+		}
+	}
+	if u, ok := r.(*desired.Unit); ok {
+		h.unit(u)
+	}
+	return nil
+}
+
+// isOwed says whether a run of another owner that was cut off claims an id.
+func (h *heir) isOwed(id string) bool {
+	owed := h.led.Owed
+	if owed == nil || owed.Owner == h.st.Owner {
+		return false
+	}
+	_, ok := owed.Claims[id]
+	return ok
+}
+
+// path enters a name. Of a file whose content the state tells, that counts: what
+// somebody made of it since is theirs.
+func (h *heir) path(r desired.Resource, name string) error {
+	info, err := h.v.Lstat(name)
+	if err != nil || info == nil || info.Mode.IsDir() {
+		return err
+	}
+	put := ledger.StandingAt(info)
+	e := ledger.Entry{Owners: map[desired.Owner]string{h.st.Owner: h.v.AskedOf(r)}}
+	_, isArtifact := r.(*desired.Artifact)
+	switch q := h.v.Expected(name); {
+	case info.Mode&fs.ModeSymlink != 0:
+		put = &ledger.Standing{Type: ledger.Link}
+		if put.Target, err = h.h.Readlink(name); err != nil {
+			return err
+		}
+	case isArtifact:
+		e.Mark = ledger.Mark(info)
+	case q != nil && q.Sum() != "":
+		*put = q.Standing()
+	}
+	e.Put = *put
+	h.entries[name] = e
+	h.dropInDir(name)
+	return nil
+}
+
+// dropInDir enters the directory of a drop-in: it goes with the last one in it.
+func (h *heir) dropInDir(name string) {
+	dir := path.Dir(name)
+	info, err := h.v.Lstat(dir)
+	if !strings.HasSuffix(dir, ".d") || !h.defines(name) || h.led.Ours(dir) || err != nil || info == nil {
+		return
+	}
+	h.entries[dir] = ledger.Entry{Owners: map[desired.Owner]string{h.st.Owner: ""}, Put: *ledger.StandingAt(info), Parent: true}
+}
+
+// unit enters the state of a unit. One whose definition is inherited did not run
+// before that; of others nobody knows, so that it stays.
+func (h *heir) unit(u *desired.Unit) {
+	t := h.v.Task(u.ID())
+	i := slices.IndexFunc(t.Claims, func(c kind.Claim) bool { return c.ID == string(u.ID()) })
+	if i < 0 || h.led.Ours(t.Claims[i].ID) || h.isOwed(t.Claims[i].ID) {
+		return
+	}
+	e := h.v.LiveEntry(t.Claims[i])
+	for name := range h.entries {
+		if path.Base(name) == u.Name && h.defines(name) {
+			e.Was.Value = "inactive"
+		}
+	}
+	h.entries[t.Claims[i].ID] = e
+}

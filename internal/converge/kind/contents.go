@@ -1,0 +1,73 @@
+package kind
+
+import (
+	"sync"
+	"time"
+
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Contents remembers, in a process that stays, what files held when they were
+// read: what has the same inode, size and time of change is not read again. The
+// zero value is empty.
+type Contents struct {
+	mu sync.Mutex
+	of map[string]content
+}
+
+type content struct {
+	sum  string
+	info host.Info
+}
+
+// sum is what a file that is described by info is known to hold; "" if it is not.
+func (c *Contents) sum(path string, info *host.Info) string {
+	if c == nil {
+		return ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.of[path]; ok && info.Unchanged(known.info) {
+		return known.sum
+	}
+	return ""
+}
+
+// hold notes what a file held that was read after info was made.
+func (c *Contents) hold(path, sum string, info *host.Info, now time.Time) {
+	if c == nil || !info.Settled(now) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[string]content{}
+	}
+	c.of[path] = content{sum: sum, info: *info}
+}
+
+// MaxRead bounds the programs that are read in each plan, in bytes. What larger
+// ones hold is read when a run has ended.
+const MaxRead = 1 << 20
+
+// KnownDigest is the sha256 of what a file holds, where that is known without
+// reading it; "" where it is not.
+func (v *View) KnownDigest(path string, info *host.Info) string {
+	if held := v.Ledger.Entries[path].Held; held != nil && held.Seen == ledger.Seen(info) {
+		return held.Sum
+	}
+	return v.Contents.sum(path, info)
+}
+
+// Digest is the sha256 of what a file holds.
+func (v *View) Digest(path string, info *host.Info) (string, error) {
+	if sum := v.KnownDigest(path, info); sum != "" {
+		return sum, nil
+	}
+	sum, err := ledger.ContentSum(v.Host, path)
+	if err == nil {
+		v.Contents.hold(path, sum, info, v.Host.Now())
+	}
+	return sum, err
+}

@@ -1,0 +1,95 @@
+package kind
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// lookTimeout bounds the question for a Node: one that is not answered holds up no
+// more than this.
+const lookTimeout = 2 * time.Second
+
+// registers is how long a kubelet that runs may take to create its Node, and to be
+// told its addresses: it tries at growing intervals of at most 7 s.
+const registers = 10 * time.Second
+
+// Sight is what is known of a Node.
+type Sight int
+
+// What may be known: nothing on a machine that has no credential, or is to get
+// another one; nothing where there was no answer; that there is none, or what it is.
+const (
+	NodeUnjoined Sight = iota
+	NodeUnknown
+	NodeAbsent
+	NodePresent
+)
+
+// OwnNode is one look at the Node of this machine, which all who ask in one run
+// share.
+type OwnNode struct {
+	Sight   Sight
+	Session NodeSession
+	// Node is nil unless it is present; Err says why it is unknown.
+	Node *NodeState
+	Err  error
+
+	once sync.Once
+}
+
+// OwnNode looks at a Node with the credential of a kubeconfig. Credentials are
+// observed before.
+func (v *View) OwnNode(ctx context.Context, kubeconfig, name string) (*OwnNode, error) {
+	if v.Nodes == nil {
+		return nil, ErrNoProvider
+	}
+	o := v.Shared("node "+name+" "+kubeconfig, func() any { return &OwnNode{} }).(*OwnNode)
+	o.once.Do(func() { o.look(ctx, v, kubeconfig, name) })
+	return o, nil
+}
+
+func (o *OwnNode) look(ctx context.Context, v *View, kubeconfig, name string) {
+	if v.getsCredential(kubeconfig) {
+		return
+	}
+	if o.Session, o.Err = v.Nodes.Open(kubeconfig, name); o.Err != nil {
+		if !errors.Is(o.Err, fs.ErrNotExist) {
+			o.Sight = NodeUnknown
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	switch o.Node, o.Err = o.Session.Get(ctx); {
+	case o.Err != nil:
+		o.Sight = NodeUnknown
+	case o.Node == nil:
+		o.Sight = NodeAbsent
+	default:
+		o.Sight = NodePresent
+	}
+}
+
+// getsCredential says whether the plan brings the credential behind a kubeconfig:
+// the one that is there does not serve.
+func (v *View) getsCredential(kubeconfig string) bool {
+	t := v.Task(desired.ClientCertificateID(kubeconfig))
+	return t != nil && slices.ContainsFunc(t.Actions, func(a Action) bool { return a.Verb == VerbIssue || a.Verb == VerbRestore })
+}
+
+// SettledSince says when a kubelet that runs was started, and whether it has had
+// the time for what it does once after its start. running is false for one that
+// does not run.
+func (v *View) SettledSince(ctx context.Context, unit string) (start time.Time, settled, running bool, err error) {
+	st, err := v.Host.Unit(ctx, unit)
+	if err != nil || st.ActiveState != "active" {
+		return start, false, false, err
+	}
+	return st.ActiveEnter, v.Host.Now().Sub(st.ActiveEnter) >= registers, true, nil
+}

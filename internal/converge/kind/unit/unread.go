@@ -1,0 +1,71 @@
+package unit
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// unread matches what of a trigger a running unit has no use for; nil where it reads
+// all of it.
+func (p *planner) unread(at string) *regexp.Regexp {
+	for name, expressions := range p.u.Unread {
+		if p.Real(name) == at {
+			return regexp.MustCompile("(?:" + strings.Join(expressions, ")|(?:") + ")")
+		}
+	}
+	return nil
+}
+
+// token identifies what the unit reads of a path now, in the way in which last does
+// where that is known.
+func (p *planner) token(at, last string) (string, error) {
+	unread := p.unread(at)
+	if unread == nil {
+		return token(p.View, at, last)
+	}
+	info, err := p.Lstat(at)
+	if err != nil || info == nil || !info.IsRegular() {
+		return token(p.View, at, last)
+	}
+	data, err := p.Host.ReadFile(at)
+	return desired.Bytes(unread.ReplaceAll(data, nil)).Sum(), err
+}
+
+// tokens identifies what the unit reads of several paths now, for a new stamp.
+func (p *planner) tokens(paths []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, at := range paths {
+		t, err := p.token(at, "")
+		if err != nil {
+			return nil, err
+		}
+		out[at] = t
+	}
+	return out, nil
+}
+
+// futureToken identifies what the unit will read of a path.
+func (p *planner) futureToken(at string, q *kind.Change) (string, bool) {
+	unread := p.unread(at)
+	if unread == nil || q.Type != ledger.File || q.Prepared || q.Stored != "" {
+		return q.Token()
+	}
+	return desired.Bytes(unread.ReplaceAll(q.Content.Data(), nil)).Sum(), true
+}
+
+// immaterial says that the plan changes only what the unit does not read of a path.
+func (p *planner) immaterial(at string) bool {
+	if p.unread(at) == nil || !p.Changes(at) || p.Deletes(at) {
+		return false
+	}
+	now, err := p.token(at, p.last.token(at))
+	if err != nil {
+		return false
+	}
+	then, ok, err := p.future(at)
+	return err == nil && ok && then == now
+}

@@ -1,0 +1,46 @@
+package ledger
+
+import (
+	"io/fs"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// FilledByOthers are directories that kubelet, the container runtime and CNI plugins
+// fill while the machine is a node, besides what berth puts there.
+var FilledByOthers = []string{
+	"/etc/cni/net.d", "/opt/cni/bin", "/opt/containerd", "/run/containerd", "/sys/class/net",
+	"/var/lib/cni", "/var/lib/containerd", "/var/lib/kubelet",
+}
+
+// Found is what stood in one of those directories when berth first came: whoever gives
+// the machine back knows by it what came since.
+type Found struct {
+	// Mode and owner are those of the directory.
+	Mode fs.FileMode `json:"mode"`
+	UID  int         `json:"uid,omitempty"`
+	GID  int         `json:"gid,omitempty"`
+	// Names are what it held.
+	Names []string `json:"names,omitempty"`
+	// Unknown: something stood there that could not be read as a directory.
+	Unknown bool `json:"unknown,omitempty"`
+}
+
+// find looks into the directories that others fill. What can't be looked into is
+// unknown, which is no reason to end a run.
+func find(h host.FS) map[string]Found {
+	found := map[string]Found{}
+	for _, dir := range FilledByOthers {
+		info, err := Lstat(h, dir)
+		if err == nil && info == nil {
+			continue
+		}
+		f := Found{Unknown: true}
+		if err == nil && info.Mode.IsDir() {
+			names, err := h.ReadDir(dir)
+			f = Found{Mode: info.Mode, UID: info.UID, GID: info.GID, Names: names, Unknown: err != nil}
+		}
+		found[dir] = f
+	}
+	return found
+}

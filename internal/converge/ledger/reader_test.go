@@ -1,0 +1,66 @@
+package ledger
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// A process that stays knows what it wrote, and not what it made of that afterwards;
+// what somebody else wrote, in place and at the same moment, too, it reads.
+func TestReaderOfItsOwnLedger(t *testing.T) {
+	h := memory.New()
+	var r Reader
+	entry := func(sum string) Entry {
+		return Entry{Owners: map[desired.Owner]string{desired.OwnerAKS: ""}, Put: Standing{Type: File, Sum: sum}}
+	}
+	load := func() *Ledger {
+		t.Helper()
+		l, err := r.Load(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := load()
+	run := &Run{ID: "1", Owner: desired.OwnerAKS, Claims: map[string]Claim{"/etc/a": {Entry: entry("aa")}}}
+	if err := l.Begin(h, run); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Done(h, run); err != nil {
+		t.Fatal(err)
+	}
+	l = load()
+	if l.Entries["/etc/a"].Put.Sum != "aa" {
+		t.Fatalf("entries %v", l.Entries)
+	}
+	second := &Run{ID: "2", Owner: desired.OwnerAKS, Claims: map[string]Claim{"/etc/b": {Entry: entry("bb")}}}
+	if err := l.Begin(h, second); err != nil {
+		t.Fatal(err)
+	}
+	second.Claims["/etc/c"], l.Entries["/etc/d"] = Claim{Entry: entry("cc")}, entry("dd")
+	if err := l.Done(h, second); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/etc/c", "/etc/d"} {
+		if load().Ours(name) {
+			t.Errorf("%s was never written", name)
+		}
+	}
+	text, err := h.ReadFile(ledgerPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Overwrite(ledgerPath, strings.Replace(string(text), `"bb"`, `"xx"`, 1))
+	if got := load().Entries["/etc/b"].Put.Sum; got != "xx" {
+		t.Errorf("an edit does not show: %q", got)
+	}
+	h.Advance(time.Minute)
+	h.Overwrite(ledgerPath, "{")
+	if got := load(); len(got.Entries) > 0 {
+		t.Errorf("of a torn one: %v", got.Entries)
+	}
+}

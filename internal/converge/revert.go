@@ -1,0 +1,239 @@
+package converge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+const (
+	// reverting bounds the way back of a run that was told to stop, too.
+	reverting = 2 * time.Minute
+	// listening bounds the look at what a unit said.
+	listening = 3 * time.Second
+)
+
+// TrialError is a change that did not hold.
+type TrialError struct {
+	Owner desired.Owner
+	// Err is what broke; Words are what the unit said, "" where Err tells it.
+	Err   error
+	Words string
+	// Foreign are files of others that broke it: to go back would not help.
+	Foreign []string
+	// Revert is why the way back failed; nil where the last good contract is in force
+	// again, or Foreign is set.
+	Revert error
+}
+
+// Error says what broke, and what is in force now.
+func (e *TrialError) Error() string {
+	text := e.Err.Error() + e.Words + "\n"
+	switch {
+	case len(e.Foreign) > 0 && e.Revert == nil:
+		return text + "not taken back, since that would not help: " + strings.Join(e.Foreign, ", ") + " is not berth's and changed since the unit was last started"
+	case e.Revert != nil && len(e.Foreign) > 0:
+		return text + "the way back to the last good configuration failed, too: " + e.Revert.Error() +
+			"\nnot berth's, and changed since the unit was last started: " + strings.Join(e.Foreign, ", ")
+	case e.Revert != nil:
+		return text + "the way back to the last good configuration failed, too: " + e.Revert.Error()
+	}
+	return text + "the last good configuration is in force again"
+}
+
+// Unwrap returns what broke, and why the way back failed.
+func (e *TrialError) Unwrap() []error {
+	if e.Revert == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Revert}
+}
+
+// failed goes back to the last good contract, unless that can't help.
+func (t *try) failed(ctx context.Context, cause error) error {
+	f := &TrialError{Owner: t.st.Owner, Err: cause}
+	unit := ""
+	if u, ok := errors.AsType[*UnitError](cause); ok {
+		unit = u.Unit
+		words, cancel := context.WithTimeout(context.WithoutCancel(ctx), listening)
+		f.Words = t.LastWords(words, unit)
+		cancel()
+	} else if _, ok := errors.AsType[*nodeError](cause); ok {
+		unit = t.Kubelet
+	}
+	foreign, alone := t.blame[unit].judge(t.h, cause.Error()+f.Words)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reverting)
+	defer cancel()
+	if alone {
+		f.Foreign = foreign
+		return errors.Join(f, trial.Disarm(ctx, t.h, t.note))
+	}
+	if f.Revert = t.e.back(ctx, t.st.Owner, t.res); f.Revert != nil {
+		f.Foreign = foreign
+	}
+	return f
+}
+
+// back applies an owner's last good contract and ends the trial.
+func (e *Engine) back(ctx context.Context, owner desired.Owner, res *Result) error {
+	good, err := trial.Good(e.opt.Host, owner)
+	if err != nil {
+		return err
+	}
+	if good == nil {
+		return ErrNoWayBack
+	}
+	st, err := e.opt.Trial.State(ctx, good)
+	if err != nil {
+		return fmt.Errorf("translate the last good configuration: %w", err)
+	}
+	if e.booting {
+		st = withoutRuntime(st)
+	}
+	own := &Result{Plan: &Plan{Owner: owner}}
+	way, err := e.wayBack(owner)
+	if err != nil {
+		return err
+	}
+	err = way.run(ctx, st, own, nil, Scope{})
+	res.Timeline = append(res.Timeline, own.Timeline...)
+	if err != nil {
+		return err
+	}
+	return errors.Join(trial.Sweep(e.opt.Host, owner), trial.Disarm(ctx, e.opt.Host, &trial.Note{Owner: owner}))
+}
+
+// wayBack is the engine for the last good contract, which takes nothing from others.
+func (e *Engine) wayBack(owner desired.Owner) (*Engine, error) {
+	o := e.opt
+	o.TakeOver = false
+	back := New(o)
+	back.booting, back.returning = e.booting, true
+	var err error
+	back.kept, err = keptCredentials(o.Host, owner)
+	return back, err
+}
+
+// withoutRuntime leaves out what has no place before the units start: nobody
+// answers yet, and nothing of it is on the machine.
+func withoutRuntime(st *desired.State) *desired.State {
+	out := *st
+	out.Resources = slices.DeleteFunc(slices.Clone(st.Resources), func(r desired.Resource) bool {
+		return r.Kind() == "check" || r.Kind() == "image"
+	})
+	return &out
+}
+
+// Restore is the way back at boot, before what was on trial starts: it makes the
+// files those of the last good contract and leaves it to systemd to start units.
+// done is what there was to do, "" for nothing.
+func (e *Engine) Restore(ctx context.Context) (done string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, reverting)
+	defer cancel()
+	b := New(e.opt)
+	b.booting = true
+	err = b.exclusively(ctx, func() error {
+		n, err := trial.Load(e.opt.Host)
+		if err != nil || n == nil || n.Boot == bootOf(e.opt.Host) {
+			return err
+		}
+		done = fmt.Sprintf("a change of the %s contract was on trial when the machine stopped", n.Owner)
+		return b.back(ctx, n.Owner, &Result{})
+	})
+	return done, err
+}
+
+// Revert is the way back when a person's time is over, or was cut off.
+func (e *Engine) Revert(ctx context.Context) (done string, err error) {
+	err = e.exclusively(ctx, func() error {
+		n, err := trial.Load(e.opt.Host)
+		if err != nil || n == nil {
+			return err
+		}
+		done = fmt.Sprintf("nobody has confirmed the change of the %s contract", n.Owner)
+		return e.back(ctx, n.Owner, &Result{})
+	})
+	return done, err
+}
+
+// inputs are what a unit reads, as it was before the change.
+type inputs struct {
+	// began is when it read them last.
+	began time.Time
+	// own are those that this run changes, others those that are not berth's.
+	own, others []string
+}
+
+func inputsOf(h host.Host, x *executor, t *kind.Task, st host.UnitStatus, elsewhere []string) inputs {
+	in := inputs{began: beganAt(st)}
+	for _, p := range t.Inputs {
+		if x.v.Changes(p) {
+			in.own = append(in.own, p)
+		}
+	}
+	all := slices.Concat(t.Inputs, st.DropInPaths, []string{st.FragmentPath})
+	for _, dir := range elsewhere {
+		names, err := h.ReadDir(dir)
+		if err != nil {
+			continue // there is none
+		}
+		for _, name := range names {
+			all = append(all, dir+"/"+name)
+		}
+	}
+	slices.Sort(all)
+	for _, p := range slices.Compact(all) {
+		if real := x.v.Real(p); p != "" && !x.v.Changes(real) && !x.led.Made(real) {
+			in.others = append(in.others, p)
+		}
+	}
+	return in
+}
+
+// judge names the files of others that changed since the unit was last started.
+// They alone are to blame where this run changed nothing that the unit reads, or
+// where what is said names them and nothing of this run's.
+func (in inputs) judge(h host.FS, said string) (foreign []string, alone bool) {
+	for _, p := range in.others {
+		if info, err := ledger.Lstat(h, p); err == nil && info != nil && info.ChangeTime.After(in.began) {
+			foreign = append(foreign, p)
+		}
+	}
+	named := func(p string) bool { return strings.Contains(said, p) }
+	if len(foreign) == 0 {
+		return nil, false
+	}
+	return foreign, len(in.own) == 0 || slices.ContainsFunc(foreign, named) && !slices.ContainsFunc(in.own, named)
+}
+
+// bootOf identifies this boot; "" where nothing does.
+func bootOf(h host.FS) string {
+	id, _, _ := ledger.ReadFile(h, "/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
+}
+
+// forget ends what is kept of an owner that asks for nothing any more.
+func (e *Engine) forget(ctx context.Context, owner desired.Owner) error {
+	n, err := trial.Load(e.opt.Host)
+	if isTorn(err) {
+		n, err = &trial.Note{Owner: owner}, nil
+	}
+	if err != nil {
+		return err
+	}
+	if n != nil && n.Owner == owner {
+		if err := trial.Disarm(ctx, e.opt.Host, n); err != nil {
+			return err
+		}
+	}
+	return trial.Forget(e.opt.Host, owner)
+}

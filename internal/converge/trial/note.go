@@ -1,0 +1,88 @@
+package trial
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// notePath is there exactly as long as something is on trial.
+const notePath = ledger.StateDir + "/trial.json"
+
+// Note is a change that is not confirmed: what is tried, and what was before.
+type Note struct {
+	Owner desired.Owner `json:"owner"`
+	// Sum is the sha256 of the document on trial.
+	Sum string `json:"sum"`
+	// Boot is the boot in which it is tried: in another one it counts as not
+	// confirmed.
+	Boot string `json:"boot"`
+	// Began is when the first change was made.
+	Began time.Time `json:"began"`
+	// Units ran before and are started anew.
+	Units []string `json:"units,omitempty"`
+	// Before is how the node stood.
+	Before Standing `json:"before"`
+	// Until is when a person has to have confirmed it; zero where nobody has to.
+	Until time.Time `json:"until,omitzero"`
+	// Waiting: all has been verified that can be, and a person's word is missing.
+	Waiting bool `json:"waiting,omitempty"`
+}
+
+// Standing is how a node stands, as far as it can be seen. What can't be seen is
+// false, and is asked of nobody.
+type Standing struct {
+	// Healthy: kubelet calls itself healthy.
+	Healthy bool `json:"healthy"`
+	// Ready: the API server says that the Node is Ready.
+	Ready bool `json:"ready"`
+}
+
+// TornError is a note that says nothing: something was on trial, and nobody knows what.
+type TornError struct{ Err error }
+
+// Error says where it is.
+func (e *TornError) Error() string { return fmt.Sprintf("read %s: %v", notePath, e.Err) }
+
+// Unwrap returns why it can't be read.
+func (e *TornError) Unwrap() error { return e.Err }
+
+// Load reads the note; nil where nothing is on trial. The note is written whole: one
+// that says nothing was damaged by somebody else, and is a *TornError.
+func Load(h host.FS) (*Note, error) {
+	data, ok, err := ledger.ReadFile(h, notePath)
+	if err != nil || !ok {
+		return nil, err
+	}
+	n := &Note{}
+	if err := json.Unmarshal(data, n); err != nil {
+		return nil, &TornError{err}
+	}
+	if n.Owner == "" {
+		return nil, &TornError{errors.New("it names no contract")}
+	}
+	return n, nil
+}
+
+// Save makes the note durable.
+func (n *Note) Save(h host.FS) error {
+	slices.Sort(n.Units)
+	n.Units = slices.Compact(n.Units)
+	data, err := json.Marshal(n)
+	if err != nil {
+		return fmt.Errorf("note the trial: %w", err)
+	}
+	if err := host.PrivateDir(h, ledger.StateDir); err != nil {
+		return fmt.Errorf("note the trial: %w", err)
+	}
+	if err := host.WriteFile(h, notePath, append(data, '\n'), host.Attributes{Mode: 0o600}); err != nil {
+		return fmt.Errorf("note the trial: %w", err)
+	}
+	return nil
+}

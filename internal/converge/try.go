@@ -1,0 +1,405 @@
+package converge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Trial is what the engine must know to try a change: to see that it holds, and to
+// go back where it does not. All functions are required.
+type Trial struct {
+	// Contract is what the state that Apply gets was translated from.
+	Contract trial.Contract
+	// State translates a kept contract again, with the facts that are kept with it.
+	State func(context.Context, *trial.Contract) (*desired.State, error)
+	// Stands says how the node of a state stands now. It does not wait for what is
+	// away.
+	Stands func(context.Context, *desired.State) trial.Standing
+	// Await waits until the node stands as it did before, or ctx ends. What can't be
+	// seen, since the API server is away, is a remark and no error.
+	Await func(ctx context.Context, st *desired.State, before trial.Standing) (remark string, err error)
+	// LastWords are what a unit said last, for the end of an error message.
+	LastWords func(ctx context.Context, unit string) string
+	// Kubelet is the unit that Stands and Await speak of.
+	Kubelet string
+	// Elsewhere are directories that a unit reads and in which others put files.
+	Elsewhere map[string][]string
+	// Program is the path of berth, for the units of a trial.
+	Program string
+	// First are units, besides those of the trial, that wait at boot until it is taken
+	// back.
+	First []string
+
+	// NoRevert leaves what fails as it is.
+	NoRevert bool
+	// Within is how long a person has to confirm the change; zero: nobody has to.
+	Within time.Duration
+	// Yields: a change of this contract that waits for a person's word is left alone.
+	Yields bool
+	// Later: the caller says with Keep that a change which is no trial is good.
+	Later bool
+}
+
+// OnTrialError is a change that waits for a person's word: another contract's, or one of
+// this contract for a caller that yields.
+type OnTrialError struct{ Note *trial.Note }
+
+// Error says whose it is, and until when.
+func (e *OnTrialError) Error() string {
+	return fmt.Sprintf("a change of the %s contract waits until %s to be confirmed", e.Note.Owner, e.Note.Until.Format(time.RFC3339))
+}
+
+// Hint says how to end it.
+func (e *OnTrialError) Hint() string { return "Run berth confirm, or wait until it is taken back." }
+
+// ErrNoWayBack is a change that shall be confirmed where there is no last good
+// contract.
+var ErrNoWayBack = errors.New("no configuration of this kind is known to be good: there is nothing to go back to")
+
+// try is one run of Apply as a trial, or as what may become one.
+type try struct {
+	*Trial
+	e   *Engine
+	h   host.Host
+	st  *desired.State
+	res *Result
+	// good is what there is to go back to; nil makes the run no trial.
+	good *trial.Contract
+	// old is its state, once this run has begun the trial.
+	old *desired.State
+	// left is the note of an earlier run that was cut off, of this owner.
+	left *trial.Note
+	// note is this run's; nil as long as it is no trial.
+	note *trial.Note
+	// touched says that the run has changed something that shows.
+	touched bool
+	// awaits is why what waits for the API server was not done.
+	awaits error
+	// armed says that this run has begun the trial.
+	armed bool
+	// partly: not all that the contract asks for may have been done.
+	partly bool
+	// remarks are for the plan, which is not made yet.
+	remarks []string
+	// blame has what is known of the units' inputs, from before the change.
+	blame map[string]inputs
+}
+
+// newTry looks what there is to go back to. A trial of another owner that was cut
+// off is taken back first. It is nil where there are no trials.
+func (e *Engine) newTry(ctx context.Context, st *desired.State, res *Result) (*try, error) {
+	t := &try{Trial: e.opt.Trial, e: e, h: e.opt.Host, st: st, res: res, blame: map[string]inputs{}}
+	if t.Trial == nil || e.opt.Offline {
+		return nil, nil
+	}
+	err := trial.Sweep(t.h, st.Owner)
+	if err != nil {
+		return nil, err
+	}
+	if t.left, err = trial.Load(t.h); isTorn(err) {
+		err = t.drop(ctx, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := t.others(ctx); err != nil {
+		return nil, err
+	}
+	if t.left != nil && t.NoRevert {
+		if err := trial.Disarm(ctx, t.h, t.left); err != nil {
+			return nil, err
+		}
+		t.left = nil
+	}
+	return t, t.wayBack()
+}
+
+// others ends the trial of another owner, unless a person may still have a word on it.
+func (t *try) others(ctx context.Context) error {
+	if t.left == nil || t.left.Owner == t.st.Owner && !t.Yields {
+		return nil
+	}
+	if t.left.Waiting && t.left.Boot == bootOf(t.h) {
+		timed, err := trial.Timed(ctx, t.h)
+		if err != nil {
+			return err
+		}
+		if timed {
+			return &OnTrialError{t.left}
+		}
+	}
+	if t.left.Owner == t.st.Owner {
+		return nil
+	}
+	err := t.e.back(ctx, t.left.Owner, t.res)
+	if errors.Is(err, ErrNoWayBack) {
+		err = t.drop(ctx, fmt.Errorf("the %s contract: %w", t.left.Owner, err))
+	}
+	if err != nil {
+		return fmt.Errorf("take back the change of the %s contract that was cut off: %w", t.left.Owner, err)
+	}
+	t.left = nil
+	return nil
+}
+
+// drop ends a trial of which nothing is known by which anybody could go back.
+func (t *try) drop(ctx context.Context, why error) error {
+	t.remarks = append(t.remarks, "a change that was on trial is not taken back: "+why.Error())
+	return trial.Disarm(ctx, t.h, &trial.Note{Owner: t.st.Owner})
+}
+
+func isTorn(err error) bool {
+	_, ok := errors.AsType[*trial.TornError](err)
+	return ok
+}
+
+// wayBack finds the last good contract. To ask for it again is no trial.
+func (t *try) wayBack() error {
+	good, same, err := t.e.known.Good(t.h, t.st.Owner, &t.Contract)
+	if err != nil || same {
+		return err
+	}
+	if good == nil && t.Within > 0 {
+		return ErrNoWayBack
+	}
+	if good == nil || t.NoRevert {
+		return nil
+	}
+	t.good, t.note = good, t.left
+	return nil
+}
+
+// arm makes the run a trial before its first change, if it starts something anew
+// that runs well, or if it goes on with one.
+func (t *try) arm(ctx context.Context, x *executor) error {
+	if t == nil || t.good == nil {
+		return nil
+	}
+	units, err := t.disrupted(ctx, x)
+	if err != nil || len(units) == 0 && !t.armed && t.left == nil && t.Within == 0 {
+		return err
+	}
+	if len(units) == 0 && t.armed {
+		return t.keepCredentials(x)
+	}
+	old, err := t.State(ctx, t.good)
+	if err != nil && t.Within == 0 {
+		t.good, t.note = nil, nil
+		t.res.Plan.Remarks = append(t.res.Plan.Remarks, "the last good configuration can't be translated any more, so there is no way back to it: "+err.Error())
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("translate the last good configuration: %w", err)
+	}
+	n := &trial.Note{Owner: t.st.Owner, Sum: t.Contract.Sum(), Boot: bootOf(t.h), Began: t.h.Now(), Units: units}
+	if t.note != nil {
+		n.Units, n.Before = append(n.Units, t.note.Units...), t.note.Before
+	} else {
+		n.Before = t.Stands(ctx, old)
+	}
+	t.old = old
+	return t.begin(ctx, n, x)
+}
+
+// begin writes what the next boot needs.
+func (t *try) begin(ctx context.Context, n *trial.Note, x *executor) error {
+	before, err := t.before(ctx, n.Units, t.old)
+	if err != nil {
+		return err
+	}
+	timed := t.Within > 0 && !t.armed
+	switch {
+	case timed:
+		n.Until = n.Began.Add(t.Within)
+	case t.armed:
+		n.Until = t.note.Until
+	}
+	t.note, t.armed = n, true
+	if err := trial.Arm(t.h, n, t.Program, before); err != nil {
+		return err
+	}
+	if err := t.keepCredentials(x); err != nil {
+		return err
+	}
+	if !timed {
+		return nil
+	}
+	return trial.ArmTimer(ctx, t.h, t.Program, t.Within)
+}
+
+// before are the units that start after the way back at boot: all that either
+// contract wants to run, and those that read what changes.
+func (t *try) before(ctx context.Context, units []string, old *desired.State) ([]string, error) {
+	names := slices.Concat(units, t.First, started(old), started(t.st))
+	slices.Sort(names)
+	var out []string
+	for _, name := range slices.Compact(names) {
+		st, err := t.h.Unit(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if trial.Orderable(st) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+func started(st *desired.State) []string {
+	var out []string
+	for _, r := range st.Resources {
+		if u, ok := r.(*desired.Unit); ok && u.Activation == desired.Started {
+			out = append(out, u.Name)
+		}
+	}
+	return out
+}
+
+// disrupted are the units that run well and are started anew.
+func (t *try) disrupted(ctx context.Context, x *executor) ([]string, error) {
+	var out []string
+	for _, task := range x.v.Tasks() {
+		names := slices.Clone(task.Revive)
+		if name, ok := strings.CutPrefix(string(task.ID), "unit:"); ok && startsAnew(task) {
+			names = append(names, name)
+		}
+		for _, name := range names {
+			st, err := t.h.Unit(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			if !t.runsWell(st) {
+				continue
+			}
+			out = append(out, name)
+			t.blame[name] = inputsOf(t.h, x, task, st, t.Elsewhere[name])
+		}
+	}
+	return out, nil
+}
+
+func startsAnew(t *kind.Task) bool {
+	return slices.ContainsFunc(t.Actions, func(a Action) bool {
+		return a.Verb == VerbRestart || a.Verb == VerbReload && a.Disruption == DisruptReload
+	})
+}
+
+// runsWell says that a unit is active, and is not one that comes and goes: a
+// service that does not say when it is up may be between two ends.
+func (t *try) runsWell(st host.UnitStatus) bool {
+	silent := slices.Contains([]string{"simple", "exec", "idle"}, st.ServiceType)
+	return st.ActiveState == "active" && (!silent || st.NRestarts == 0 || t.h.Now().Sub(beganAt(st)) >= settling)
+}
+
+// beganAt is when a unit read its files.
+func beganAt(st host.UnitStatus) time.Time {
+	if st.ExecMainStart.IsZero() {
+		return st.ActiveEnter
+	}
+	return st.ExecMainStart
+}
+
+// end judges the run and keeps its contract, or goes back.
+func (t *try) end(ctx context.Context, err error) error {
+	switch {
+	case t == nil:
+		return err
+	case err != nil && (t.note == nil || !t.touched):
+		return errors.Join(err, t.unchanged(ctx))
+	case t.awaits != nil && errors.Is(err, t.awaits) && ctx.Err() == nil:
+		return t.local(ctx)
+	case err == nil && t.note != nil:
+		if err = t.confirm(ctx); err == nil {
+			err = t.inTime()
+		}
+	}
+	switch {
+	case err != nil:
+		return t.failed(ctx, err)
+	case t.note != nil && !t.note.Until.IsZero() && t.Within > 0:
+		return t.wait()
+	}
+	return t.keep(ctx)
+}
+
+// aside does what waits for the API server. Where that fails and nothing has come of
+// it, the change of the machine is judged by itself.
+func (t *try) aside(do func() error) error {
+	if t == nil {
+		return do()
+	}
+	before := t.touched
+	t.touched = false
+	err := do()
+	if err != nil && !t.touched {
+		t.awaits = err
+	}
+	t.touched = t.touched || before
+	return err
+}
+
+// local judges a change of which a part waits for the API server. What holds stays,
+// but the contract as a whole is not known to be good.
+func (t *try) local(ctx context.Context) error {
+	if err := t.confirm(ctx); err != nil {
+		return t.failed(ctx, err)
+	}
+	return errors.Join(t.awaits, trial.Disarm(context.WithoutCancel(ctx), t.h, t.note))
+}
+
+// touch notes that something changes that shows.
+func (t *try) touch(shows bool) {
+	if t != nil && shows {
+		t.touched = true
+	}
+}
+
+// unchanged ends a trial that has changed nothing. One that an earlier run left
+// goes on.
+func (t *try) unchanged(ctx context.Context) error {
+	if t.note == nil || t.left != nil {
+		return nil
+	}
+	return trial.Disarm(context.WithoutCancel(ctx), t.h, t.note)
+}
+
+// keep makes the contract the last good one, if all of it is in force.
+func (t *try) keep(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	if !t.partly && (!t.Later || t.note != nil) {
+		if err := trial.Keep(t.h, t.st.Owner, &t.Contract); err != nil {
+			return err
+		}
+	}
+	if t.note == nil && t.left == nil {
+		return nil
+	}
+	return trial.Disarm(ctx, t.h, &trial.Note{Owner: t.st.Owner})
+}
+
+// inTime fails where a person has no time left: the timer has found this run going
+// on, and does not come again.
+func (t *try) inTime() error {
+	if t.Within == 0 || t.note.Until.IsZero() || t.h.Now().Before(t.note.Until) {
+		return nil
+	}
+	return fmt.Errorf("the %s in which it had to be confirmed were over before it was in force", t.Within)
+}
+
+// wait leaves the change to a person.
+func (t *try) wait() error {
+	if err := trial.KeepTried(t.h, t.st.Owner, &t.Contract); err != nil {
+		return err
+	}
+	t.note.Waiting, t.res.Until = true, t.note.Until
+	return t.note.Save(t.h)
+}

@@ -1,0 +1,50 @@
+package converge
+
+import (
+	"slices"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// keepCredentials keeps those of the last good contract that the change replaces, or
+// takes away. It comes after the note, so that no key is left behind without a trial.
+// What does not serve any more, and what a run before this one has replaced, is not
+// worth keeping.
+func (t *try) keepCredentials(x *executor) error {
+	issuer := t.e.opt.Issuer
+	var all []trial.Credential
+	for _, r := range t.old.Resources {
+		c, ok := r.(*desired.ClientCertificate)
+		if !ok || issuer == nil || !slices.ContainsFunc(x.v.NamesOf(c), x.v.Changes) {
+			continue
+		}
+		if ok, _, err := issuer.Valid(t.h, c); err != nil || !ok {
+			continue
+		}
+		cred, err := issuer.InForce(t.h, c)
+		if err != nil {
+			return err
+		}
+		all = append(all, trial.Credential{ID: c.ID(), Holder: c.Holder(), Certificate: cred.Certificate, Key: cred.Key})
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return trial.KeepCredentials(t.h, t.st.Owner, all)
+}
+
+// keptCredentials are those that the way back brings in force again.
+func keptCredentials(h host.FS, owner desired.Owner) (map[desired.ID]map[string]kind.Credential, error) {
+	all, err := trial.Credentials(h, owner)
+	out := map[desired.ID]map[string]kind.Credential{}
+	for _, c := range all {
+		if out[c.ID] == nil {
+			out[c.ID] = map[string]kind.Credential{}
+		}
+		out[c.ID][c.Holder] = kind.Credential{Certificate: c.Certificate, Key: c.Key}
+	}
+	return out, err
+}
