@@ -176,7 +176,7 @@ func (f *Fetcher) inBundle(h host.FS, p string, a *desired.Artifact) (*source, e
 // findIn looks for an artifact by its URLs (then it is named), else by name and
 // version.
 func findIn(b *bundle.Bundle, a *desired.Artifact, arch string) (found *bundle.Artifact, named bool) {
-	for _, raw := range a.URLs {
+	for _, raw := range a.Addresses() {
 		want, _, _ := strings.Cut(raw, "#")
 		if found, ok := b.Find(want); ok {
 			return &found, true

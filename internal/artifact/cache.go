@@ -65,6 +65,11 @@ func fileVersion(i host.Info) string {
 // cached stages an artifact from the cache. Whatever goes wrong there means that
 // it has to be fetched.
 func (f *Fetcher) cached(ctx context.Context, h host.Host, a *desired.Artifact, sources []*source) (staged converge.Staged, ok bool) {
+	return f.kept(ctx, h, a, func() []string { return f.candidates(h, a, sources) })
+}
+
+// kept stages an artifact from the first entry that serves.
+func (f *Fetcher) kept(ctx context.Context, h host.Host, a *desired.Artifact, keys func() []string) (staged converge.Staged, ok bool) {
 	if _, err := h.Lstat(artifactDir); err != nil || f.opt.CacheBytes < 0 {
 		return staged, false
 	}
@@ -73,7 +78,7 @@ func (f *Fetcher) cached(ctx context.Context, h host.Host, a *desired.Artifact, 
 		return staged, false
 	}
 	defer func() { _ = unlock() }()
-	for _, key := range f.candidates(h, a, sources) {
+	for _, key := range keys() {
 		e, err := readEntry(h, key)
 		if err != nil || !e.serves(a) || e.Unverified && f.opt.RequireDigests {
 			continue

@@ -30,6 +30,19 @@ func (e *DownloadError) Error() string {
 // Unwrap returns the cause.
 func (e *DownloadError) Unwrap() error { return e.Err }
 
+// PullError is a container image that its registry did not give.
+type PullError struct {
+	// Source is its reference, "oci://…".
+	Source string
+	Err    error
+}
+
+// Error names the image and the cause.
+func (e *PullError) Error() string { return fmt.Sprintf("pull %s: %v", e.Source, e.Err) }
+
+// Unwrap returns the cause.
+func (e *PullError) Unwrap() error { return e.Err }
+
 // DigestError is content other than what was promised.
 type DigestError struct {
 	URL string

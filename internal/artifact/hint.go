@@ -13,9 +13,14 @@ import (
 
 // Hint says what to look at; "" where nothing is known that says more than that
 // the download failed.
-func (e *DownloadError) Hint() string {
+func (e *DownloadError) Hint() string { return hint(e.Err) }
+
+// Hint is as of a download.
+func (e *PullError) Hint() string { return hint(e.Err) }
+
+func hint(err error) string {
 	for _, f := range []func(error) string{hintProxy, hintRegistry, hintStatus, hintTrust, hintNetwork} {
-		if hint := f(e.Err); hint != "" {
+		if hint := f(err); hint != "" {
 			return hint
 		}
 	}

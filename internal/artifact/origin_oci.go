@@ -28,35 +28,71 @@ func (r *registries) by(client *http.Client, via *desired.Egress, arch string) *
 	if r.all == nil {
 		r.all = map[*http.Client]*oci.Client{}
 	}
+	r.all[client] = clientOf(client, via, arch)
+	return r.all[client]
+}
+
+func clientOf(client *http.Client, via *desired.Egress, arch string) *oci.Client {
 	acr := &oci.ACR{HTTP: client}
 	if via != nil && via.Identity != nil {
 		acr.ClientID, acr.TenantID, acr.Suffixes = via.Identity.ClientID, via.Identity.TenantID, via.Identity.Suffixes
 	}
-	r.all[client] = &oci.Client{HTTP: client, Arch: arch, Credentials: acr.Credential}
-	return r.all[client]
+	return &oci.Client{HTTP: client, Arch: arch, Credentials: acr.Credential}
+}
+
+// registry is the client that asks registries over a way out.
+func (f *Fetcher) registry(via *desired.Egress) (*oci.Client, error) {
+	client, err := f.clients.by(f.opt.Client, via)
+	if err != nil {
+		return nil, err
+	}
+	return f.registries.by(client, via, f.opt.Arch), nil
+}
+
+// way is a server that has what a reference names.
+type way struct {
+	client          *oci.Client
+	resolves, pulls bool
 }
 
 // stock is what a reference to a registry names.
 type stock struct {
-	client *oci.Client
-	ref    oci.Reference
+	// ways are asked in order until one answers.
+	ways []way
+	ref  oci.Reference
 
 	mu      sync.Mutex
 	content *oci.Content
 }
 
-// resolve asks the registry once.
+// resolve asks once.
 func (s *stock) resolve(ctx context.Context) (*oci.Content, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.content != nil {
 		return s.content, nil
 	}
-	content, err := s.client.Resolve(ctx, s.ref)
+	content, err := first(ctx, s.ways, s.ref, func(w way) bool { return w.resolves || w.pulls && s.ref.Digest != "" },
+		func(w way) (*oci.Content, error) { return w.client.Resolve(ctx, s.ref) })
 	if err == nil {
 		s.content = content
 	}
 	return content, err
+}
+
+// first is the answer of the first way that fits and gives one; else what the last
+// one says, which is the registry itself.
+func first[T any](ctx context.Context, ways []way, ref oci.Reference, fits func(way) bool, ask func(way) (T, error)) (out T, err error) {
+	err = &RefusedError{URL: ref.String(), Reason: "no host that hosts.toml names may be asked for it"}
+	for _, w := range ways {
+		if !fits(w) {
+			continue
+		}
+		if out, err = ask(w); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return out, err
 }
 
 // open makes the single file of an artifact an origin.
@@ -69,22 +105,24 @@ func (s *stock) open(ctx context.Context, offset int64, tag string) (*flow, erro
 	if err != nil {
 		return nil, err
 	}
-	return (&blob{s.client, content.Reference, layer}).open(ctx, offset, tag)
+	return (&blob{s.ways, content.Reference, layer}).open(ctx, offset, tag)
 }
 
 // blob is a layer in a registry.
 type blob struct {
-	client *oci.Client
-	ref    oci.Reference
-	layer  oci.Layer
+	ways  []way
+	ref   oci.Reference
+	layer oci.Layer
 }
 
 func (b *blob) open(ctx context.Context, offset int64, _ string) (*flow, error) {
-	body, start, err := b.client.Blob(ctx, b.ref, b.layer, offset)
-	if err != nil {
-		return nil, err
-	}
-	return &flow{body: body, start: start, size: b.layer.Size, tag: b.layer.Digest.String()}, nil
+	return first(ctx, b.ways, b.ref, func(w way) bool { return w.pulls }, func(w way) (*flow, error) {
+		body, start, err := w.client.Blob(ctx, b.ref, b.layer, offset)
+		if err != nil {
+			return nil, err
+		}
+		return &flow{body: body, start: start, size: b.layer.Size, tag: b.layer.Digest.String()}, nil
+	})
 }
 
 // hex256 is a digest without its algorithm.

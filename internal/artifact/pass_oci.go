@@ -66,11 +66,15 @@ func (t *tries) fromContent(ctx context.Context, s *source, content *oci.Content
 
 // layer is a source for one layer of what s names.
 func (s *source) layer(content *oci.Content, l oci.Layer) *source {
-	return &source{url: s.url, origin: &blob{s.stock.client, content.Reference, l}, digest: hex256(l.Digest.String()), from: "the manifest"}
+	return &source{url: s.url, origin: &blob{s.stock.ways, content.Reference, l}, digest: hex256(l.Digest.String()), from: "the manifest"}
 }
 
 // imagePass takes the artifact's files out of an image.
 func (t *tries) imagePass(ctx context.Context, s *source, content *oci.Content) (converge.Staged, error) {
+	digest := hex256(content.Digest.String())
+	if staged, ok := t.fetcher.kept(ctx, t.h, t.a, func() []string { return []string{digest} }); ok && s.pin == "" {
+		return staged, nil // a tag that means the same as another did
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errStopped)
 	x := &imageFiles{t: t, ctx: ctx, s: s, content: content, files: newStaging(t.h)}
@@ -89,7 +93,7 @@ func (t *tries) imagePass(ctx context.Context, s *source, content *oci.Content) 
 		}
 		return converge.Staged{}, err
 	}
-	return converge.Staged{SHA256: hex256(content.Digest.String()), Bytes: x.bytes, Resumed: x.resumed}, nil
+	return converge.Staged{SHA256: digest, Bytes: x.bytes, Resumed: x.resumed}, nil
 }
 
 // imageFiles takes files of an artifact out of an image's layers.

@@ -71,7 +71,7 @@ func (f *Fetcher) parseSource(h host.FS, raw string, a *desired.Artifact, known 
 		return nil, s.unknown("plain http needs a digest")
 	}
 	if u.Scheme == "oci" {
-		return s, f.register(s, a.Via)
+		return s, f.register(h, s, a)
 	}
 	if s.digest == "" && f.opt.RequireDigests {
 		return nil, s.unknown("no digest is known for it, and digests are required")
@@ -81,16 +81,21 @@ func (f *Fetcher) parseSource(h host.FS, raw string, a *desired.Artifact, known 
 }
 
 // register completes a source that is a reference to a registry.
-func (f *Fetcher) register(s *source, via *desired.Egress) error {
+func (f *Fetcher) register(h host.FS, s *source, a *desired.Artifact) error {
 	ref, err := oci.Parse(s.url.String())
 	if err != nil {
 		return s.refused(err.Error())
 	}
-	client, err := f.clients.by(f.opt.Client, via)
+	ways := []way{{resolves: true, pulls: true}}
+	if a.Image != "" {
+		ways, err = f.waysTo(h, ref, a)
+	} else {
+		ways[0].client, err = f.registry(a.Via)
+	}
 	if err != nil {
 		return err
 	}
-	s.stock = &stock{client: f.registries.by(client, via, f.opt.Arch), ref: ref}
+	s.stock = &stock{ways: ways, ref: ref}
 	s.origin, s.pin = s.stock, hex256(ref.Digest.String())
 	if s.digest == "" && s.pin == "" && f.opt.RequireDigests {
 		return s.unknown("it names no digest, and digests are required")

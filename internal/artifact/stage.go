@@ -113,7 +113,7 @@ func (f *Fetcher) sources(h host.FS, a *desired.Artifact) ([]*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(packed)+len(a.URLs) == 0 {
+	if len(packed)+len(a.Addresses()) == 0 {
 		return nil, &AbsentError{Name: a.Name, Paths: paths(a)}
 	}
 	known, err := readDigests(h)
@@ -121,7 +121,7 @@ func (f *Fetcher) sources(h host.FS, a *desired.Artifact) ([]*source, error) {
 		return nil, err
 	}
 	var online []*source
-	for _, raw := range a.URLs {
+	for _, raw := range a.Addresses() {
 		s, err := f.parseSource(h, raw, a, known)
 		if e, ok := errors.AsType[*RefusedError](err); ok && e.NoDigest && len(packed) > 0 {
 			continue // the bundle has it, with its digest

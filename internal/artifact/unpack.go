@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/klauspost/readahead"
+	"github.com/ulikunitz/xz"
 
 	"github.com/berth-dev/berth/internal/artifact/inflate"
 	"github.com/berth-dev/berth/internal/desired"
@@ -21,7 +23,7 @@ func (f *Fetcher) unpack(ctx context.Context, in io.Reader, files *staging, a *d
 	if len(a.Files) == 1 && a.Files[0].Member == "" {
 		return files.put(a.Files[0], in)
 	}
-	plain, done, err := f.inflate(ctx, in)
+	plain, done, err := f.plain(ctx, in, s)
 	if err != nil {
 		return &UnpackError{URL: s.shown(), Err: err}
 	}
@@ -52,6 +54,50 @@ func members(a *desired.Artifact) map[string][]desired.ArtifactFile {
 
 // member is the form in which names in archives compare.
 func member(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
+
+// plain is the archive in content: a package's is in a member of it.
+func (f *Fetcher) plain(ctx context.Context, in io.Reader, s *source) (archive io.Reader, done func(), err error) {
+	b := bufio.NewReaderSize(in, aheadSize)
+	switch {
+	case isDeb(b):
+		data, err := debData(b)
+		if err != nil {
+			return nil, nil, err
+		}
+		b = bufio.NewReaderSize(data, aheadSize)
+	case isRPM(b):
+		if err := rpmPayload(b); err != nil {
+			return nil, nil, err
+		}
+	}
+	if isXZ(b) {
+		return unxz(b, s)
+	}
+	return f.inflate(ctx, b)
+}
+
+// isXZ says whether content is compressed with xz, as distributions do.
+func isXZ(in *bufio.Reader) bool {
+	head, _ := in.Peek(6)
+	return string(head) == "\xfd7zXZ\x00"
+}
+
+// unxz decompresses ahead of its reader. A stream of xz says how much memory it
+// takes, up to 4 GiB: somebody has to vouch for it before.
+func unxz(in io.Reader, s *source) (archive io.Reader, done func(), err error) {
+	if s.digest == "" && s.url.Scheme != "file" {
+		return nil, nil, errors.New("compressed with xz, which is taken from a file of the machine or with a digest only")
+	}
+	z, err := xz.NewReader(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	ahead, err := readahead.NewReaderSize(z, aheadBuffers, aheadSize)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ahead, func() { _ = ahead.Close() }, nil
+}
 
 // inflate decompresses what is compressed, ahead of its reader, until done is
 // called.
@@ -84,7 +130,7 @@ func (f *Fetcher) takeWindow(ctx context.Context) (release func(), err error) {
 // maxNames is how many names of an archive an error shows.
 const maxNames = 20
 
-// wanted takes the wanted members out of a tar archive.
+// wanted takes the wanted members out of an archive of tar or cpio.
 type wanted struct {
 	files *staging
 	open  map[string][]desired.ArtifactFile
@@ -100,19 +146,26 @@ var errUnpacksTooMuch = errors.New("it unpacks to more than the bound")
 // read goes through the archive until nothing is wanted any more. What comes
 // after that is not looked at: a second member of the same name is not seen.
 func (w *wanted) read() error {
-	t := tar.NewReader(w.bound)
+	var entries interface {
+		Next() (*tar.Header, error)
+		io.Reader
+	}
+	b := bufio.NewReader(w.bound)
+	if entries = tar.NewReader(b); isCPIO(b) {
+		entries = &cpioReader{in: b}
+	}
 	for len(w.open) > 0 {
-		header, err := t.Next()
+		header, err := entries.Next()
 		if w.bound.N == 0 {
 			return errUnpacksTooMuch
 		}
-		if err == io.EOF {
+		if err == io.EOF { //nolint:errorlint // a source that broke off may wrap it
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read tar archive: %w", err)
+			return fmt.Errorf("read archive: %w", err)
 		}
-		if err := w.take(header, t); err != nil {
+		if err := w.take(header, entries); err != nil {
 			if w.bound.N == 0 && !local(err) {
 				return errUnpacksTooMuch
 			}

@@ -20,6 +20,8 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(gzipOf(f, good))
 	f.Add(zstdOf(f, good))
 	f.Add(tarOf(f, tarMember{"bin/kubelet", "/etc/shadow", '1'}))
+	f.Add(debOf("data.tar.gz", gzipOf(f, good)))
+	f.Add(rpmOf(cpioOf(tarMember{name: "./bin/kubelet", content: "K"}, tarMember{name: "../../etc/passwd", content: "x"})))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		m := memory.New()
 		before := m.Tree("/")

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // Version says of which version a program is: "1.36.3", without v; "" where it
@@ -116,11 +116,11 @@ func actual(m *debug.Module) *debug.Module {
 	return m
 }
 
-var releaseForm = regexp.MustCompile(`^v([0-9]+\.[0-9]+\.[0-9]+(?:-(?:alpha|beta|rc)\.?[0-9.]*)?)(?:\+[0-9A-Za-z.-]+)?$`)
+var releaseForm = lazyregexp.New(`^v([0-9]+\.[0-9]+\.[0-9]+(?:-(?:alpha|beta|rc)\.?[0-9.]*)?)(?:\+[0-9A-Za-z.-]+)?$`)
 
 // release is a module version as people say it; "" for a development version.
 func release(v string) string {
-	m := releaseForm.FindStringSubmatch(v)
+	m := releaseForm().FindStringSubmatch(v)
 	if m == nil || strings.HasPrefix(v, "v0.0.0") || strings.HasSuffix(v, "+dirty") {
 		return ""
 	}
@@ -149,12 +149,12 @@ func spokenVersion(ctx context.Context, h host.Runner, p string) string {
 	return parseSpoken(string(out.Stderr))
 }
 
-var spokenForm = regexp.MustCompile(`(?:^|[\s:])v?([0-9]+\.[0-9]+\.[0-9]+(?:-(?:alpha|beta|rc)\.?[0-9.]*)?)(?:[-+~][0-9A-Za-z.+~-]+)?(?:$|[\s,])`)
+var spokenForm = lazyregexp.New(`(?:^|[\s:])v?([0-9]+\.[0-9]+\.[0-9]+(?:-(?:alpha|beta|rc)\.?[0-9.]*)?)(?:[-+~][0-9A-Za-z.+~-]+)?(?:$|[\s,])`)
 
 // parseSpoken finds the first version in what a program prints:
 // "Kubernetes v1.36.3", "containerd github.com/… v2.2.9 …", "runc version 1.4.0".
 func parseSpoken(text string) string {
-	m := spokenForm.FindStringSubmatch(text)
+	m := spokenForm().FindStringSubmatch(text)
 	if m == nil {
 		return ""
 	}

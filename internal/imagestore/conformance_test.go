@@ -277,6 +277,30 @@ var conformance = map[string]func(t *testing.T, s target){
 			t.Fatalf("labels %v, %v", info.GetInfo().GetLabels(), err)
 		}
 	},
+	"pinned": func(t *testing.T, s target) {
+		img := single("registry.test/pinned:1", seed(), 1000)
+		if whole, err := s.Pin(within(t, 10*time.Second), img.Image); err != nil || whole {
+			t.Fatalf("pinned what is not there: %v, %v", whole, err)
+		}
+		pinned := img.Image
+		pinned.Pinned = true
+		imports(t, s, img)
+		wantHas(t, s, pinned, unpinned)
+		for range 2 {
+			if whole, err := s.Pin(within(t, 10*time.Second), Image{Reference: img.Reference}); err != nil || !whole {
+				t.Fatalf("not pinned: %v, %v", whole, err)
+			}
+			wantHas(t, s, pinned, "")
+		}
+		if whole, err := s.Pin(within(t, 10*time.Second), Image{Reference: img.Reference, Digest: "sha256:" + strings.Repeat("0", 64)}); err != nil || whole {
+			t.Fatalf("pinned another: %v, %v", whole, err)
+		}
+	},
+	"imported pinned": func(t *testing.T, s target) {
+		img := multi("registry.test/kept:1", seed(), 1000)
+		img.Pinned = true
+		imports(t, s, img)
+	},
 	"cancelled": func(t *testing.T, s target) {
 		img := single("registry.test/cancelled:1", seed(), 1000)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -19,6 +19,7 @@ import (
 	contentapi "github.com/containerd/containerd/api/services/content/v1"
 	imagesapi "github.com/containerd/containerd/api/services/images/v1"
 	leasesapi "github.com/containerd/containerd/api/services/leases/v1"
+	versionapi "github.com/containerd/containerd/api/services/version/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -30,6 +31,7 @@ import (
 // its restarts.
 type fake struct {
 	contentapi.UnimplementedContentServer
+	versionapi.UnimplementedVersionServer
 	socket string
 
 	mu     sync.Mutex
@@ -94,6 +96,7 @@ func (f *fake) start() {
 	contentapi.RegisterContentServer(s, f)
 	imagesapi.RegisterImagesServer(s, imageService{fake: f})
 	leasesapi.RegisterLeasesServer(s, leaseService{fake: f})
+	versionapi.RegisterVersionServer(s, f)
 	f.mu.Lock()
 	f.server = s
 	f.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 
 // Has says whether a pod that names img.Reference would run without a pull; if
 // not, why. The record must be there, of img.Digest unless that is empty, and all
-// blobs behind it: img.Blob is not asked. It hardly waits: where containerd does
+// blobs behind it, and the image be pinned where it is to be: img.Blob is not
+// asked. It hardly waits: where containerd does
 // not run, the error is a *NotRunningError at once, and where it is mute, after
 // three seconds.
 func (s *Store) Has(ctx context.Context, img Image) (ok bool, reason string, err error) {
@@ -51,8 +52,17 @@ func (c *session) lacks(ctx context.Context, n names, img Image) (string, error)
 	case n.agrees(got) != nil:
 		return fmt.Sprintf("digest %s, want %s", got, n.promised), nil
 	}
-	return c.incomplete(ctx, got)
+	if reason, err := c.incomplete(ctx, got); err != nil || reason != "" {
+		return reason, err
+	}
+	if img.Pinned && have.Labels[pinnedKey] != pinnedValue {
+		return unpinned, nil
+	}
+	return "", nil
 }
+
+// unpinned is what an image lacks that is there and whole.
+const unpinned = "kubelet may remove it"
 
 // incomplete says which blob containerd lacks, or why the image does not serve
 // here; "" if it is whole.

@@ -58,7 +58,7 @@ func (c *session) stored(ctx context.Context, img Image, n names, want *closure)
 		return err
 	}
 	for _, name := range n.records(want) {
-		if err := c.record(leased, name, want.target); err != nil {
+		if err := c.record(leased, name, want.target, img.labels()); err != nil {
 			return err
 		}
 	}

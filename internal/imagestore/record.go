@@ -9,13 +9,26 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// The label by which containerd's CRI plugin knows an image of kubelet's.
-const managedKey, managedValue = "io.cri-containerd.image", "managed"
+// The labels by which containerd's CRI plugin knows an image of kubelet's, and
+// one that kubelet must keep.
+const (
+	managedKey, managedValue = "io.cri-containerd.image", "managed"
+	pinnedKey, pinnedValue   = "io.cri-containerd.pinned", "pinned"
+)
+
+// labels are those of the image's records.
+func (i Image) labels() map[string]string {
+	labels := map[string]string{managedKey: managedValue}
+	if i.Pinned {
+		labels[pinnedKey] = pinnedValue
+	}
+	return labels
+}
 
 // record gives a name to an image, or changes what the name stands for. Labels of
 // others stay.
-func (c *session) record(ctx context.Context, name string, target ocispec.Descriptor) error {
-	img := &imagesapi.Image{Name: name, Labels: map[string]string{managedKey: managedValue},
+func (c *session) record(ctx context.Context, name string, target ocispec.Descriptor, labels map[string]string) error {
+	img := &imagesapi.Image{Name: name, Labels: labels,
 		Target: &types.Descriptor{MediaType: target.MediaType, Digest: target.Digest.String(), Size: target.Size}}
 	return c.call(ctx, "name image "+name, func(ctx context.Context) error {
 		_, err := c.images.Create(ctx, &imagesapi.CreateImageRequest{Image: img})

@@ -49,6 +49,8 @@ type Image struct {
 	// Digest is of its manifest or index: "sha256:" and 64 hex digits. For Has it
 	// may be empty: any will do.
 	Digest string
+	// Pinned: kubelet's garbage collection leaves it alone.
+	Pinned bool
 	// Blob opens a manifest, config or layer by its digest and says how many bytes
 	// it has. It may be called from several goroutines. A reader that is an
 	// io.Seeker is not read twice when an upload continues.

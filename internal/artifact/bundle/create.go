@@ -45,7 +45,7 @@ func ended(ctx context.Context, err error) error {
 
 // collect gets all content and makes the manifest.
 func (c *collection) collect(ctx context.Context, spec Spec) (*Manifest, error) {
-	if !platformForm.MatchString(spec.Platform) {
+	if !platformForm().MatchString(spec.Platform) {
 		return nil, &SpecError{fmt.Sprintf("platform %q is not of the form os/arch", spec.Platform)}
 	}
 	artifacts, images := make([]Artifact, len(spec.Artifacts)), make([]Image, len(spec.Images))
@@ -122,7 +122,7 @@ func (p *promise) add(sum, from string) error {
 	switch {
 	case sum == "":
 		return nil
-	case !hexForm.MatchString(sum):
+	case !hexForm().MatchString(sum):
 		return &SpecError{fmt.Sprintf("%s: %s gives no sha256: want 64 hex digits", p.what, from)} // a fragment may be a secret
 	case p.sum != "" && p.sum != sum:
 		return &SpecError{fmt.Sprintf("%s: %s and %s give different digests", p.what, p.from, from)}

@@ -2,14 +2,14 @@ package bundle
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // The grammar of the distribution project's reference package.
-var referenceForm = regexp.MustCompile(
+var referenceForm = lazyregexp.New(
 	`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]{1,5})?` + // registry
 		`(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)+` + // repository
 		`(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?` + // tag
@@ -31,7 +31,7 @@ func CompleteReference(text string) (string, error) {
 	if !strings.Contains(out, "@") && !strings.Contains(out[strings.LastIndex(out, "/"):], ":") {
 		out += ":latest"
 	}
-	if len(out) > 512 || !referenceForm.MatchString(out) {
+	if len(out) > 512 || !referenceForm().MatchString(out) {
 		return "", fmt.Errorf("%q is no reference of an image (registry/repository:tag or @sha256:…)", desired.BareURL(text))
 	}
 	return out, nil

@@ -30,9 +30,10 @@ type held struct {
 }
 
 // RegistryImage is the image of a reference in its registry. What breaks off is
-// continued, and a registry that is in trouble asked again. Its error is a
-// *oci.ReferenceError or a *SpecError.
-func RegistryImage(client *oci.Client, reference string) (ImageSource, error) {
+// continued, and a registry that is in trouble asked again: asks times the same
+// where it gives nothing at all, with pauses that grow from half a second. Its
+// error is a *oci.ReferenceError or a *SpecError.
+func RegistryImage(client *oci.Client, reference string, asks uint) (ImageSource, error) {
 	complete, err := CompleteReference(reference)
 	if err != nil {
 		return nil, &SpecError{err.Error()}
@@ -41,7 +42,9 @@ func RegistryImage(client *oci.Client, reference string) (ImageSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &registryImage{client: client, ref: ref, patience: usual}, nil
+	p := usual
+	p.asks = asks
+	return &registryImage{client: client, ref: ref, patience: p}, nil
 }
 
 // Local implements ImageSource.

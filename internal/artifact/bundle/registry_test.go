@@ -88,7 +88,7 @@ func serve(t *testing.T, trouble int) (*registry, *oci.Client, string) {
 
 func TestRegistryImage(t *testing.T) {
 	r, client, reference := serve(t, 1)
-	source, err := RegistryImage(client, reference)
+	source, err := RegistryImage(client, reference, Asks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestRegistryImageFails(t *testing.T) {
 	for _, c := range []struct{ reference, want string }{
 		{strings.Replace(reference, "3.10", "3.11", 1), "404"}, {"UP", "is no reference"},
 	} {
-		source, err := RegistryImage(client, c.reference)
+		source, err := RegistryImage(client, c.reference, Asks)
 		if err == nil {
 			_, err = Create(t.Context(), Spec{Platform: "linux/amd64", Images: []ImageSpec{{c.reference, source}}}, &memorySpool{t: t}, nil, &full{1 << 20})
 		}
@@ -119,7 +119,7 @@ func TestRegistryImageFails(t *testing.T) {
 		}
 	}
 	_, client, reference = serve(t, 0)
-	source, err := RegistryImage(client, reference)
+	source, err := RegistryImage(client, reference, Asks)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,10 @@ type patience struct {
 	pause time.Duration
 }
 
-var usual = patience{asks: 6, stall: 30 * time.Second, manifest: time.Minute, pause: backoff.DefaultInitialInterval}
+// Asks is how often somebody asks who can watch.
+const Asks = 6
+
+var usual = patience{asks: Asks, stall: 30 * time.Second, manifest: time.Minute, pause: backoff.DefaultInitialInterval}
 
 // again asks until there is an answer, or none is to be had.
 func again[T any](ctx context.Context, p patience, ask func() (T, error)) (T, error) {

@@ -21,7 +21,7 @@ func sign(manifest []byte, key ed25519.PrivateKey) ([]byte, error) {
 func decodeSignature(raw []byte) (*signature, error) {
 	s := &signature{}
 	err := json.Unmarshal(raw, s)
-	if err != nil || !hexForm.MatchString(s.KeyID) || len(s.Signature) != ed25519.SignatureSize {
+	if err != nil || !hexForm().MatchString(s.KeyID) || len(s.Signature) != ed25519.SignatureSize {
 		return nil, &DamagedError{Member: SignatureName, Reason: "it is no signature"}
 	}
 	if again, err := encodeJSON(s); err != nil || !bytes.Equal(again, raw) {

@@ -4,18 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/artifact/oci"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 var (
-	platformForm = regexp.MustCompile(`^[a-z0-9]{1,32}/[a-z0-9]{1,32}$`)
-	nameForm     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,127}$`)
-	hexForm      = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	platformForm = lazyregexp.New(`^[a-z0-9]{1,32}/[a-z0-9]{1,32}$`)
+	nameForm     = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,127}$`)
+	hexForm      = lazyregexp.New(`^[0-9a-f]{64}$`)
 )
 
 // validate says what is wrong with a manifest in itself.
@@ -23,7 +23,7 @@ func (m *Manifest) validate() error {
 	switch {
 	case m.Version != FormatVersion:
 		return fmt.Errorf("version %d, want %d", m.Version, FormatVersion)
-	case !platformForm.MatchString(m.Platform):
+	case !platformForm().MatchString(m.Platform):
 		return fmt.Errorf("platform %q is not of the form os/arch", m.Platform)
 	case len(m.Blobs) > maxBlobs:
 		return fmt.Errorf("it lists %d blobs, more than %d", len(m.Blobs), maxBlobs)
@@ -54,7 +54,7 @@ func (m *Manifest) blobSizes() (map[string]int64, error) {
 
 func isDigest(d string) bool {
 	text, ok := strings.CutPrefix(d, "sha256:")
-	return ok && hexForm.MatchString(text)
+	return ok && hexForm().MatchString(text)
 }
 
 // ascending says that a list is in order and has nothing twice.
@@ -110,10 +110,10 @@ func (a *Artifact) validate(sizes map[string]int64) error {
 }
 
 func (a *Artifact) validateName() error {
-	if !nameForm.MatchString(a.Name) {
+	if !nameForm().MatchString(a.Name) {
 		return errors.New("a name has letters, digits and . _ + ~ -")
 	}
-	if a.Version != "" && !nameForm.MatchString(a.Version) {
+	if a.Version != "" && !nameForm().MatchString(a.Version) {
 		return fmt.Errorf("version %q: a version has letters, digits and . _ + ~ -", a.Version)
 	}
 	return nil

@@ -32,7 +32,7 @@ func (c *Client) Blob(ctx context.Context, r Reference, l Layer, offset int64) (
 	if offset > 0 {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
 	}
-	resp, err := c.get(ctx, r, q, r.base()+"/blobs/"+l.Digest.String(), header)
+	resp, err := c.get(ctx, r, q, "/blobs/"+l.Digest.String(), header)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -3,7 +3,9 @@ package oci
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"net/url"
 	"runtime"
 	"sync"
 
@@ -36,6 +38,8 @@ type Client struct {
 	Credentials func(ctx context.Context, registry string) (Credential, error)
 	// Arch is the architecture as Go names it; "" is that of this program.
 	Arch string
+	// Host answers in the place of every registry; nil: each answers itself.
+	Host *Host
 
 	once sync.Once
 	auth *auth.Client
@@ -67,17 +71,28 @@ type question struct {
 
 type questionKey struct{}
 
-// get asks once and returns the answer if it is 200 or 206.
-func (c *Client) get(ctx context.Context, r Reference, q question, url string, header http.Header) (*http.Response, error) {
+// get asks once for what is below the repository, "/manifests/v1", and returns the
+// answer if it is 200 or 206.
+func (c *Client) get(ctx context.Context, r Reference, q question, what string, header http.Header) (*http.Response, error) {
 	c.once.Do(c.prepare)
-	q.host = r.oras().Host()
+	at, err := url.Parse(c.base(r) + what)
+	if err != nil {
+		return nil, &RequestError{q.Subject, err}
+	}
+	q.host = at.Host
+	if c.standsIn() && at.Host != r.oras().Host() {
+		at.RawQuery = "ns=" + url.QueryEscape(r.Registry)
+	}
 	ctx = context.WithValue(ctx, questionKey{}, q)
-	ctx = auth.AppendRepositoryScope(ctx, r.oras(), auth.ActionPull)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	ctx = auth.AppendScopesForHost(ctx, at.Host, auth.ScopeRepository(r.Repository, auth.ActionPull))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
 		return nil, &RequestError{q.Subject, err}
 	}
 	req.Header = header
+	if c.Host != nil {
+		maps.Copy(req.Header, c.Host.Header)
+	}
 	resp, err := c.auth.Do(req)
 	if err != nil {
 		return nil, c.blame(q, failure(ctx, q.Subject, err))
@@ -87,6 +102,17 @@ func (c *Client) get(ctx context.Context, r Reference, q question, url string, h
 		return nil, c.blame(q, statusError(q, resp))
 	}
 	return resp, nil
+}
+
+// standsIn says whether a host answers in a registry's place.
+func (c *Client) standsIn() bool { return c.Host != nil && c.Host.Base != "" }
+
+// base is the URL of a repository.
+func (c *Client) base(r Reference) string {
+	if c.standsIn() {
+		return c.Host.Base + "/" + r.Repository
+	}
+	return r.base()
 }
 
 // blame says why nobody asked by name, where the registry wants a name.
@@ -111,7 +137,7 @@ func (c *Client) prepare() {
 	if client.Transport == nil {
 		client.Transport = http.DefaultTransport
 	}
-	client.Transport = &checked{client.Transport}
+	client.Transport = &checked{client.Transport, c.Host != nil && c.Host.SkipVerify}
 	client.CheckRedirect = withoutReferer(client.CheckRedirect)
 	c.auth = &auth.Client{
 		Client:     client,

@@ -44,7 +44,7 @@ func (c *Client) manifest(ctx context.Context, r Reference, want digest.Digest, 
 		name = want.String()
 	}
 	q := question{Subject: Subject{r.Registry, r.Repository, "manifest " + name}, verified: want != ""}
-	resp, err := c.get(ctx, r, q, r.base()+"/manifests/"+name, http.Header{"Accept": {accepted}})
+	resp, err := c.get(ctx, r, q, "/manifests/"+name, http.Header{"Accept": {accepted}})
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // Errors: *StatusError, *RequestError, *DigestError, *ManifestError.
 func (c *Client) Manifest(ctx context.Context, r Reference) (v1.Descriptor, []byte, error) {
 	q := question{Subject: Subject{r.Registry, r.Repository, "manifest " + r.name()}, verified: r.Digest != ""}
-	resp, err := c.get(ctx, r, q, r.base()+"/manifests/"+r.name(), http.Header{"Accept": {accepted}})
+	resp, err := c.get(ctx, r, q, "/manifests/"+r.name(), http.Header{"Accept": {accepted}})
 	if err != nil {
 		return v1.Descriptor{}, nil, err
 	}

@@ -2,7 +2,6 @@ package oci
 
 import (
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"oras.land/oras-go/v2/registry"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // Scheme begins every reference.
@@ -108,7 +108,7 @@ func (r *Reference) parsePath(path string) string {
 	return ""
 }
 
-var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+var hostName = lazyregexp.New(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
 
 // checkRegistry says what is wrong with host[:port].
 func checkRegistry(text string) string {
@@ -126,7 +126,7 @@ func checkRegistry(text string) string {
 		}
 		return strconv.Quote(host) + " is no IPv6 address"
 	}
-	if len(host) > 253 || !hostName.MatchString(host) {
+	if len(host) > 253 || !hostName().MatchString(host) {
 		return strconv.Quote(host) + " is no host name"
 	}
 	return ""

@@ -21,13 +21,20 @@ import (
 // checked makes errors of bad answers where the whole answer is still at hand:
 // the library drops headers such as Retry-After. 401 passes, since the library
 // answers it with a token.
-type checked struct{ next http.RoundTripper }
+type checked struct {
+	next http.RoundTripper
+	// anybody: the server is not made to prove who it is.
+	anybody bool
+}
 
 // RoundTrip implements http.RoundTripper.
 func (c *checked) RoundTrip(req *http.Request) (*http.Response, error) {
 	q, _ := req.Context().Value(questionKey{}).(question)
 	if req.URL.Scheme != "https" && !q.verified {
 		return nil, errors.New("led to plain http, though nothing is known to compare the answer with")
+	}
+	if c.anybody && !q.verified {
+		return nil, errors.New("its certificate is not to be verified, and nothing is known to compare the answer with")
 	}
 	resp, err := c.next.RoundTrip(req)
 	if err != nil || resp.StatusCode < 400 || resp.StatusCode == http.StatusUnauthorized {

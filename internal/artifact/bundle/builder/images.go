@@ -54,7 +54,7 @@ func (b *builder) image(client *oci.Client, text string) ([]bundle.ImageSpec, er
 		reference, file = "", text
 	}
 	if file == "" {
-		s, err := bundle.RegistryImage(client, strings.TrimPrefix(reference, oci.Scheme))
+		s, err := bundle.RegistryImage(client, strings.TrimPrefix(reference, oci.Scheme), bundle.Asks)
 		return []bundle.ImageSpec{{Reference: strings.TrimPrefix(reference, oci.Scheme), Source: s}}, err
 	}
 	local, err := b.local(file)

@@ -7,13 +7,13 @@ import (
 	"io"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/artifact/bundle"
 	"github.com/berth-dev/berth/internal/artifact/oci"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // spec is what a request asks for.
@@ -38,13 +38,26 @@ func (b *builder) spec(r Request) (bundle.Spec, error) {
 	for _, a := range wanted.Artifacts {
 		one, ok := b.document(a, given)
 		if !ok {
-			b.Say("left out: " + a.Name + ": the document gives no URL for it, so that it must be in the machine's image")
+			b.Say("left out: " + leftOut(a))
 			continue
 		}
 		s.Artifacts = append(s.Artifacts, one)
 	}
 	s.Images, err = b.images(r.Images, wanted.Images, r.Platform)
 	return s, err
+}
+
+// leftOut says why an artifact of the document is not in the bundle, and where it has to
+// come from then.
+func leftOut(a *desired.Artifact) string {
+	if a.Image == "" {
+		return a.Name + ": the document gives no URL for it, so that it must be in the machine's image"
+	}
+	var paths []string
+	for _, f := range a.Files {
+		paths = append(paths, f.Path)
+	}
+	return strings.Join(paths, ", ") + ": a bundle holds no files out of images, so that the machine must reach a registry with " + a.Image
 }
 
 // document is an artifact of the document, from its URLs or from what the flags
@@ -78,12 +91,12 @@ type artifactFlag struct {
 	source, sha256 string
 }
 
-var namedArtifact = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._+~-]*)(?:@([A-Za-z0-9._+~-]+))?=(.+)$`)
+var namedArtifact = lazyregexp.New(`^([A-Za-z0-9][A-Za-z0-9._+~-]*)(?:@([A-Za-z0-9._+~-]+))?=(.+)$`)
 
 // parseArtifact reads [NAME[@VERSION]=]SOURCE[#sha256=HEX].
 func parseArtifact(text string) (artifactFlag, error) {
 	a := artifactFlag{source: text}
-	if m := namedArtifact.FindStringSubmatch(text); m != nil {
+	if m := namedArtifact().FindStringSubmatch(text); m != nil {
 		a = artifactFlag{name: m[1], version: strings.TrimPrefix(m[2], "v"), source: m[3]}
 	}
 	shown := desired.BareURL(a.source)
