@@ -6,6 +6,7 @@ import (
 	certificates "k8s.io/api/certificates/v1"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 )
@@ -50,13 +51,29 @@ func (c *Client) WatchRequest(ctx context.Context, name, version string) (watch.
 // WatchNode follows the Node of a name; the first event, if it exists, is the
 // Node as it is.
 func (c *Client) WatchNode(ctx context.Context, name string) (watch.Interface, error) {
-	return c.watch(ctx, c.nodes, nodesResource, name, "")
+	return c.watch(ctx, c.core, nodesResource, name, "")
+}
+
+// GetNode reads a Node.
+func (c *Client) GetNode(ctx context.Context, name string) (*core.Node, error) {
+	out := &core.Node{}
+	return out, c.short(ctx, func(ctx context.Context) error {
+		return c.core.Get().Resource(nodesResource).Name(name).MaxRetries(0).Do(ctx).Into(out)
+	})
+}
+
+// PatchNode merges a patch (RFC 7386) into a Node and returns what came of it.
+func (c *Client) PatchNode(ctx context.Context, name string, patch []byte) (*core.Node, error) {
+	out := &core.Node{}
+	return out, c.short(ctx, func(ctx context.Context) error {
+		return c.core.Patch(types.MergePatchType).Resource(nodesResource).Name(name).Body(patch).MaxRetries(0).Do(ctx).Into(out)
+	})
 }
 
 // CreateNode posts a Node.
 func (c *Client) CreateNode(ctx context.Context, n *core.Node) error {
 	return c.short(ctx, func(ctx context.Context) error {
-		return c.nodes.Post().Resource(nodesResource).Body(n).MaxRetries(0).Do(ctx).Error()
+		return c.core.Post().Resource(nodesResource).Body(n).MaxRetries(0).Do(ctx).Error()
 	})
 }
 

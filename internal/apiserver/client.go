@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	certificates "k8s.io/api/certificates/v1"
+	coordination "k8s.io/api/coordination/v1"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,17 +30,20 @@ type Access struct {
 	Token desired.Secret
 	// Certificate and Key are PEM.
 	Certificate, Key []byte
+	// Connections may have a connection to the server; may be nil.
+	Connections *Connections
 }
 
-// Client makes a node's calls. It has two resources of the API in its scheme and
+// Client makes a node's calls. It has three groups of the API in its scheme and
 // no more: the generated clientset would register all of them at each start of
 // the program.
 type Client struct {
-	host      string
-	nodes     *rest.RESTClient
-	requests  *rest.RESTClient
-	params    runtime.ParameterCodec
-	transport *http.Transport
+	host     string
+	core     *rest.RESTClient
+	requests *rest.RESTClient
+	leases   *rest.RESTClient
+	params   runtime.ParameterCodec
+	sessions authSessions
 }
 
 // NewClient makes a client; it opens no connection yet.
@@ -48,12 +52,11 @@ func NewClient(a Access) (*Client, error) {
 	if err != nil || u.Host == "" {
 		return nil, fmt.Errorf("%q is not the URL of an API server", a.Server)
 	}
-	cfg, err := a.tls()
-	if err != nil {
-		return nil, &Error{Layer: LayerTLS, Host: u.Host, Cause: err, Permanent: true}
+	c := &Client{host: u.Host}
+	if err := c.Renew(a); err != nil {
+		return nil, err
 	}
-	c := &Client{host: u.Host, transport: newTransport(cfg, nil)}
-	return c, c.connect(a)
+	return c, c.connect(a.Server)
 }
 
 func (a Access) tls() (*tls.Config, error) {
@@ -73,31 +76,34 @@ func (a Access) tls() (*tls.Config, error) {
 	return cfg, nil
 }
 
-func (c *Client) connect(a Access) error {
+func (c *Client) connect(server string) error {
 	scheme := runtime.NewScheme()
 	meta.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	if err := core.AddToScheme(scheme); err != nil {
-		return fmt.Errorf("register core types: %w", err)
-	}
-	if err := certificates.AddToScheme(scheme); err != nil {
-		return fmt.Errorf("register certificate types: %w", err)
+	for _, add := range []func(*runtime.Scheme) error{core.AddToScheme, certificates.AddToScheme, coordination.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return fmt.Errorf("register types: %w", err)
+		}
 	}
 	c.params = runtime.NewParameterCodec(scheme)
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
-	hc := &http.Client{Transport: bearer{a.Token, c.transport}, CheckRedirect: noRedirects}
+	hc := &http.Client{Transport: &c.sessions, CheckRedirect: noRedirects}
 	var err error
-	if c.nodes, err = restClient(a.Server, "/api", core.SchemeGroupVersion, codecs, hc); err != nil {
+	if c.core, err = restClient(server, "/api", core.SchemeGroupVersion, codecs, hc); err != nil {
 		return err
 	}
-	c.requests, err = restClient(a.Server, "/apis", certificates.SchemeGroupVersion, codecs, hc)
+	if c.leases, err = restClient(server, "/apis", coordination.SchemeGroupVersion, codecs, hc); err != nil {
+		return err
+	}
+	c.requests, err = restClient(server, "/apis", certificates.SchemeGroupVersion, codecs, hc)
 	return err
 }
 
 func restClient(server, path string, gv schema.GroupVersion, codecs runtime.NegotiatedSerializer, hc *http.Client) (*rest.RESTClient, error) {
 	return rest.RESTClientForConfigAndClient(&rest.Config{
-		Host:           server,
-		APIPath:        path,
-		ContentConfig:  rest.ContentConfig{GroupVersion: &gv, NegotiatedSerializer: codecs},
+		Host:    server,
+		APIPath: path,
+		ContentConfig: rest.ContentConfig{GroupVersion: &gv, NegotiatedSerializer: codecs,
+			AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON},
 		UserAgent:      "berth",
 		QPS:            -1, // the callers pace themselves
 		WarningHandler: rest.NoWarnings{},
@@ -120,7 +126,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Close drops idle connections.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() { c.sessions.close() }
 
 // call runs one exchange and names the layer at which it failed.
 func (c *Client) call(ctx context.Context, f func(context.Context) error) error {

@@ -102,3 +102,10 @@ func LayerOf(err error) Layer {
 	}
 	return ""
 }
+
+// Unknown says whether the server does not know who asks. A client whose certificate is
+// of none of the CAs that the server names shows none, and is nobody to it: that is
+// forbidden, and not unauthorized, where the server answers nobodies at all.
+func Unknown(err error) bool {
+	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), `"system:anonymous"`)
+}

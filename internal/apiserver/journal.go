@@ -16,7 +16,7 @@ const processExit = "98e322203f7a4ed290d09fe03c09fe15"
 
 // syncBudget bounds the wait for entries that are on their way: a journal that is
 // busy for longer has told enough already.
-const syncBudget = time.Second
+const syncBudget = 5 * time.Second
 
 // syncJournal waits for what processes have said before now. The journal may lag
 // behind one that has just ended.

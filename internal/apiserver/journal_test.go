@@ -29,8 +29,8 @@ func journal(h *memory.Host, answers map[string]string) (asked *[]string) {
 
 const (
 	askEnded = "-b -q --no-pager -n 1 -o json --output-fields=INVOCATION_ID -u kubelet.service MESSAGE_ID=" + processExit
-	askWords = "-b -q --no-pager -n 20 -o cat -u kubelet.service"
-	askOfA   = "-b -q --no-pager -n 20 -o cat _SYSTEMD_INVOCATION_ID=a + _PID=1 INVOCATION_ID=a"
+	askWords = "-b -q --no-pager -n 40 -o cat -u kubelet.service"
+	askOfA   = "-b -q --no-pager -n 40 -o cat _SYSTEMD_INVOCATION_ID=a + _PID=1 INVOCATION_ID=a"
 )
 
 func TestLastWords(t *testing.T) {
@@ -43,6 +43,7 @@ func TestLastWords(t *testing.T) {
 		"the next run has begun": {map[string]string{askEnded: exited("a"), askOfA: "bad flag\nexited\n", askWords: "FLAG: --x\n"}, "; its last lines:\n  bad flag\n  exited"},
 		"an odd answer":          {map[string]string{askEnded: "-- Boot 1 --\n", askWords: "one\n"}, "; its last lines:\n  one"},
 		"a field given twice":    {map[string]string{askEnded: `{"INVOCATION_ID":["a","b"]}`, askWords: "one\n"}, "; its last lines:\n  one"},
+		"deprecated flags":       {map[string]string{askWords: "Flag --x has been deprecated, this parameter\nbad flag\nI1122 DEPRECATED: y\n"}, "; its last lines:\n  bad flag"},
 		"bytes":                  {map[string]string{askWords: "hi\xff\n"}, "; its last lines:\n  hi?"},
 		"secret":                 {map[string]string{askWords: "token abcdef.0123456789abcdef\n"}, "; its last lines:\n  token REDACTED#"},
 	} {

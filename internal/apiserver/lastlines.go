@@ -2,11 +2,12 @@ package apiserver
 
 import (
 	"context"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // maxLines is how many entries of a journal go into a message.
@@ -36,23 +37,33 @@ func LastLogLines(ctx context.Context, h host.Runner, unit string) string {
 
 // logLines is the end of what the entries say that match.
 func logLines(ctx context.Context, h host.Runner, match ...string) string {
-	said := readJournal(ctx, h, maxLines, "cat", match...)
-	text := ending(strings.TrimSpace(string(said)))
+	said := readJournal(ctx, h, 2*maxLines, "cat", match...)
+	text := ending(telling(strings.TrimSpace(string(said))))
 	if text == "" {
 		return ""
 	}
 	return "; its last lines:\n  " + strings.ReplaceAll(redact(text), "\n", "\n  ")
 }
 
+// deprecated are kubelet's lines on flags that it still takes: many, at each start,
+// and never why it ended.
+var deprecated = lazyregexp.New(`(?i)\bdeprecated\b`)
+
+// telling are the last lines of a text without those that never tell why.
+func telling(text string) string {
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), deprecated().MatchString)
+	return strings.Join(lines[max(0, len(lines)-maxLines):], "\n")
+}
+
 // secrets are bootstrap tokens, bearer tokens, tokens in JWT form and keys.
-var secrets = regexp.MustCompile(`(?s)\b[a-z0-9]{6}\.[a-z0-9]{16}\b` +
+var secrets = lazyregexp.New(`(?s)\b[a-z0-9]{6}\.[a-z0-9]{16}\b` +
 	`|(?i:bearer )[A-Za-z0-9._~+/=-]+` +
 	`|\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9._-]+` +
 	`|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
 
 // redact replaces what looks like a secret.
 func redact(text string) string {
-	return secrets.ReplaceAllStringFunc(text, func(s string) string { return desired.Redact([]byte(s)) })
+	return secrets().ReplaceAllStringFunc(text, func(s string) string { return desired.Redact([]byte(s)) })
 }
 
 // maxEnding is how much of a journal goes into a message, in bytes: the last line

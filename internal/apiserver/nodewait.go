@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -35,9 +36,7 @@ type NodeWatcher struct {
 // endpoints can be switched off. The error is a *StageError; what was reached is
 // returned with it.
 func (w NodeWatcher) WaitFor(ctx context.Context, until NodeStage) (Reached, error) {
-	if w.Healthz == "" {
-		w.Healthz = "http://127.0.0.1:10248/healthz"
-	}
+	w.Healthz = w.healthz()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	n := &nodeWait{NodeWatcher: w, changed: make(chan struct{}, 1), boot: bootID(w.Host)}
@@ -52,6 +51,8 @@ func (w NodeWatcher) WaitFor(ctx context.Context, until NodeStage) (Reached, err
 	watchers.Wait()
 	return n.reached, err
 }
+
+func (w NodeWatcher) healthz() string { return cmp.Or(w.Healthz, "http://127.0.0.1:10248/healthz") }
 
 // guard makes a panic of a watcher the end of the wait.
 func (w *nodeWait) guard(ctx context.Context, watch func(context.Context)) {

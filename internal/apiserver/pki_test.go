@@ -34,7 +34,7 @@ func makePair(t *testing.T, subject pkix.Name, dnsName string) (certificate, key
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
+	return pemCertificate(der), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
 }
 
 // selfSigned is a server whose certificate is for another name than its address.
@@ -51,4 +51,8 @@ func selfSigned(t *testing.T) (server *httptest.Server, ca string) {
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s, string(certificate)
+}
+
+func pemCertificate(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

@@ -21,7 +21,10 @@ const confirmTries = 3
 
 // Prober verifies that API servers can be reached and trusted. The zero value
 // is ready.
-type Prober struct{}
+type Prober struct {
+	// Connections takes over the connection of a probe that went well; may be nil.
+	Connections *Connections
+}
 
 // Probe resolves the check's host, connects, verifies the certificate against
 // the check's CA (the machine's own roots if empty) and waits for any HTTP
@@ -29,12 +32,12 @@ type Prober struct{}
 // budget ends; a name that does not exist yet is asked for again, too, while a
 // certificate that can't be trusted ends it after three tries. The error is a
 // *Error.
-func (Prober) Probe(ctx context.Context, c *desired.Check) error {
+func (pr Prober) Probe(ctx context.Context, c *desired.Check) error {
 	pool, err := roots([]byte(c.CA))
 	if err != nil {
 		return &Error{Layer: LayerTLS, Host: c.Host, Cause: err, Permanent: true}
 	}
-	p := &probe{host: net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), name: c.Host, roots: pool, start: time.Now()}
+	p := &probe{host: net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), name: c.Host, ca: []byte(c.CA), roots: pool, start: time.Now(), connections: pr.Connections}
 	budget, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	err = p.run(budget)
@@ -47,11 +50,14 @@ func (Prober) Probe(ctx context.Context, c *desired.Check) error {
 // probe is one Probe on its way.
 type probe struct {
 	host, name string
+	ca         []byte
 	roots      *x509.CertPool
 	start      time.Time
 	last       *Error
 	attempts   int
 	asked      resolvers
+	// connections takes over the connection that was good.
+	connections *Connections
 }
 
 func (p *probe) run(ctx context.Context) error {
@@ -69,12 +75,18 @@ func (p *probe) run(ctx context.Context) error {
 }
 
 // try is one exchange on a connection of its own.
-func (p *probe) try(ctx context.Context) *Error {
+func (p *probe) try(ctx context.Context) (failed *Error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	ctx, way := traceConnection(ctx)
 	t := newTransport(&tls.Config{RootCAs: p.roots, ServerName: p.name, MinVersion: tls.VersionTLS12}, p.asked.resolver())
-	defer t.CloseIdleConnections()
+	defer func() {
+		if failed == nil {
+			p.connections.give(p.host, p.ca, t)
+			return
+		}
+		t.CloseIdleConnections()
+	}()
 	// The version is what a server tells anonymous callers; whatever it answers,
 	// even a refusal, it answers.
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.host+"/version", http.NoBody)

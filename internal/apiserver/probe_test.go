@@ -23,11 +23,17 @@ import (
 func serve(t *testing.T, h http.Handler) (*httptest.Server, string) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
+	return s, startTLS(t, s)
+}
+
+// startTLS starts a server and returns its CA.
+func startTLS(t *testing.T, s *httptest.Server) string {
+	t.Helper()
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	return s, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
 func checkOf(s net.Addr, ca string, budget time.Duration) *desired.Check {

@@ -13,6 +13,15 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
+// KubeletHealth asks kubelet's health endpoint once; nil is healthy.
+func KubeletHealth(ctx context.Context, endpoint string) error {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * tryTimeout}
+	if err := askHealth(ctx, client, endpoint); err != nil {
+		return fmt.Errorf("ask %s: %w", endpoint, err)
+	}
+	return nil
+}
+
 // watchHealth asks kubelet's health endpoint until it says ok: at once, then
 // every 20 to 200 ms. There is nothing to wait on but the clock.
 func (w *nodeWait) watchHealth(ctx context.Context) {

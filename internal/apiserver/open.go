@@ -1,0 +1,15 @@
+package apiserver
+
+import (
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/identity/kubeconfig"
+)
+
+// Open makes a client with the credential of a kubeconfig.
+func Open(h host.FS, path string) (*Client, error) {
+	k, err := kubeconfig.Read(h, path)
+	if err != nil {
+		return nil, err
+	}
+	return NewClient(accessOf(k))
+}

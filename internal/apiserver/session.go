@@ -1,0 +1,96 @@
+package apiserver
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+)
+
+// authSession is what a client shows to the server until it is renewed: connections
+// made with one certificate.
+type authSession struct {
+	credential bearer
+	transport  *http.Transport
+	ended      context.Context
+	end        context.CancelFunc
+}
+
+// authSessions is a round tripper whose credential can be replaced while it is used.
+type authSessions struct{ current atomic.Pointer[authSession] }
+
+// Renew shows another credential, or trusts another CA, from the next request
+// on. The server stays the one that the client was made for. Requests on their
+// way end as they began; what is watched or followed is asked for again.
+func (c *Client) Renew(a Access) error {
+	cfg, err := a.tls()
+	if err != nil {
+		return &Error{Layer: LayerTLS, Host: c.host, Cause: err, Permanent: true}
+	}
+	s := &authSession{}
+	if len(a.Certificate) == 0 {
+		s.transport = a.Connections.take(c.host, a.CA)
+	}
+	if s.transport == nil {
+		s.transport = newTransport(cfg, nil)
+	}
+	s.credential = bearer{a.Token, s.transport}
+	s.ended, s.end = context.WithCancel(context.Background())
+	if old := c.sessions.current.Swap(s); old != nil {
+		old.end()
+		old.transport.CloseIdleConnections()
+	}
+	return nil
+}
+
+func (s *authSessions) close() {
+	now := s.current.Load()
+	now.end()
+	now.transport.CloseIdleConnections()
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *authSessions) RoundTrip(r *http.Request) (*http.Response, error) {
+	now := s.current.Load()
+	if r.URL.Query().Get("watch") == "" {
+		return now.credential.RoundTrip(r)
+	}
+	return now.stream(r)
+}
+
+// stream is a request whose answer ends with the session at the latest.
+func (s *authSession) stream(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(s.ended, cancel)
+	end := func() { stop(); cancel() }
+	answer, err := s.credential.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		end()
+		return nil, err
+	}
+	answer.Body = &streamed{answer.Body, s.ended, end}
+	return answer, nil
+}
+
+// streamed is the answer to a watch. The end of its session is the end of the
+// answer and no fault.
+type streamed struct {
+	io.ReadCloser
+	ended context.Context
+	end   func()
+}
+
+// Read implements io.Reader.
+func (b *streamed) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && b.ended.Err() != nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *streamed) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}
