@@ -16,6 +16,8 @@ import (
 // converge.Issuer.
 type Issuer struct {
 	h machine
+	// connections may have a connection to an API server; may be nil.
+	connections *apiserver.Connections
 }
 
 // machine is what the issuer needs of a host: the clock, and files, for a key
@@ -28,6 +30,10 @@ type machine interface {
 // New returns an issuer for a host.
 func New(h machine) *Issuer { return &Issuer{h: h} }
 
+// Over returns an issuer that goes on with connections on which API servers were
+// probed.
+func (i *Issuer) Over(c *apiserver.Connections) *Issuer { return &Issuer{h: i.h, connections: c} }
+
 // defaultTimeout bounds a request whose contract sets no budget.
 const defaultTimeout = 5 * time.Minute
 
@@ -36,27 +42,38 @@ const defaultTimeout = 5 * time.Minute
 // request that waits for approval keeps its key on the machine: the next Issue
 // goes on with the same request.
 func (i *Issuer) Issue(ctx context.Context, c *desired.ClientCertificate) (converge.Credential, error) {
-	if c.Token == "" {
-		return converge.Credential{}, &Error{Reason: ReasonNoToken, Node: c.NodeName, Server: c.Server,
-			Err:    errors.New("no valid certificate is here and the contract brings no token"),
-			Remedy: "give the contract a bootstrap token"}
+	token, err := i.token(c)
+	if err != nil {
+		return converge.Credential{}, err
 	}
 	timeout := c.Timeout
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
+	access := apiserver.Access{Server: c.Server, CA: []byte(c.CA), Token: token, Connections: i.connections}
+	return i.within(ctx, timeout, &order{who: nodeSubject(c.NodeName), access: access, pending: pending{i.h, pendingPath(c)}})
+}
+
+// IssueForAgent obtains the certificate of an agent with what access shows:
+// a bootstrap token, or the certificate that is in force. It is bounded and goes on
+// as Issue does.
+func (i *Issuer) IssueForAgent(ctx context.Context, a Agent, access apiserver.Access) (converge.Credential, error) {
+	who := agentSubject(a)
+	return i.within(ctx, defaultTimeout, &order{who: who, access: access, pending: pending{i.h, pendingName("agent-", who.user, access.Server, string(access.CA))}})
+}
+
+func (i *Issuer) within(ctx context.Context, timeout time.Duration, o *order) (converge.Credential, error) {
 	budget, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	cred, err := i.issue(budget, c)
+	cred, err := i.issue(budget, o)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return cred, fmt.Errorf("client certificate for node %s: %w", c.NodeName, context.Cause(ctx))
+		return cred, fmt.Errorf("client certificate for node %s: %w", o.who.name, context.Cause(ctx))
 	}
 	return cred, err
 }
 
-func (i *Issuer) issue(ctx context.Context, c *desired.ClientCertificate) (converge.Credential, error) {
-	o, err := i.order(c)
-	if err != nil {
+func (i *Issuer) issue(ctx context.Context, o *order) (converge.Credential, error) {
+	if err := i.begin(o); err != nil {
 		return converge.Credential{}, err
 	}
 	defer o.client.Close()
@@ -71,19 +88,17 @@ func (i *Issuer) issue(ctx context.Context, c *desired.ClientCertificate) (conve
 	return o.finish(certificate)
 }
 
-// order begins an order: with the key of a request that still waits, or a new
-// one.
-func (i *Issuer) order(c *desired.ClientCertificate) (*order, error) {
-	client, err := apiserver.NewClient(apiserver.Access{Server: c.Server, CA: []byte(c.CA), Token: c.Token})
-	o := &order{c: c, client: client, pending: pending{i.h, pendingPath(c)}, now: i.h.Now}
-	if err != nil {
-		return nil, o.blame(err)
+// begin begins an order: with the key of a request that still waits, or a new one.
+func (i *Issuer) begin(o *order) (err error) {
+	o.now = i.h.Now
+	if o.client, err = apiserver.NewClient(o.access); err != nil {
+		return o.blame(err)
 	}
 	if o.key = o.pending.load(); o.key == nil {
 		if o.key, err = newKey(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	o.request, err = newRequest(c.NodeName, o.key)
-	return o, err
+	o.request, err = newRequest(o.who, o.key)
+	return err
 }

@@ -12,12 +12,12 @@ import (
 
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/converge"
-	"github.com/berth-dev/berth/internal/desired"
 )
 
 // order is one certificate on its way.
 type order struct {
-	c      *desired.ClientCertificate
+	who    *subject
+	access apiserver.Access
 	client *apiserver.Client
 	key    *ecdsa.PrivateKey
 	// request is what is sent, seen what the server has of it; nil before its first
@@ -77,7 +77,7 @@ func (o *order) finish(certificate []byte) (converge.Credential, error) {
 		return converge.Credential{}, err
 	}
 	o.pending.drop()
-	if reason := pairProblem(certificate, key, o.c.NodeName, o.now(), 0); reason != "" {
+	if reason := pairProblem(certificate, key, o.who, o.now(), 0); reason != "" {
 		return converge.Credential{}, o.failed(ReasonUnusable, errors.New("issued certificate: "+reason), "compare this machine's clock with the cluster's")
 	}
 	return converge.Credential{Certificate: certificate, Key: key}, nil

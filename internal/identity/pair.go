@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// pairProblem says why a client certificate with its key does not serve a node at
-// a time, with margin to spare; "" if it does. Both are PEM.
-func pairProblem(certificate, key []byte, node string, now time.Time, margin time.Duration) string {
+// pairProblem says why a client certificate with its key does not serve a subject
+// at a time, with margin to spare; "" if it does. Both are PEM.
+func pairProblem(certificate, key []byte, who *subject, now time.Time, margin time.Duration) string {
 	if len(certificate) == 0 || len(key) == 0 {
 		return "no client certificate"
 	}
@@ -24,11 +24,11 @@ func pairProblem(certificate, key []byte, node string, now time.Time, margin tim
 	if err != nil {
 		return "certificate: " + err.Error()
 	}
-	if want := nodeUserPrefix + node; leaf.Subject.CommonName != want {
-		return fmt.Sprintf("certificate is for %q, not for %q", leaf.Subject.CommonName, want)
+	if leaf.Subject.CommonName != who.user {
+		return fmt.Sprintf("certificate is for %q, not for %q", leaf.Subject.CommonName, who.user)
 	}
-	if !slices.Contains(leaf.Subject.Organization, nodesGroup) {
-		return fmt.Sprintf("certificate is not for group %q", nodesGroup)
+	if !slices.Contains(leaf.Subject.Organization, who.group) {
+		return fmt.Sprintf("certificate is not for group %q", who.group)
 	}
 	return validityProblem(leaf, now, margin)
 }

@@ -28,8 +28,12 @@ type pending struct {
 // pendingPath is where the key for a node of a cluster waits: another node name,
 // server or CA is another request.
 func pendingPath(c *desired.ClientCertificate) string {
-	sum := sha256.Sum256([]byte(c.NodeName + "\x00" + c.Server + "\x00" + c.CA))
-	return path.Join(pendingDir, "client-"+hex.EncodeToString(sum[:6])+".key")
+	return pendingName("client-", c.NodeName, c.Server, c.CA)
+}
+
+func pendingName(prefix, who, server, ca string) string {
+	sum := sha256.Sum256([]byte(who + "\x00" + server + "\x00" + ca))
+	return path.Join(pendingDir, prefix+hex.EncodeToString(sum[:6])+".key")
 }
 
 // load returns the kept key, or nil.

@@ -17,9 +17,6 @@ import (
 )
 
 const (
-	nodeUserPrefix = "system:node:"
-	nodesGroup     = "system:nodes"
-
 	certificateBlock = "CERTIFICATE"
 	keyBlock         = "EC PRIVATE KEY"
 )
@@ -52,12 +49,11 @@ func decodeKey(text []byte) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// newRequest is the request that kubelet would send for itself; the controller
-// that approves nodes knows no other form. Its name follows from the key, so that
+// newRequest is the request for a subject. Its name follows from the key, so that
 // sending it twice makes one request.
-func newRequest(node string, key *ecdsa.PrivateKey) (*certificates.CertificateSigningRequest, error) {
-	subject := pkix.Name{CommonName: nodeUserPrefix + node, Organization: []string{nodesGroup}}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
+func newRequest(who *subject, key *ecdsa.PrivateKey) (*certificates.CertificateSigningRequest, error) {
+	name := pkix.Name{CommonName: who.user, Organization: []string{who.group}}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: name}, key)
 	if err != nil {
 		return nil, fmt.Errorf("make certificate request: %w", err)
 	}
@@ -65,13 +61,14 @@ func newRequest(node string, key *ecdsa.PrivateKey) (*certificates.CertificateSi
 	if err != nil {
 		return nil, fmt.Errorf("encode public key: %w", err)
 	}
-	sum := sha256.Sum256(append(public, node...))
+	sum := sha256.Sum256(append(public, who.name...))
 	return &certificates.CertificateSigningRequest{
-		ObjectMeta: meta.ObjectMeta{Name: "node-csr-" + hex.EncodeToString(sum[:20])},
+		ObjectMeta: meta.ObjectMeta{Name: who.prefix + hex.EncodeToString(sum[:20])},
 		Spec: certificates.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			SignerName: certificates.KubeAPIServerClientKubeletSignerName,
-			Usages:     []certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageClientAuth},
+			Request:           pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName:        who.signer,
+			Usages:            who.usages,
+			ExpirationSeconds: who.seconds,
 		},
 	}, nil
 }

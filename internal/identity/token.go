@@ -1,9 +1,13 @@
 package identity
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // tokenID is the public half of a bootstrap token "id.secret": it names the
@@ -15,3 +19,33 @@ func tokenID(token desired.Secret) string {
 	}
 	return id
 }
+
+// token is what the certificate is asked for with: only now is it read.
+func (i *Issuer) token(c *desired.ClientCertificate) (desired.Secret, error) {
+	text, from, remedy, err := c.Token.Reveal(), "the contract", "give the contract a bootstrap token", error(nil)
+	switch {
+	case c.TokenFile != "":
+		from, remedy = c.TokenFile, "put a bootstrap token (kubeadm token create) into "+c.TokenFile
+		var b []byte
+		b, err = i.h.ReadFile(c.TokenFile)
+		text = string(b)
+	case c.TokenEnv != "":
+		from, remedy = "the variable "+c.TokenEnv, "run berth with a bootstrap token (kubeadm token create) in the variable "+c.TokenEnv
+		text = os.Getenv(c.TokenEnv)
+	}
+	text = strings.TrimSpace(text)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("no valid certificate is here and the bootstrap token can't be read: %w", err)
+	case text == "":
+		err = errors.New("no valid certificate is here and " + from + " brings no token")
+	case c.Token == "" && !bootstrapToken().MatchString(text):
+		err = errors.New("what " + from + " holds is no bootstrap token, id.secret: 6 and 16 of a-z and 0-9")
+	default:
+		return desired.Secret(text), nil
+	}
+	return "", &Error{Reason: ReasonNoToken, Node: c.NodeName, Server: c.Server, Err: err, Remedy: remedy}
+}
+
+// bootstrapToken is the form of a token (cluster-bootstrap, token/api).
+var bootstrapToken = lazyregexp.New(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)

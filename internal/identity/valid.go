@@ -47,7 +47,7 @@ func problem(h host.FS, c *desired.ClientCertificate, now time.Time) (string, er
 	if reason := authorityProblem(k, c); reason != "" {
 		return reason, nil
 	}
-	return pairProblem(k.Certificate, k.Key, c.NodeName, now, margin), nil
+	return pairProblem(k.Certificate, k.Key, nodeSubject(c.NodeName), now, margin), nil
 }
 
 func authorityProblem(k *kubeconfig.Config, c *desired.ClientCertificate) string {

@@ -45,7 +45,7 @@ func joined(t *testing.T, c *cluster, subject pkix.Name, life time.Duration) (cl
 	return m, d
 }
 
-func nodeSubject(name string) pkix.Name {
+func nodeName(name string) pkix.Name {
 	return pkix.Name{CommonName: nodeUserPrefix + name, Organization: []string{nodesGroup}}
 }
 
@@ -63,26 +63,26 @@ func TestValid(t *testing.T) {
 		change  func(clock, *desired.ClientCertificate)
 		reason  string // "" is valid
 	}{
-		{"as issued", nodeSubject("n1"), time.Hour, nil, ""},
-		{"server with its default port", nodeSubject("n1"), time.Hour, func(m clock, d *desired.ClientCertificate) { d.Server += "/" }, ""},
-		{"CA file gone", nodeSubject("n1"), time.Hour, func(m clock, d *desired.ClientCertificate) { _ = m.Remove(d.CAFile) }, ""},
-		{"CA file edited", nodeSubject("n1"), time.Hour, func(m clock, d *desired.ClientCertificate) { m.Put(d.CAFile, "edited", 0o644) }, ""},
-		{"CA bundle grew", nodeSubject("n1"), time.Hour, func(_ clock, d *desired.ClientCertificate) { d.CA += string(other) }, ""},
-		{"other CA", nodeSubject("n1"), time.Hour, func(m clock, d *desired.ClientCertificate) { m.Put(d.CAFile, string(other), 0o644) }, "another cluster's"},
-		{"CA elsewhere", nodeSubject("n1"), time.Hour, func(_ clock, d *desired.ClientCertificate) { d.CAFile = "/etc/other.crt" }, "kubeconfig names CA"},
-		{"other server", nodeSubject("n1"), time.Hour, func(_ clock, d *desired.ClientCertificate) { d.Server = "https://other:443" }, "names server"},
-		{"other node", nodeSubject("n2"), time.Hour, nil, "system:node:n2"},
+		{"as issued", nodeName("n1"), time.Hour, nil, ""},
+		{"server with its default port", nodeName("n1"), time.Hour, func(m clock, d *desired.ClientCertificate) { d.Server += "/" }, ""},
+		{"CA file gone", nodeName("n1"), time.Hour, func(m clock, d *desired.ClientCertificate) { _ = m.Remove(d.CAFile) }, ""},
+		{"CA file edited", nodeName("n1"), time.Hour, func(m clock, d *desired.ClientCertificate) { m.Put(d.CAFile, "edited", 0o644) }, ""},
+		{"CA bundle grew", nodeName("n1"), time.Hour, func(_ clock, d *desired.ClientCertificate) { d.CA += string(other) }, ""},
+		{"other CA", nodeName("n1"), time.Hour, func(m clock, d *desired.ClientCertificate) { m.Put(d.CAFile, string(other), 0o644) }, "another cluster's"},
+		{"CA elsewhere", nodeName("n1"), time.Hour, func(_ clock, d *desired.ClientCertificate) { d.CAFile = "/etc/other.crt" }, "kubeconfig names CA"},
+		{"other server", nodeName("n1"), time.Hour, func(_ clock, d *desired.ClientCertificate) { d.Server = "https://other:443" }, "names server"},
+		{"other node", nodeName("n2"), time.Hour, nil, "system:node:n2"},
 		{"no group", pkix.Name{CommonName: "system:node:n1"}, time.Hour, nil, "system:nodes"},
-		{"expired", nodeSubject("n1"), -time.Minute, nil, "expired at"},
-		{"about to expire", nodeSubject("n1"), time.Minute, nil, "expires at"},
-		{"no kubeconfig", nodeSubject("n1"), time.Hour, func(m clock, d *desired.ClientCertificate) { _ = m.Remove(d.Kubeconfig) }, "read kubeconfig"},
-		{"broken kubeconfig", nodeSubject("n1"), time.Hour, func(m clock, d *desired.ClientCertificate) { m.Put(d.Kubeconfig, "{", 0o600) }, "parse kubeconfig"},
-		{"no pair", nodeSubject("n1"), time.Hour, func(m clock, _ *desired.ClientCertificate) { _ = m.Remove(current) }, "client certificate"},
-		{"broken pair", nodeSubject("n1"), time.Hour, func(m clock, _ *desired.ClientCertificate) {
+		{"expired", nodeName("n1"), -time.Minute, nil, "expired at"},
+		{"about to expire", nodeName("n1"), time.Minute, nil, "expires at"},
+		{"no kubeconfig", nodeName("n1"), time.Hour, func(m clock, d *desired.ClientCertificate) { _ = m.Remove(d.Kubeconfig) }, "read kubeconfig"},
+		{"broken kubeconfig", nodeName("n1"), time.Hour, func(m clock, d *desired.ClientCertificate) { m.Put(d.Kubeconfig, "{", 0o600) }, "parse kubeconfig"},
+		{"no pair", nodeName("n1"), time.Hour, func(m clock, _ *desired.ClientCertificate) { _ = m.Remove(current) }, "client certificate"},
+		{"broken pair", nodeName("n1"), time.Hour, func(m clock, _ *desired.ClientCertificate) {
 			_ = m.Remove(current)
 			m.Put(current, "text", 0o600)
 		}, "certificate and key"},
-		{"link to itself", nodeSubject("n1"), time.Hour, func(m clock, _ *desired.ClientCertificate) {
+		{"link to itself", nodeName("n1"), time.Hour, func(m clock, _ *desired.ClientCertificate) {
 			_ = m.Remove(current)
 			m.PutLink(current, current, 0)
 		}, "too many links"},
@@ -101,7 +101,7 @@ func TestValid(t *testing.T) {
 }
 
 func TestValidOnAClockThatIsBehind(t *testing.T) {
-	m, d := joined(t, newCluster(t), nodeSubject("n1"), time.Hour)
+	m, d := joined(t, newCluster(t), nodeName("n1"), time.Hour)
 	m.skew = -24 * time.Hour
 	if ok, reason, err := New(m).Valid(m, d); ok || err != nil || !strings.Contains(reason, "the clock says") {
 		t.Errorf("got %v, %q, %v", ok, reason, err)
@@ -203,7 +203,7 @@ func FuzzPairProblem(f *testing.F) {
 	f.Add(append(cert, key...), append(cert, key...))
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"), []byte(""))
 	f.Fuzz(func(t *testing.T, cert, key []byte) {
-		if pairProblem(cert, key, "n1", time.Now(), 0) == "" {
+		if pairProblem(cert, key, nodeSubject("n1"), time.Now(), 0) == "" {
 			t.Error("a serving certificate is no node's client certificate")
 		}
 		ServingValid(cert, key, []string{"n1"}, time.Now())
