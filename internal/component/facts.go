@@ -3,7 +3,15 @@
 // must know of the machine comes in as Facts.
 package component
 
-import "slices"
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ContainerdPaths are where containerd's program may be.
+var ContainerdPaths = []string{"/usr/bin/containerd", "/usr/local/bin/containerd"}
 
 // Facts are what the desired state may depend on besides the contract. They are
 // gathered before translation and are the same in every run on one machine: a
@@ -14,6 +22,9 @@ type Facts struct {
 	// NodeIP is the address, or the IPv4 and IPv6 address with a comma between,
 	// that the node registers with. Empty: kubelet chooses.
 	NodeIP string
+	// RotationOff says that a tag of the virtual machine takes kubelet's serving
+	// certificate out of the cluster's hands, whatever the contract says.
+	RotationOff bool
 	// IPv6 says that the kernel has IPv6: /proc/sys/net/ipv6 exists.
 	IPv6 bool
 	// Resolved says that systemd-resolved keeps a list of name servers:
@@ -25,24 +36,76 @@ type Facts struct {
 	// ContainerdVersion is the version of the program at ContainerdPath, "2.2.9";
 	// empty where there is none or it does not tell.
 	ContainerdVersion string
-	// ContainerdPath is the first of /usr/bin/containerd and
-	// /usr/local/bin/containerd that exists, links resolved; empty where none does.
+	// ContainerdPath is the first of ContainerdPaths that exists, links resolved; empty
+	// where none does.
 	ContainerdPath string
 	// RuncPath is the first of /usr/bin/runc, /usr/sbin/runc, /usr/local/bin/runc
 	// and /usr/local/sbin/runc that exists, links resolved; empty where none does.
 	RuncPath string
+	// Program is where the program itself is on the machine; empty where nothing
+	// tells.
+	Program string
 	// KubectlPath is the first of /opt/bin/kubectl, /usr/local/bin/kubectl and
 	// /usr/bin/kubectl that exists, links resolved; empty where none does.
 	KubectlPath string
 	// VersionedPrograms are the names in /opt/bin that begin with kubelet- or
 	// kubectl-: images hold several versions, kubelet-1.34.2, and berth adds none.
 	VersionedPrograms []string
+	// Packages are the packages of kubelet, kubectl and the credential provider that the
+	// image holds without having installed them: files in /opt/PROGRAM/downloads.
+	Packages []string
+	// SSHServer is the first of /usr/sbin/sshd, /usr/bin/sshd and
+	// /usr/local/sbin/sshd that exists; empty where none does.
+	SSHServer string
+	// SSHIncludes says that /etc/ssh/sshd_config includes
+	// /etc/ssh/sshd_config.d/*.conf before it says anything itself.
+	SSHIncludes bool
+	// IPTables is the first of /usr/sbin/iptables and /sbin/iptables that exists;
+	// empty where neither does.
+	IPTables string
+	// Apt says that the machine has apt: /etc/apt/apt.conf.d exists.
+	Apt bool
 	// Images are those of the bundles on the machine.
 	Images []BundledImage
 	// VendorUnits are the names of the units that the image's packages bring:
 	// those in /usr/lib/systemd/system and /usr/local/lib/systemd/system (and
 	// /lib/systemd/system where that is another directory), not in /etc.
 	VendorUnits []string
+	// ContainerdConfig is the text of /etc/containerd/config.toml without what berth
+	// itself put there for an OperatingSystemConfig; empty where nothing is left.
+	ContainerdConfig string `json:",omitempty"`
+	// ContainerdFiles are the texts of the other files of containerd, by path, that an
+	// OperatingSystemConfig is put in force by and that another agent may have written:
+	// the drop-in with the service's path, and hosts.toml of each registry.
+	ContainerdFiles map[string]string `json:",omitempty"`
+	// SecretData are the values of Secrets of the cluster that a document refers to,
+	// by the Secret's name and the key in it.
+	SecretData map[string]map[string][]byte `json:",omitempty"`
+	// Files are the contents of files that a document names, by path; ClusterCA is what
+	// the cluster says of its own CA, where a document has its digest alone.
+	Files     map[string][]byte `json:",omitempty"`
+	ClusterCA []byte            `json:",omitempty"`
+	// Agent says that berth's agent keeps the machine, and sees to itself.
+	Agent bool `json:",omitempty"`
+}
+
+// References are what a document leaves to others to say: files to read, and a
+// cluster to ask for its CA; nil for none.
+type References struct {
+	Files     []string
+	Discovery *Discovery
+}
+
+// Discovery is a cluster that is to say which CA it has.
+type Discovery struct {
+	// Server is the URL of its API server; Pin is what its CA must be: sha256: and the
+	// digest of its public key in hex.
+	Server, Pin string
+	// Known is where the machine has the CA once it has been asked for.
+	Known string
+	// TokenFile, TokenEnv or Token is the bootstrap token that signs the answer.
+	TokenFile, TokenEnv string
+	Token               string
 }
 
 // BundledImage is a container image in a bundle on the machine.
@@ -55,6 +118,53 @@ type BundledImage struct {
 // beside the one in place.
 func (f Facts) HasVersion(program, version string) bool {
 	return version != "" && slices.Contains(f.VersionedPrograms, program+"-"+version)
+}
+
+// Package is the image's package of a program in a version of Kubernetes,
+// kubelet_1.34.1-1_amd64.deb or kubelet-1.34.1-1.x86_64.rpm; the last one of
+// several, "" if there is none.
+func (f Facts) Package(program, version string) string {
+	for _, p := range slices.Backward(f.Packages) {
+		rest, ok := strings.CutPrefix(packageVersion(p, program), version)
+		if version != "" && ok && rest != "" && strings.ContainsRune("-_+~", rune(rest[0])) {
+			return p
+		}
+	}
+	return ""
+}
+
+// PackageOfMinor is the image's package of a program that has patch versions of its
+// own: the newest of the minor version of Kubernetes; "" if there is none.
+func (f Facts) PackageOfMinor(program, version string) string {
+	minor := version[:strings.LastIndexByte(version, '.')+1]
+	newest, found := -1, ""
+	for _, p := range f.Packages {
+		rest, ok := strings.CutPrefix(packageVersion(p, program), minor)
+		end := strings.IndexAny(rest, "-_+~")
+		if minor == "" || !ok || end < 0 {
+			continue
+		}
+		// What follows ~ comes before the release itself, as dpkg and rpm compare.
+		rank, err := strconv.Atoi(rest[:end])
+		if rank *= 2; rest[end] != '~' {
+			rank++
+		}
+		if err == nil && rank >= newest {
+			newest, found = rank, p
+		}
+	}
+	return found
+}
+
+// packageVersion is what follows the program in the name of its package; "" for other
+// files.
+func packageVersion(file, program string) string {
+	form, ok := map[string]string{".deb": "_", ".rpm": "-"}[path.Ext(file)]
+	rest, named := strings.CutPrefix(path.Base(file), program+form)
+	if !ok || !named {
+		return ""
+	}
+	return rest
 }
 
 // HasVendorUnit says whether a package of the image brings a unit.

@@ -20,5 +20,10 @@ func URL(name string) string {
 
 // Resource is the check of the API server's name, port and certificate.
 func Resource(name, ca string, timeout time.Duration) *desired.Check {
+	return At(name, port, ca, timeout)
+}
+
+// At is that check for an API server that listens at another port.
+func At(name string, port int, ca string, timeout time.Duration) *desired.Check {
 	return &desired.Check{Name: desired.CheckAPIServer, Host: name, Port: port, CA: ca, Timeout: timeout}
 }

@@ -2,12 +2,12 @@
 package binaries
 
 import (
-	"regexp"
-
+	"net/url"
 	"path"
 
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // Where the programs of Kubernetes stand, as published.
@@ -27,8 +27,8 @@ type Source struct {
 	Version string
 }
 
-func (s Source) artifact(name string, exitCode int, files ...desired.ArtifactFile) *desired.Artifact {
-	a := &desired.Artifact{Name: name, Version: release(s.Version), ExitCode: exitCode}
+func (s Source) artifact(name string, files ...desired.ArtifactFile) *desired.Artifact {
+	a := &desired.Artifact{Name: name, Version: release(s.Version)}
 	if s.URL != "" {
 		a.URLs = []string{s.URL}
 	}
@@ -39,14 +39,6 @@ func (s Source) artifact(name string, exitCode int, files ...desired.ArtifactFil
 	return a
 }
 
-// Published exit codes of a download that failed.
-const (
-	exitKubernetes = 31 // ERR_K8S_DOWNLOAD_TIMEOUT
-	exitCNI        = 41 // ERR_CNI_DOWNLOAD_TIMEOUT
-	exitContainerd = 70 // ERR_CONTAINERD_DOWNLOAD_TIMEOUT
-	exitRunc       = 71 // ERR_RUNC_DOWNLOAD_TIMEOUT
-)
-
 // Kubernetes is kubelet, and where an archive is named kubectl for whoever logs
 // in, from an archive laid out like the project's own node archive.
 func Kubernetes(s Source, kubectl string) *desired.Artifact {
@@ -54,14 +46,22 @@ func Kubernetes(s Source, kubectl string) *desired.Artifact {
 	if s.URL != "" && !s.Implied {
 		files = append(files, desired.ArtifactFile{Member: "kubernetes/node/bin/kubectl", Path: kubectl})
 	}
-	return s.artifact("kubernetes", exitKubernetes, files...)
+	return s.artifact("kubernetes", files...)
+}
+
+// Packaged is a program of Kubernetes out of a package that the image holds: name
+// is the artifact's, at the program's path, file the package's.
+func Packaged(name, at, version, file string) *desired.Artifact {
+	from := url.URL{Scheme: "file", Path: file}
+	return Source{URL: from.String(), Version: version}.artifact(name,
+		desired.ArtifactFile{Member: "usr/bin/" + path.Base(at), Path: at})
 }
 
 // Versioned is a program of Kubernetes that the image holds under the name of its
 // version, linked into place. The link comes after the proof of the version.
 func Versioned(program, version string) (proof *desired.Artifact, link *desired.Link) {
 	at := program + "-" + version
-	proof = Source{Version: version}.artifact(path.Base(at), exitKubernetes, desired.ArtifactFile{Path: at})
+	proof = Source{Version: version}.artifact(path.Base(at), desired.ArtifactFile{Path: at})
 	return proof, &desired.Link{Path: program, Target: at, Base: desired.Base{After: []desired.ID{proof.ID()}}}
 }
 
@@ -73,15 +73,15 @@ func Containerd(s Source, program string) *desired.Artifact {
 		{Member: "bin/containerd", Path: program},
 		{Member: "bin/containerd-shim-runc-v2", Path: dir + "/containerd-shim-runc-v2"},
 	}
-	if s.URL != "" {
+	if s.URL != "" && !s.Implied {
 		files = append(files, desired.ArtifactFile{Member: "bin/ctr", Path: dir + "/ctr"})
 	}
-	return s.artifact("containerd", exitContainerd, files...)
+	return s.artifact("containerd", files...)
 }
 
 // Runc is the program that makes containers.
 func Runc(s Source, program string) *desired.Artifact {
-	return s.artifact("runc", exitRunc, desired.ArtifactFile{Path: program})
+	return s.artifact("runc", desired.ArtifactFile{Path: program})
 }
 
 // CNI are reference plugins of the container network, by name.
@@ -90,15 +90,15 @@ func CNI(s Source, plugins ...string) *desired.Artifact {
 	for _, p := range plugins {
 		files = append(files, desired.ArtifactFile{Member: p, Path: cni.BinDir + "/" + p})
 	}
-	return s.artifact("cni-plugins", exitCNI, files...)
+	return s.artifact("cni-plugins", files...)
 }
 
-var released = regexp.MustCompile(`^([0-9]+\.[0-9]+\.[0-9]+(?:-(?:alpha|beta|rc)\.?[0-9.]*)?)(?:$|[-+~])`)
+var released = lazyregexp.New(`^([0-9]+\.[0-9]+\.[0-9]+(?:-(?:alpha|beta|rc)\.?[0-9.]*)?)(?:$|[-+~])`)
 
 // release is a version without what a distribution appends: programs are read
 // so, too.
 func release(version string) string {
-	if m := released.FindStringSubmatch(version); m != nil {
+	if m := released().FindStringSubmatch(version); m != nil {
 		return m[1]
 	}
 	return version

@@ -67,9 +67,30 @@ const (
 
 // Kubenet is the template of a bridge whose ports reflect traffic (hairpin), so
 // that a pod reaches itself through a service without the bridge being
-// promiscuous and doubling packets.
-func Kubenet() (desired.Resource, error) {
-	masquerade := false
+// promiscuous and doubling packets. Masquerade: what pods send out of their
+// network carries the machine's address.
+func Kubenet(masquerade bool) (desired.Resource, error) {
+	text, err := kubenet(masquerade, ranges, routes)
+	if err != nil {
+		return nil, err
+	}
+	return &desired.File{Path: TemplateFile, Content: desired.Text(text), Mode: 0o644, Life: desired.Managed}, nil
+}
+
+// KubenetMade is what containerd makes of the template for a node, when kubelet's
+// unit has told it the addresses.
+func KubenetMade(masquerade bool, unit, node, kubeconfig string) (desired.Resource, error) {
+	const gap = "\x00"
+	text, err := kubenet(masquerade, gap, gap)
+	return &desired.PodNetwork{
+		Base: desired.Base{After: []desired.ID{desired.FileID(TemplateFile)}},
+		File: GeneratedFile, Template: TemplateFile, Parts: strings.Split(text, gap),
+		Unit: unit, Node: node, Kubeconfig: kubeconfig,
+	}, err
+}
+
+// kubenet is the configuration with texts in place of addresses.
+func kubenet(masquerade bool, ranges, routes string) (string, error) {
 	list := conflist{CNIVersion: "0.3.1", Name: "kubenet", Plugins: []plugin{{
 		Type: "bridge", Bridge: "cbr0", IsGateway: true, IPMasq: &masquerade, HairpinMode: true,
 		IPAM: &ipam{Type: "host-local", Ranges: []string{"@ranges@"}, Routes: []string{"@routes@"}},
@@ -78,8 +99,29 @@ func Kubenet() (desired.Resource, error) {
 	}}}
 	b, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("write kubenet template: %w", err)
+		return "", fmt.Errorf("write kubenet template: %w", err)
 	}
-	text := strings.NewReplacer(`"@ranges@"`, ranges, `"@routes@"`, routes).Replace(string(b)) + "\n"
-	return &desired.File{Path: TemplateFile, Content: desired.Text(text), Mode: 0o644, Life: desired.Managed}, nil
+	return strings.NewReplacer(`"@ranges@"`, ranges, `"@routes@"`, routes).Replace(string(b)) + "\n", nil
+}
+
+// BridgeFile is the configuration of a bridge whose addresses a document names.
+const BridgeFile = ConfDir + "/10-berth.conflist"
+
+// Bridge is that configuration; the address ranges are CIDRs, one or one of each
+// family.
+func Bridge(cidrs []string) (desired.Resource, error) {
+	var subnets, defaults []string
+	for _, c := range cidrs {
+		subnets = append(subnets, fmt.Sprintf(`[{"subnet": %q}]`, c))
+		everywhere := "0.0.0.0/0"
+		if strings.Contains(c, ":") {
+			everywhere = "::/0"
+		}
+		defaults = append(defaults, fmt.Sprintf(`{"dst": %q}`, everywhere))
+	}
+	text, err := kubenet(true, strings.Join(subnets, ", "), strings.Join(defaults, ", "))
+	if err != nil {
+		return nil, err
+	}
+	return &desired.File{Path: BridgeFile, Content: desired.Text(text), Mode: 0o644, Life: desired.Managed}, nil
 }

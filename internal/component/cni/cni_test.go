@@ -3,6 +3,8 @@ package cni
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"strings"
 	"testing"
 	"text/template"
 
@@ -17,7 +19,7 @@ type containerd struct {
 }
 
 func TestKubenet(t *testing.T) {
-	r, err := Kubenet()
+	r, err := Kubenet(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,6 +37,28 @@ func TestKubenet(t *testing.T) {
 			t.Errorf("%s is no JSON:\n%s", name, b.String())
 		}
 		golden.Check(t, name, b.String())
+	}
+}
+
+// What is made of the template is recognised by its parts.
+func TestKubenetMade(t *testing.T) {
+	r, err := KubenetMade(false, "kubelet.service", "n1", "/var/lib/kubelet/kubeconfig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	parts := r.(*desired.PodNetwork).Parts
+	for _, name := range []string{"single.conflist", "dual.conflist"} {
+		text, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, rest, ok := strings.Cut(string(text), parts[1])
+		if !ok || len(parts) != 3 || !strings.HasPrefix(first, parts[0]) || !strings.HasSuffix(rest, parts[2]) {
+			t.Errorf("%s is not made of %q", name, parts)
+		}
 	}
 }
 

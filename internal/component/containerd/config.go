@@ -34,17 +34,18 @@ type common struct {
 	Version int      `toml:"version"`
 	Root    string   `toml:"root,omitempty"`
 	Imports []string `toml:"imports"`
-	Metrics struct {
-		Address string `toml:"address"`
-	} `toml:"metrics"`
+	Metrics *metrics `toml:"metrics,omitempty"`
 }
 
-// metrics is where monitoring expects containerd's figures, as published.
-const metrics = "0.0.0.0:10257"
+type metrics struct {
+	Address string `toml:"address"`
+}
 
 func commonOf(s Settings, version int) common {
 	c := common{Version: version, Root: s.Root, Imports: []string{DropInDir + "/*.toml"}}
-	c.Metrics.Address = metrics
+	if s.Metrics != "" {
+		c.Metrics = &metrics{s.Metrics}
+	}
 	return c
 }
 
@@ -91,12 +92,16 @@ func networkOf(s Settings) network {
 
 type registry struct {
 	ConfigPath string              `toml:"config_path"`
-	Headers    map[string][]string `toml:"headers"`
+	Headers    map[string][]string `toml:"headers,omitempty"`
 }
 
-// registries are told who asks, as published.
-func registries() registry {
-	return registry{ConfigPath: HostsDir, Headers: map[string][]string{"X-Meta-Source-Client": {"azure/aks"}}}
+// registriesOf are told who asks, as published.
+func registriesOf(s Settings) registry {
+	r := registry{ConfigPath: HostsDir}
+	if s.Client != "" {
+		r.Headers = map[string][]string{"X-Meta-Source-Client": {s.Client}}
+	}
+	return r
 }
 
 type fileV2 struct {
@@ -117,7 +122,7 @@ type criV2 struct {
 func configV2(s Settings) fileV2 {
 	f := fileV2{common: commonOf(s, 2)}
 	f.Plugins.CRI = criV2{
-		SandboxImage: s.SandboxImage, Containerd: runtimesOf(s), CNI: networkOf(s), Registry: registries(),
+		SandboxImage: s.SandboxImage, Containerd: runtimesOf(s), CNI: networkOf(s), Registry: registriesOf(s),
 		EnableCDI: since(s.Version, "1.7.0"), // 2.0 and later have it on
 	}
 	return f
@@ -143,7 +148,7 @@ type runtimeV3 struct {
 
 func configV3(s Settings) fileV3 {
 	f := fileV3{common: commonOf(s, 3)}
-	f.Plugins.Images.Registry = registries()
+	f.Plugins.Images.Registry = registriesOf(s)
 	if s.SandboxImage != "" {
 		f.Plugins.Images.PinnedImages = map[string]string{"sandbox": s.SandboxImage}
 	}

@@ -4,6 +4,7 @@ package credentialprovider
 
 import (
 	"fmt"
+	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -22,18 +23,18 @@ const (
 	BinFlag    = "--image-credential-provider-bin-dir"
 )
 
-const (
-	name         = "acr-credential-provider"
-	member       = "azure-acr-credential-provider"
-	exitDownload = 205 // ERR_CREDENTIAL_PROVIDER_DOWNLOAD_TIMEOUT
-)
+// Program is the provider's own name; kubelet knows it by a shorter one.
+const Program = "azure-acr-credential-provider"
+
+const name = "acr-credential-provider"
 
 // Settings are what differs from node to node.
 type Settings struct {
 	// ConfigFile and BinDir are the values of kubelet's flags.
 	ConfigFile, BinDir string
-	// URL is an archive of the provider; empty: the image has it.
-	URL string
+	// URL is an archive of the provider, Package the path of a package of the machine
+	// that counts where there is none. Both empty: the image has the provider.
+	URL, Package string
 	// RegistrySuffix is the DNS suffix of the registries of another cloud.
 	RegistrySuffix string
 	// Mirror is the registry, host or host/path, that stands in for MirrorOf; its
@@ -50,14 +51,23 @@ func Resources(s Settings) ([]desired.Resource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write credential provider configuration: %w", err)
 	}
-	a := &desired.Artifact{Name: name, ExitCode: exitDownload,
-		Files: []desired.ArtifactFile{{Member: member, Path: path.Join(s.BinDir, name), Mode: 0o755}}}
-	if s.URL != "" {
-		a.URLs = []string{s.URL}
-	}
-	return []desired.Resource{a, &desired.File{
+	return []desired.Resource{program(s), &desired.File{
 		Path: s.ConfigFile, Content: desired.Bytes(b), Mode: 0o644, Life: desired.Managed,
 	}}, nil
+}
+
+func program(s Settings) *desired.Artifact {
+	file := desired.ArtifactFile{Member: Program, Path: path.Join(s.BinDir, name), Mode: 0o755}
+	from := s.URL
+	if from == "" && s.Package != "" {
+		file.Member = "usr/bin/" + Program
+		from = (&url.URL{Scheme: "file", Path: s.Package}).String()
+	}
+	a := &desired.Artifact{Name: name, Files: []desired.ArtifactFile{file}}
+	if from != "" {
+		a.URLs = []string{from}
+	}
+	return a
 }
 
 func config(s Settings) kubeletv1.CredentialProviderConfig {

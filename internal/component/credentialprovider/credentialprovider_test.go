@@ -10,6 +10,25 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
+// The image's package is the source where nobody names another.
+func TestPackage(t *testing.T) {
+	const file = "/opt/azure-acr-credential-provider/downloads/azure-acr-credential-provider_1.34.1-1_amd64.deb"
+	for name, c := range map[string]struct{ url, pkg, want, member string }{
+		"neither": {"", "", "", "azure-acr-credential-provider"},
+		"package": {"", file, "file://" + file, "usr/bin/azure-acr-credential-provider"},
+		"both":    {"https://p.example/a.tar.gz", file, "https://p.example/a.tar.gz", "azure-acr-credential-provider"},
+	} {
+		rs, err := Resources(Settings{ConfigFile: "/etc/p.yaml", BinDir: "/opt/p", URL: c.url, Package: c.pkg})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := rs[0].(*desired.Artifact)
+		if got := append(a.URLs, "")[0]; got != c.want || a.Files[0].Member != c.member {
+			t.Errorf("%s: %q of %q", name, a.Files[0].Member, got)
+		}
+	}
+}
+
 func TestResources(t *testing.T) {
 	const file = "/var/lib/kubelet/credential-provider-config.yaml"
 	base := Settings{ConfigFile: file, BinDir: "/var/lib/kubelet/credential-provider/"}

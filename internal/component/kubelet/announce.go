@@ -34,7 +34,7 @@ func (s Settings) announce() *desired.Node {
 	if s.shapedByConfig() {
 		return nil
 	}
-	taints, ok := parseTaints(flags["--register-with-taints"])
+	taints, ok := desired.ParseTaints(flags["--register-with-taints"])
 	if !ok {
 		return nil
 	}
@@ -85,21 +85,4 @@ func (s Settings) registeredLabels() map[string]string {
 	}
 	maps.Copy(out, s.labels())
 	return out
-}
-
-// parseTaints reads key=value:Effect or key:Effect, separated by commas.
-func parseTaints(text string) ([]desired.Taint, bool) {
-	if text == "" {
-		return nil, true
-	}
-	var out []desired.Taint
-	for _, one := range strings.Split(text, ",") {
-		head, effect, ok := strings.Cut(one, ":")
-		if !ok {
-			return nil, false
-		}
-		key, value, _ := strings.Cut(head, "=")
-		out = append(out, desired.Taint{Key: key, Value: value, Effect: effect})
-	}
-	return out, true
 }

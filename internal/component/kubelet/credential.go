@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -15,18 +16,36 @@ import (
 type Credential struct {
 	// Token is a bootstrap token.
 	Token desired.Secret
+	// TokenFile or TokenEnv, instead, is a file or a variable of the environment that
+	// holds it. It may be gone when kubelet has its certificate, so that kubelet is
+	// told of none.
+	TokenFile, TokenEnv string
 	// Cert and Key are PEM. They count where there is no token.
 	Cert []byte
 	Key  desired.Secret
+	// CertFile and KeyFile, instead, are where somebody else keeps them.
+	CertFile, KeyFile string
 	// Timeout bounds obtaining a certificate with the token.
 	Timeout time.Duration
 	// After is what must hold before the token is used.
 	After []desired.ID
 }
 
+// CredentialID is the resource that a machine has when it has joined.
+func (s Settings) CredentialID() desired.ID {
+	if s.Cluster.carriesCertificate() {
+		return desired.FileID(s.kubeconfig())
+	}
+	return desired.ClientCertificateID(s.kubeconfig())
+}
+
+func (c *Cluster) carriesCertificate() bool {
+	return c.Credential.CertFile != "" || c.Credential.Token == "" && len(c.Credential.Cert) > 0
+}
+
 // credential is the kubeconfig and what stands behind it.
 func credential(s Settings) ([]desired.Resource, error) {
-	if s.Cluster.Credential.Token == "" && len(s.Cluster.Credential.Cert) > 0 {
+	if s.Cluster.carriesCertificate() {
 		return givenCertificate(s)
 	}
 	return requestedCertificate(s)
@@ -40,10 +59,13 @@ func requestedCertificate(s Settings) ([]desired.Resource, error) {
 	want := &desired.ClientCertificate{
 		Base:     desired.Base{After: c.Credential.After},
 		NodeName: s.nodeName(), Server: c.Server, CA: string(c.CA), CAFile: CAFile,
-		Token: c.Credential.Token, Kubeconfig: s.kubeconfig(), CertDir: s.certDir(), Timeout: c.Credential.Timeout,
+		Token: c.Credential.Token, TokenFile: c.Credential.TokenFile, TokenEnv: c.Credential.TokenEnv, Kubeconfig: s.kubeconfig(), CertDir: s.certDir(), Timeout: c.Credential.Timeout,
 		Announce: s.announce(),
 	}
 	flags := []string{"--kubeconfig=" + s.kubeconfig()}
+	if c.Credential.TokenFile != "" || c.Credential.TokenEnv != "" {
+		flags = append(flags, s.renewal()...)
+	}
 	if c.Credential.Token == "" {
 		return []desired.Resource{want, dropIn("10-tlsbootstrap.conf", bootstrapFlags, flags...)}, nil
 	}
@@ -51,7 +73,7 @@ func requestedCertificate(s Settings) ([]desired.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	flags = append(flags, "--bootstrap-kubeconfig="+s.bootstrap(), "--cert-dir="+s.certDir(), "--rotate-certificates=true")
+	flags = append(append(flags, "--bootstrap-kubeconfig="+s.bootstrap()), s.renewal()...)
 	return []desired.Resource{
 		want,
 		&desired.File{Path: s.bootstrap(), Content: desired.SecretBytes(text), Mode: 0o600,
@@ -60,19 +82,28 @@ func requestedCertificate(s Settings) ([]desired.Resource, error) {
 	}, nil
 }
 
-// givenCertificate: the contract carries certificate and key.
+// renewal has kubelet renew the certificate that it was given.
+func (s Settings) renewal() []string {
+	return []string{"--cert-dir=" + s.certDir(), "--rotate-certificates=true"}
+}
+
+// givenCertificate: the contract carries certificate and key, or names their files.
 func givenCertificate(s Settings) ([]desired.Resource, error) {
-	text, err := kubeconfig(s.Cluster.Server, clientcmdv1.AuthInfo{ClientCertificate: ClientCert, ClientKey: ClientKey})
+	c := s.Cluster.Credential
+	text, err := kubeconfig(s.Cluster.Server, clientcmdv1.AuthInfo{
+		ClientCertificate: cmp.Or(c.CertFile, ClientCert), ClientKey: cmp.Or(c.KeyFile, ClientKey)})
 	if err != nil {
 		return nil, err
 	}
-	c := s.Cluster.Credential
-	return []desired.Resource{
-		&desired.File{Path: ClientCert, Content: desired.Bytes(c.Cert), Mode: 0o600, Life: desired.Managed},
-		&desired.File{Path: ClientKey, Content: desired.SecretBytes([]byte(c.Key.Reveal())), Mode: 0o600, Life: desired.Managed},
+	var out []desired.Resource
+	if c.CertFile == "" {
+		out = append(out,
+			&desired.File{Path: ClientCert, Content: desired.Bytes(c.Cert), Mode: 0o600, Life: desired.Managed},
+			&desired.File{Path: ClientKey, Content: desired.SecretBytes([]byte(c.Key.Reveal())), Mode: 0o600, Life: desired.Managed})
+	}
+	return append(out,
 		&desired.File{Path: s.kubeconfig(), Content: desired.Bytes(text), Mode: 0o600, Life: desired.Managed},
-		dropIn("10-tlsbootstrap.conf", bootstrapFlags, "--kubeconfig="+s.kubeconfig()),
-	}, nil
+		dropIn("10-tlsbootstrap.conf", bootstrapFlags, "--kubeconfig="+s.kubeconfig())), nil
 }
 
 // kubeconfig is the file by which kubelet finds the API server.

@@ -29,7 +29,7 @@ func (s Settings) Withheld(flag string) string {
 // ServesClusterCertificate says whether kubelet asks the cluster for its serving
 // certificate: then it is given none.
 func (s Settings) ServesClusterCertificate() bool {
-	return s.isOn("--rotate-server-certificates", "serverTLSBootstrap")
+	return s.isOn(RotationFlag, rotationKey)
 }
 
 // KeepsNoServingFiles says whether the serving pair that the contract names is kept
@@ -82,7 +82,7 @@ func (s Settings) labels() map[string]string {
 		out = map[string]string{}
 	}
 	if s.Rotation {
-		out["kubernetes.azure.com/kubelet-serving-ca"] = "cluster"
+		out[servingCALabel] = rotationByLabel
 	}
 	return out
 }

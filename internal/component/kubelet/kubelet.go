@@ -56,6 +56,8 @@ type Settings struct {
 	Program string
 	// After is what must be in place before the service starts.
 	After []desired.ID
+	// Triggers are files besides kubelet's own whose change restarts it.
+	Triggers []string
 }
 
 // Resources are everything that kubelet needs, and its service after all of it.
@@ -71,7 +73,11 @@ func Resources(s Settings) ([]desired.Resource, error) {
 		}
 		out = append(out, rs...)
 	}
-	return append(out, service(s, out)), nil
+	out = append(out, service(s, out))
+	if n := s.nodeObject(); n != nil {
+		out = append(out, n)
+	}
+	return out, nil
 }
 
 // places are directories that kubelet expects or is told of.
@@ -94,7 +100,7 @@ func (s Settings) readsConfigDir() bool {
 
 // service follows all resources of its own and what the caller names.
 func service(s Settings, own []desired.Resource) desired.Resource {
-	u := &desired.Unit{Name: Unit, Enablement: desired.Enabled, Activation: desired.Started}
+	u := &desired.Unit{Name: Unit, Enablement: desired.Enabled, Activation: desired.Started, Unread: registrationOnly()}
 	u.After = append(u.After, s.After...)
 	for _, r := range own {
 		u.After = append(u.After, r.ID())
@@ -102,7 +108,7 @@ func service(s Settings, own []desired.Resource) desired.Resource {
 			u.Triggers = append(u.Triggers, f.Path)
 		}
 	}
-	u.Triggers = append(u.Triggers, binaries.Kubelet)
+	u.Triggers = append(append(u.Triggers, binaries.Kubelet), s.Triggers...)
 	if s.Program != "" {
 		u.Triggers = append(u.Triggers, s.Program)
 	}

@@ -189,6 +189,39 @@ func TestRotationIsLabelledAsTheContractSays(t *testing.T) {
 	}
 }
 
+// A tag of the virtual machine goes before everything that the contract says of the
+// serving certificate, and changes nothing else.
+func TestWithoutRotation(t *testing.T) {
+	s := settings(func(s *Settings) {
+		s.Rotation = true
+		s.Flags = map[string]string{"--rotate-server-certificates": "true", "--tls-cert-file": "/a.crt", "--tls-private-key-file": "/a.key", "--v": "3"}
+		s.Labels = map[string]string{"kubernetes.azure.com/kubelet-serving-ca": "cluster", "a": "b"}
+		s.Config = []byte(`{"serverTLSBootstrap":true,"maxPods":30}`)
+	})
+	off, err := s.WithoutRotation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := off.effectiveFlags()
+	if off.KeepsNoServingFiles() || flags["--rotate-server-certificates"] != "false" || flags["--tls-cert-file"] != "/a.crt" || flags["--v"] != "3" {
+		t.Errorf("flags %v", flags)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "b"}, off.labels()); diff != "" || string(off.Config) != `{"maxPods":30}` {
+		t.Errorf("labels %s, configuration %s", diff, off.Config)
+	}
+	if s.Flags["--rotate-server-certificates"] != "true" || len(s.Labels) != 2 {
+		t.Error("the contract's own settings are changed")
+	}
+	s.Config = []byte("{")
+	if _, err := s.WithoutRotation(); err == nil {
+		t.Error("no error for a configuration that is none")
+	}
+	plain, err := Settings{Version: "1.36.3"}.WithoutRotation()
+	if err != nil || plain.Config != nil || plain.Flags["--rotate-server-certificates"] != "" {
+		t.Errorf("%+v, %v", plain, err)
+	}
+}
+
 func TestSecretsStayClosed(t *testing.T) {
 	st := state(t, settings(func(s *Settings) { s.Cluster.Credential = Credential{Cert: []byte("CERT"), Key: "KEY"} }))
 	printed, err := json.Marshal(st)

@@ -5,10 +5,11 @@ package unitfile
 
 import (
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/unit"
+
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 const header = "# Written by berth. Settings of your own go into a drop-in.\n"
@@ -38,6 +39,9 @@ func Text(sections ...[]*Setting) string {
 	return header + string(b)
 }
 
+// IsOurs says whether Text made a text.
+func IsOurs(text string) bool { return strings.HasPrefix(text, header) }
+
 // Environment is the value of an Environment= line that sets one variable.
 func Environment(name, value string) string {
 	escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, "\n", `\n`).Replace(value)
@@ -50,12 +54,12 @@ func Variable(name, value string) string {
 	return name + `="` + escaped + "\"\n"
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+<>*{}\[\]()~^;|&!?#-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_./:=,@%+<>*{}\[\]()~^;|&!?#-]+$`)
 
 // Word is one argument inside a variable that a command line names as $VARIABLE,
 // where systemd splits it at white space.
 func Word(s string) string {
-	if plainWord.MatchString(s) {
+	if plainWord().MatchString(s) {
 		return s
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`

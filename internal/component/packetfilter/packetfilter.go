@@ -1,0 +1,109 @@
+// Package packetfilter keeps pods from what is the node's alone on its cloud's
+// network: the WireServer, and where it is asked for the instance metadata.
+package packetfilter
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/component/unitfile"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// Names and places.
+const (
+	Table = "berth"
+	// RulesFile holds the table as JSON; berth node firewall reads it.
+	RulesFile = "/etc/berth/packet-filter.json"
+	// DropIn makes kubelet's service set the table before it starts.
+	DropIn = kubelet.DropInDir + "/10-packet-filter.conf"
+	// Program is where berth is unless somebody knows better.
+	Program = "/opt/azure/containers/aks-node-controller"
+)
+
+// Chains of the table. A chain's name says what its rules are for.
+const (
+	WireServerChain = "wireserver"
+	MetadataChain   = "metadata"
+)
+
+// The priorities of iptables' tables (linux/netfilter_ipv4.h).
+const (
+	Mangle = -150
+	Filter = 0
+)
+
+var (
+	wireServer = netip.MustParseAddr("168.63.129.16")
+	metadata   = netip.MustParseAddr("169.254.169.254")
+)
+
+// Settings are what differs from node to node.
+type Settings struct {
+	// RestrictMetadata: pods don't reach the instance metadata.
+	RestrictMetadata bool
+	// InMangle: that rule comes before those of iptables' filter table.
+	InMangle bool
+	// Program is berth's own path; empty: Program.
+	Program string
+}
+
+// Resources are the table, the file that it comes back from, and kubelet's
+// drop-in. What starts pods comes after all of them.
+func Resources(s Settings) ([]desired.Resource, error) {
+	filter := &desired.PacketFilter{Table: Table, Chains: chains(s)}
+	rules, err := json.MarshalIndent(filter, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write packet filter: %w", err)
+	}
+	return []desired.Resource{
+		&desired.File{Path: RulesFile, Content: desired.Text(string(rules) + "\n"), Mode: 0o644, Life: desired.Managed},
+		filter,
+		&desired.File{Path: DropIn, Content: desired.Text(dropIn(s.Program)), Mode: 0o644, Life: desired.Managed},
+	}, nil
+}
+
+// chains: the published rules, which only meet what is forwarded, as the traffic of
+// pods is; pods in the node's own network are not kept from anything.
+func chains(s Settings) []desired.FilterChain {
+	out := []desired.FilterChain{{Name: WireServerChain, Hook: "forward", Priority: Filter, Drop: []desired.Drop{
+		{To: wireServer, TCPPort: 80, Comment: "pods do not reach the WireServer"},
+		{To: wireServer, TCPPort: 32526, Comment: "pods do not reach the WireServer"},
+	}}}
+	if !s.RestrictMetadata {
+		return out
+	}
+	priority := Filter
+	if s.InMangle {
+		priority = Mangle
+	}
+	return append(out, desired.FilterChain{Name: MetadataChain, Hook: "forward", Priority: priority, Drop: []desired.Drop{
+		{To: metadata, TCPPort: 80, Comment: "pods do not reach the instance metadata"},
+	}})
+}
+
+// Read is the table of a RulesFile.
+func Read(rules []byte) (*desired.PacketFilter, error) {
+	p := &desired.PacketFilter{}
+	if err := json.Unmarshal(rules, p); err != nil {
+		return nil, fmt.Errorf("read %s: %w", RulesFile, err)
+	}
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", RulesFile, err)
+	}
+	return p, nil
+}
+
+// dropIn: each start of kubelet sets the table, as published, and a table that
+// can't be set keeps kubelet from starting. Programs that empty the whole packet
+// filter when they start come before.
+func dropIn(program string) string {
+	if program == "" {
+		program = Program
+	}
+	return unitfile.Text(
+		unitfile.In("Unit", "After", "nftables.service firewalld.service ufw.service"),
+		unitfile.In("Service", "ExecStartPre", unitfile.Word(program)+" node firewall"))
+}
