@@ -9,6 +9,14 @@ import (
 
 type aksContract struct{ doc *aks.Document }
 
+func decodeAKS(data []byte) (Contract, error) {
+	doc, err := aks.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	return &aksContract{doc}, nil
+}
+
 func (c *aksContract) Kind() Kind { return AKS }
 
 func (c *aksContract) Notes() []desired.FieldNote {

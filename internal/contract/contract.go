@@ -1,8 +1,6 @@
 package contract
 
 import (
-	"fmt"
-
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/contract/aks"
 	"github.com/berth-dev/berth/internal/desired"
@@ -27,28 +25,21 @@ type Terms = aks.Terms
 // may be refused. What can't be read has its default.
 func TermsOf(data []byte) Terms { return aks.TermsOf(data) }
 
-// UnhandledError is a contract that is known and not acted on.
-type UnhandledError struct{ Kind Kind }
-
-// Error names the contract.
-func (e *UnhandledError) Error() string {
-	return fmt.Sprintf("the document is a %s: %v", e.Kind, errNotYet)
-}
-
 // Decode finds out which contract a document is, decodes and validates it. An
-// error means that the document is refused: *aks.DocumentError with every fault,
-// *UnknownKindError or *UnhandledError.
+// error means that the document is refused: *aks.DocumentError ,
+// *osc.DocumentError or *node.DocumentError with every fault, or *UnknownKindError.
 func Decode(data []byte) (Contract, error) {
 	k, err := Detect(data)
 	if err != nil {
 		return nil, err
 	}
-	if k != AKS {
-		return nil, &UnhandledError{k}
+	switch k {
+	case AKS:
+		return decodeAKS(data)
+	case OperatingSystemConfig:
+		return decodeOSC(data)
+	case NodeConfig:
+		return decodeNode(data)
 	}
-	doc, err := aks.Decode(data)
-	if err != nil {
-		return nil, err
-	}
-	return &aksContract{doc}, nil
+	return nil, &UnknownKindError{Kind: string(k)}
 }

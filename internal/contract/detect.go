@@ -5,7 +5,6 @@ package contract
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 
 	"sigs.k8s.io/yaml"
 )
@@ -71,5 +70,3 @@ func isJSON(data []byte) bool {
 	t := bytes.TrimLeft(data, " \t\r\n")
 	return len(t) == 0 || t[0] == '{' || t[0] == '['
 }
-
-var errNotYet = errors.New("this version of berth does not act on it")

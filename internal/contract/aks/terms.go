@@ -16,6 +16,9 @@ type Terms struct {
 	// ImageBuild is pre_provision_only: the machine is prepared for an image and
 	// becomes no node.
 	ImageBuild bool
+	// RequireDigests refuses downloads of which nobody gives the digest. No
+	// configuration of AKS says so.
+	RequireDigests bool
 }
 
 // TermsOf reads them out of a text that may be no configuration. What can't be

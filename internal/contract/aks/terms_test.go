@@ -10,17 +10,17 @@ func TestTermsOf(t *testing.T) {
 		document string
 		want     Terms
 	}{
-		"nothing":    {``, Terms{15 * time.Minute, false}},
-		"defaults":   {`{}`, Terms{15 * time.Minute, false}},
-		"both":       {`{"cse_timeout": 60, "pre_provision_only": true}`, Terms{time.Minute, true}},
-		"camel":      {`{"cseTimeout": 60, "preProvisionOnly": true}`, Terms{time.Minute, true}},
-		"quoted":     {`{"cse_timeout": "60"}`, Terms{time.Minute, false}},
-		"exponent":   {`{"cse_timeout": 1.2e3}`, Terms{20 * time.Minute, false}},
-		"fraction":   {`{"cse_timeout": 60.5}`, Terms{15 * time.Minute, false}},
-		"huge":       {`{"cse_timeout": "1e300"}`, Terms{15 * time.Minute, false}},
-		"too long":   {`{"cse_timeout": 21601}`, Terms{15 * time.Minute, false}},
-		"negative":   {`{"cse_timeout": -1}`, Terms{15 * time.Minute, false}},
-		"wrong type": {`{"cse_timeout": [], "pre_provision_only": "yes"}`, Terms{15 * time.Minute, false}},
+		"nothing":    {``, Terms{Timeout: 15 * time.Minute, ImageBuild: false}},
+		"defaults":   {`{}`, Terms{Timeout: 15 * time.Minute, ImageBuild: false}},
+		"both":       {`{"cse_timeout": 60, "pre_provision_only": true}`, Terms{Timeout: time.Minute, ImageBuild: true}},
+		"camel":      {`{"cseTimeout": 60, "preProvisionOnly": true}`, Terms{Timeout: time.Minute, ImageBuild: true}},
+		"quoted":     {`{"cse_timeout": "60"}`, Terms{Timeout: time.Minute, ImageBuild: false}},
+		"exponent":   {`{"cse_timeout": 1.2e3}`, Terms{Timeout: 20 * time.Minute, ImageBuild: false}},
+		"fraction":   {`{"cse_timeout": 60.5}`, Terms{Timeout: 15 * time.Minute, ImageBuild: false}},
+		"huge":       {`{"cse_timeout": "1e300"}`, Terms{Timeout: 15 * time.Minute, ImageBuild: false}},
+		"too long":   {`{"cse_timeout": 21601}`, Terms{Timeout: 15 * time.Minute, ImageBuild: false}},
+		"negative":   {`{"cse_timeout": -1}`, Terms{Timeout: 15 * time.Minute, ImageBuild: false}},
+		"wrong type": {`{"cse_timeout": [], "pre_provision_only": "yes"}`, Terms{Timeout: 15 * time.Minute, ImageBuild: false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := TermsOf([]byte(c.document)); got != c.want {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -114,6 +115,9 @@ func (t *translation) accountFlags() {
 	}
 	for _, flag := range slices.Sorted(maps.Keys(settings.Flags)) {
 		reason := settings.Withheld(flag)
+		if t.facts.RotationOff && flag == kubelet.RotationFlag {
+			reason = byTag
+		}
 		if !t.joins() && flag != cgroupFlag { // the runtime of an image has a driver too
 			reason = noMember
 		}

@@ -74,6 +74,15 @@ func variants(t testing.TB) map[string]*aksnodeconfigv1.Configuration {
 		"versioned": full(func(c *aksnodeconfigv1.Configuration) {
 			c.KubeBinaryConfig.CustomKubeBinaryUrl, c.KubeBinaryConfig.PrivateKubeBinaryUrl = "", ""
 		}),
+		"packaged": full(func(c *aksnodeconfigv1.Configuration) {
+			k := c.KubeBinaryConfig
+			k.KubeBinaryUrl, k.CustomKubeBinaryUrl, k.PrivateKubeBinaryUrl = "", "", ""
+		}),
+		"tagged": full(func(c *aksnodeconfigv1.Configuration) {
+			c.KubeletConfig.KubeletFlags["--rotate-server-certificates"] = "true"
+			c.KubeletConfig.KubeletNodeLabels["kubernetes.azure.com/kubelet-serving-ca"] = "cluster"
+		}),
+		"SSH off": full(func(c *aksnodeconfigv1.Configuration) { c.EnableSsh = proto.Bool(false) }),
 		"another file": full(func(c *aksnodeconfigv1.Configuration) {
 			c.KubeletConfig.KubeletFlags["--config"] = "/etc/kubernetes/kubelet.yaml"
 		}),

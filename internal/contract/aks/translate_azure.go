@@ -8,6 +8,7 @@ import (
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/azurejson"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/contract/aks/decode"
 )
 
@@ -60,6 +61,9 @@ func (t *translation) variables() map[string]string {
 	}
 	if decode.CustomCloud(t.cfg) {
 		out["AZURE_ENVIRONMENT_FILEPATH"] = azurejson.EnvironmentFile
+	}
+	if t.facts.RotationOff {
+		out[kubelet.RotationOffVariable] = "true"
 	}
 	return out
 }

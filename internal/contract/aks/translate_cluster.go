@@ -15,12 +15,14 @@ import (
 func (t *translation) kubeletFlagsAndConfig() (kubelet.Settings, error) {
 	k := t.cfg.GetKubeletConfig()
 	s := kubelet.Settings{Version: t.cfg.GetKubernetesVersion(), Flags: k.GetKubeletFlags(),
-		Rotation: k.GetKubeletConfigFileConfig().GetServerTlsBootstrap()}
-	if !k.GetEnableKubeletConfigFile() || s.AnotherFile() {
-		return s, nil
-	}
+		Labels: k.GetKubeletNodeLabels(), Rotation: k.GetKubeletConfigFileConfig().GetServerTlsBootstrap()}
 	var err error
-	s.Config, err = kubeletConfiguration(k.GetKubeletConfigFileConfig())
+	if k.GetEnableKubeletConfigFile() && !s.AnotherFile() {
+		s.Config, err = kubeletConfiguration(k.GetKubeletConfigFileConfig())
+	}
+	if err == nil && t.facts.RotationOff {
+		return s.WithoutRotation()
+	}
 	return s, err
 }
 
@@ -29,9 +31,9 @@ func (t *translation) kubeletSettings() (kubelet.Settings, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Labels = t.cfg.GetKubeletConfig().GetKubeletNodeLabels()
 	s.SystemdCgroup = t.systemdCgroup()
 	s.Hostname, s.NodeIP = t.facts.Hostname, t.facts.NodeIP
+	s.Triggers = t.proxyFiles()
 	if t.versioned() {
 		s.Program = binaries.Kubelet + "-" + s.Version
 	}
@@ -39,13 +41,27 @@ func (t *translation) kubeletSettings() (kubelet.Settings, error) {
 		return s, nil
 	}
 	s.Variables = t.variables()
-	s.Cluster, err = t.cluster()
-	s.After = t.node
-	return s, err
+	check, err := t.apiCheck()
+	if err != nil {
+		return s, err
+	}
+	after := t.add("api_server_config.api_server_name", check)
+	if s.Cluster, err = t.cluster(after); err != nil {
+		return s, err
+	}
+	check.Unless, s.After = s.CredentialID(), t.node
+	return s, nil
+}
+
+// apiCheck: the API server must answer before a machine joins.
+func (t *translation) apiCheck() (*desired.Check, error) {
+	ca, err := unbase64("kubernetes_ca_cert", t.cfg.GetKubernetesCaCert())
+	name := t.cfg.GetApiServerConfig().GetApiServerName()
+	return apicheck.Resource(name, string(ca), t.apiBudget(name)), err
 }
 
 // cluster is where kubelet goes and what it proves itself with.
-func (t *translation) cluster() (*kubelet.Cluster, error) {
+func (t *translation) cluster(after []desired.ID) (*kubelet.Cluster, error) {
 	ca, err := unbase64("kubernetes_ca_cert", t.cfg.GetKubernetesCaCert())
 	if err != nil {
 		return nil, err
@@ -54,10 +70,7 @@ func (t *translation) cluster() (*kubelet.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := t.cfg.GetApiServerConfig().GetApiServerName()
-	check := apicheck.Resource(name, string(ca), t.apiBudget(name))
-	after := t.add("api_server_config.api_server_name", check)
-	c := &kubelet.Cluster{Server: apicheck.URL(name), CA: ca, APIServer: api}
+	c := &kubelet.Cluster{Server: apicheck.URL(t.cfg.GetApiServerConfig().GetApiServerName()), CA: ca, APIServer: api}
 	c.Credential, err = t.credential()
 	c.Credential.After = after
 	return c, err
@@ -109,9 +122,9 @@ func (t *translation) credentialProvider() error {
 	}
 	s := credentialprovider.Settings{
 		ConfigFile: config, BinDir: dir,
-		URL:            t.providerSource(),
 		RegistrySuffix: t.registrySuffix(),
 	}
+	s.URL, s.Package = t.providerSource()
 	if server := t.cfg.GetBootstrapProfileContainerRegistryServer(); server != "" {
 		s.Mirror, s.MirrorOf = server, microsoftRegistry
 	}

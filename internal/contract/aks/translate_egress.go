@@ -2,11 +2,56 @@ package aks
 
 import (
 	"crypto/x509"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/berth-dev/berth/internal/component/containerd"
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/component/proxy"
+	"github.com/berth-dev/berth/internal/component/trust"
 	"github.com/berth-dev/berth/internal/desired"
 )
+
+// proxy makes the contract's proxy that of the machine's programs. Its CA is
+// trusted before any of them starts. An image has the CA alone: the address may
+// hold a password.
+func (t *translation) proxy() error {
+	p := t.cfg.GetHttpProxyConfig()
+	if err := t.proxyTrust(p.GetProxyTrustedCa()); err != nil || !t.joins() {
+		return err
+	}
+	ids := t.add("http_proxy_config", proxy.Resources(proxy.Settings{
+		HTTP: desired.Secret(p.GetHttpProxy()), HTTPS: desired.Secret(p.GetHttpsProxy()), Direct: p.GetNoProxyEntries(),
+		Services: []string{containerd.Unit, kubelet.Unit}, Apt: t.facts.Apt,
+	})...)
+	t.runtime, t.node = append(t.runtime, ids...), append(t.node, ids...)
+	return nil
+}
+
+func (t *translation) proxyTrust(text string) error {
+	if text == "" {
+		return nil
+	}
+	ca, err := unbase64("http_proxy_config.proxy_trusted_ca", text)
+	if err != nil {
+		return err
+	}
+	rs, err := trust.Resources("aks-proxy-ca", [][]byte{ca})
+	if err != nil {
+		return fmt.Errorf("http_proxy_config.proxy_trusted_ca: %w", err)
+	}
+	t.runtime = append(t.runtime, t.add("http_proxy_config.proxy_trusted_ca", rs...)...)
+	return nil
+}
+
+// proxyFiles are what services read of the proxy when they start.
+func (t *translation) proxyFiles() []string {
+	if !proxies(t) || !t.joins() {
+		return nil
+	}
+	return []string{proxy.VariablesFile}
+}
 
 // egress makes the contract's proxy, CAs and identity the way of every download.
 func (t *translation) egress() error {
@@ -25,16 +70,29 @@ func (t *translation) egress() error {
 	withIdentity := via
 	withIdentity.Identity = t.identity()
 	for _, r := range t.state.Resources {
-		a, ok := r.(*desired.Artifact)
+		urls, out := outside(r)
 		switch {
-		case !ok || len(a.URLs) == 0:
-		case withIdentity.Identity != nil && slices.ContainsFunc(a.URLs, inRegistry):
-			a.Via = &withIdentity
+		case len(urls) == 0:
+		case withIdentity.Identity != nil && slices.ContainsFunc(urls, inRegistry):
+			*out = &withIdentity
 		case !plain:
-			a.Via = &via
+			*out = &via
 		}
 	}
 	return nil
+}
+
+// outside is from where a resource is fetched, and the place for its way there.
+func outside(r desired.Resource) ([]string, **desired.Egress) {
+	switch r := r.(type) {
+	case *desired.Artifact:
+		return r.URLs, &r.Via
+	case *desired.Image:
+		if r.Source != "" {
+			return []string{r.Source}, &r.Via
+		}
+	}
+	return nil, nil
 }
 
 // readable says whether a CA means something to berth's own client. What OpenSSL

@@ -15,6 +15,37 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
+// Services of a node use the contract's proxy, restart when it changes, and trust
+// its CA; an image has the CA alone.
+func TestProxyOfServices(t *testing.T) {
+	cfg, facts := sample(t, "minimal.json"), machine
+	facts.Apt = true
+	cfg.HttpProxyConfig = &aksnodeconfigv1.HttpProxyConfig{HttpProxy: "http://berth:hunter2@p.example", HttpsProxy: "http://p.example", ProxyTrustedCa: certificate(t)}
+	st := translate(t, cfg, facts)
+	for _, unit := range []string{"containerd.service", "kubelet.service"} {
+		u := st.Lookup(desired.UnitID(unit)).(*desired.Unit)
+		dropIn := desired.FileID("/etc/systemd/system/" + unit + ".d/10-httpproxy.conf")
+		if !slices.Contains(u.Triggers, "/etc/berth/proxy.env") || !slices.Contains(u.After, dropIn) || st.Lookup(dropIn) == nil {
+			t.Errorf("%s: triggers %v, after %v", unit, u.Triggers, u.After)
+		}
+	}
+	if !slices.Contains(st.Lookup(desired.UnitID("containerd.service")).Order().After, desired.ID("trust:aks-proxy-ca-0")) {
+		t.Error("containerd starts before the proxy's CA is trusted")
+	}
+	if st.Lookup(desired.FileID("/etc/apt/apt.conf.d/95proxy")) == nil || st.Lookup(desired.BlockID("/etc/environment", "proxy")) == nil {
+		t.Error("apt or the environment has no proxy")
+	}
+	if text, err := json.Marshal(st); err != nil || strings.Contains(string(text), "hunter2") || strings.Contains(string(text), "berth:") {
+		t.Errorf("the password stands in the state (%v)", err)
+	}
+	cfg.PreProvisionOnly = true
+	for _, r := range translate(t, cfg, facts).Resources {
+		if id := string(r.ID()); strings.Contains(id, "proxy") && id != "trust:aks-proxy-ca-0" {
+			t.Errorf("%s is in an image", id)
+		}
+	}
+}
+
 // Downloads go through the contract's proxy and trust its CAs from the first
 // byte; the proxy's password is not shown.
 func TestEgressOfDownloads(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/component/proxy"
+	"github.com/berth-dev/berth/internal/component/ssh"
 	"github.com/berth-dev/berth/internal/contract/aks/decode"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -57,7 +59,7 @@ var accountRules = map[string]rule{
 	"kubelet_config.kubelet_config_file_config":           ofMember(fileField(toState)),
 	kubeletFile + "kind":                                  ofMember(fileField(always(disposition{kind: elsewhere}))),
 	kubeletFile + "api_version":                           ofMember(fileField(always(disposition{kind: elsewhere}))),
-	kubeletFile + "server_tls_bootstrap":                  ofMember(toState),
+	kubeletFile + "server_tls_bootstrap":                  ofMember(when(rotationOff, useless(byTag), toState)),
 	kubeletFile + "tls_cert_file":                         ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
 	kubeletFile + "tls_private_key_file":                  ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
 	kubeletFile + "streaming_connection_idle_timeout":     ofMember(fileField(when(streams, toState, useless("kubelet 1.34 dropped it")))),
@@ -68,8 +70,10 @@ var accountRules = map[string]rule{
 	"custom_linux_os_config.swap_file_size":               when(swaps, later, useless(halfSwap)),
 	"custom_linux_os_config.transparent_hugepage_support": later,
 	"custom_linux_os_config.transparent_defrag":           later,
-	"http_proxy_config":                                   inPart(ofDownloads),
-	"http_proxy_config.no_proxy_entries":                  when(proxies, inPart(ofDownloads), useless("there is no proxy")),
+	"http_proxy_config":                                   toState,
+	"http_proxy_config.http_proxy":                        whereProxied((*aksnodeconfigv1.HttpProxyConfig).GetHttpProxy),
+	"http_proxy_config.https_proxy":                       whereProxied((*aksnodeconfigv1.HttpProxyConfig).GetHttpsProxy),
+	"http_proxy_config.no_proxy_entries":                  when(proxies, when((*translation).joins, toState, inPart(ofDownloads)), useless("there is no proxy")),
 	"gpu_config":                                          when(gpus, later, useless("enable_nvidia is off")),
 	"gpu_config.gpu_device_plugin":                        useless(unread),
 	"gpu_config.enable_amd_gpu":                           useless(unread),
@@ -83,8 +87,8 @@ var accountRules = map[string]rule{
 	"vm_size":                                             when(gpus, later, useless("only GPU drivers depend on it")),
 	"linux_admin_username":                                later,
 	"is_vhd":                                              useless("what the image holds is looked at, not assumed"),
-	"enable_ssh":                                          when(sshStays, useless("the SSH server is left as it is"), later),
-	"disable_pubkey_auth":                                 when(keysStay, useless("the SSH server is left as it is"), later),
+	"enable_ssh":                                          when(sshIs, toState, useless(noSSH)),
+	"disable_pubkey_auth":                                 when(sshStays, when(keysAre, toState, useless(noSSH)), useless("the SSH server is switched off")),
 	"enable_unattended_upgrade":                           later,
 	"message_of_the_day":                                  later,
 	"enable_hosts_config_agent":                           later,
@@ -99,7 +103,7 @@ var accountRules = map[string]rule{
 	"needs_cgroupv2":                                      when(driverFlag, useless("kubelet_flags names the cgroup driver"), toState),
 	"disable_custom_data":                                 useless(unread),
 	"bootstrap_profile_container_registry_server":         toState,
-	"imds_restriction_config":                             when(restrictsIMDS, later, useless("it is not enabled")),
+	"imds_restriction_config":                             ofMember(when(restrictsIMDS, toState, useless("it is not enabled"))),
 	"local_dns_profile":                                   when(localDNS, later, useless("enable_local_dns is off")),
 	"service_account_image_pull_profile":                  when(boundPulls, later, useless("it is not enabled")),
 	"enabled_features":                                    later,
@@ -107,11 +111,14 @@ var accountRules = map[string]rule{
 
 const (
 	kubeletFile = "kubelet_config.kubelet_config_file_config."
-	ofDownloads = "berth's own downloads use it, kubelet, containerd and other programs do not"
+	ofDownloads = "of an image berth's own downloads use it; no program of it does"
+	notForAll   = "an address with a user or a password is not put into " + proxy.Environment + ", which everybody reads"
 	ofVersion   = "of it the version counts: the program comes from bootstrap_profile_container_registry_server"
 	paced       = "backoff mode v2 has no such setting"
 	tokenFirst  = "there is a bootstrap token, which goes first"
 	halfSwap    = "swap takes both the switch and a size"
+	byTag       = "a tag of the virtual machine takes the serving certificate out of the cluster's hands"
+	noSSH       = "the image has no SSH server"
 	noProvider  = "kubelet_flags names no credential provider"
 	noOwn       = "the cluster issues the serving certificate"
 	otherFile   = "kubelet_flags names another configuration file with --config"
@@ -125,6 +132,12 @@ func fileField(r rule) rule {
 func proxies(t *translation) bool {
 	p := t.cfg.GetHttpProxyConfig()
 	return p.GetHttpProxy() != "" || p.GetHttpsProxy() != ""
+}
+
+// whereProxied is the address of a proxy: not all of it is for everybody's eyes.
+func whereProxied(get func(*aksnodeconfigv1.HttpProxyConfig) string) rule {
+	private := func(t *translation) bool { return proxy.Private(desired.Secret(get(t.cfg.GetHttpProxyConfig()))) }
+	return when((*translation).joins, when(private, inPart(notForAll), toState), inPart(ofDownloads))
 }
 
 func kubeIsolated(t *translation) bool { return t.isolated(decode.KubeURL(t.cfg)) }
@@ -169,8 +182,8 @@ func provided(t *translation) bool {
 // download does.
 func namesRegistries(t *translation) bool {
 	return provided(t) || slices.ContainsFunc(t.state.Resources, func(r desired.Resource) bool {
-		a, ok := r.(*desired.Artifact)
-		return ok && a.Via != nil && a.Via.Identity != nil
+		_, via := outside(r)
+		return via != nil && *via != nil && (*via).Identity != nil
 	})
 }
 
@@ -183,8 +196,16 @@ func boundPulls(t *translation) bool    { return t.cfg.GetServiceAccountImagePul
 func restrictsIMDS(t *translation) bool {
 	return t.cfg.GetImdsRestrictionConfig().GetEnableImdsRestriction()
 }
-func sshStays(t *translation) bool { return t.cfg.GetEnableSsh() }
+
+// sshStays: without a word the server stays.
+func sshStays(t *translation) bool { return t.cfg.EnableSsh == nil || t.cfg.GetEnableSsh() }
 func keysStay(t *translation) bool { return !t.cfg.GetDisablePubkeyAuth() }
+func keysAre(t *translation) bool  { return t.facts.SSHServer != "" }
+
+// sshIs: there is something to switch off, or to leave without keys.
+func sshIs(t *translation) bool {
+	return slices.ContainsFunc(t.facts.VendorUnits, ssh.IsUnit) || keysAre(t) && !keysStay(t)
+}
 
 func swaps(t *translation) bool {
 	c := t.cfg.GetCustomLinuxOsConfig()
@@ -215,6 +236,8 @@ func awaitsAzurePlugin(t *translation) bool { return azurePlugin(t) && !t.facts.
 func anotherFile(t *translation) bool {
 	return kubelet.Settings{Flags: t.cfg.GetKubeletConfig().GetKubeletFlags()}.AnotherFile()
 }
+
+func rotationOff(t *translation) bool { return t.facts.RotationOff }
 
 func clusterServes(t *translation) bool {
 	s, err := t.kubeletFlagsAndConfig()

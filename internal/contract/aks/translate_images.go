@@ -1,15 +1,63 @@
 package aks
 
-import "github.com/berth-dev/berth/internal/desired"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/distribution/reference"
+
+	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/containerd"
+	"github.com/berth-dev/berth/internal/desired"
+)
 
 // images are those that came to the machine in a bundle: pods find them without a
 // registry.
 func (t *translation) images() error {
 	for _, i := range t.facts.Images {
-		t.state.Add(&desired.Image{
-			Base:      desired.Base{After: []desired.ID{desired.UnitID("containerd.service")}},
-			Reference: i.Reference, Digest: i.Digest,
-		})
+		if i.Reference != t.sandbox {
+			t.state.Add(imageOf(i))
+		}
 	}
 	return nil
+}
+
+func imageOf(i component.BundledImage) *desired.Image {
+	return &desired.Image{Base: afterRuntime(), Reference: i.Reference, Digest: i.Digest}
+}
+
+func afterRuntime() desired.Base {
+	return desired.Base{After: []desired.ID{desired.UnitID(containerd.Unit)}}
+}
+
+// sandboxImage: in a cluster without a way out the image of every pod's sandbox is
+// there, and stays, before kubelet starts. containerd itself would pull it without
+// a login.
+func (t *translation) sandboxImage() error {
+	image := t.cfg.GetKubeBinaryConfig().GetPodInfraContainerImageUrl()
+	if t.cfg.GetBootstrapProfileContainerRegistryServer() == "" || image == "" {
+		return nil
+	}
+	ref, err := reference.ParseDockerRef(image)
+	if err != nil {
+		return fmt.Errorf("kube_binary_config.pod_infra_container_image_url: %w", err)
+	}
+	i := &desired.Image{Base: afterRuntime(), Reference: ref.String(), Source: t.clusterImage(ref), Pinned: true}
+	t.sandbox = i.Reference
+	for _, b := range t.facts.Images {
+		if b.Reference == i.Reference {
+			i.Digest, i.Source = b.Digest, ""
+		}
+	}
+	t.node = append(t.node, t.add("kube_binary_config.pod_infra_container_image_url", i)...)
+	return nil
+}
+
+// clusterImage is where the cluster's own registry has an image.
+func (t *translation) clusterImage(ref reference.Named) string {
+	if reference.Domain(ref) != microsoftRegistry {
+		return "oci://" + ref.String()
+	}
+	server := strings.TrimRight(t.cfg.GetBootstrapProfileContainerRegistryServer(), "/")
+	return "oci://" + server + strings.TrimPrefix(ref.String(), microsoftRegistry)
 }

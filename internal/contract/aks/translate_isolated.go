@@ -2,11 +2,12 @@ package aks
 
 import (
 	"cmp"
-	"regexp"
 	"runtime"
 	"strings"
 
+	"github.com/berth-dev/berth/internal/component/credentialprovider"
 	"github.com/berth-dev/berth/internal/contract/aks/decode"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // published is where the registry of a cluster without a way out has programs:
@@ -19,13 +20,13 @@ func (t *translation) isolated(url string) bool {
 	return t.cfg.GetBootstrapProfileContainerRegistryServer() != "" && !inRegistry(artifactURL(url)) && !strings.HasPrefix(url, "file:")
 }
 
-var versionInPath = regexp.MustCompile(`v(\d+\.\d+\.\d+(?:-[A-Za-z0-9.]+)?)(?:/|-linux|\.tar|$)`)
+var versionInPath = lazyregexp.New(`v(\d+\.\d+\.\d+(?:-[A-Za-z0-9.]+)?)(?:/|-linux|\.tar|$)`)
 
 // fromCluster is the reference of a program there. The version is the one in the
 // address that the contract has, which may be a repaired one.
 func (t *translation) fromCluster(name, url string) string {
 	version := t.cfg.GetKubernetesVersion()
-	if m := versionInPath.FindStringSubmatch(url); m != nil {
+	if m := versionInPath().FindStringSubmatch(url); m != nil {
 		version = m[1]
 	}
 	server := t.cfg.GetBootstrapProfileContainerRegistryServer()
@@ -42,12 +43,15 @@ func (t *translation) kubeSource() string {
 	return artifactURL(url)
 }
 
-// providerSource is the archive of the credential provider; an image that has it
-// needs none.
-func (t *translation) providerSource() string {
+// providerSource is the archive of the credential provider, or the image's package
+// of it where the contract names none, as clients do from 1.33 on.
+func (t *translation) providerSource() (archive, packaged string) {
 	url := t.cfg.GetKubeBinaryConfig().GetLinuxCredentialProviderUrl()
-	if url != "" && t.isolated(url) {
-		return t.fromCluster("azure-acr-credential-provider", url)
+	if url == "" {
+		packaged = t.facts.PackageOfMinor(credentialprovider.Program, t.cfg.GetKubernetesVersion())
 	}
-	return artifactURL(url)
+	if packaged == "" && t.isolated(url) {
+		return t.fromCluster(credentialprovider.Program, url), ""
+	}
+	return artifactURL(url), packaged
 }

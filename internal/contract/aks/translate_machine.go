@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/ulimits"
 	"github.com/berth-dev/berth/internal/contract/aks/decode"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 func (t *translation) trust() error {
@@ -55,7 +55,7 @@ func (t *translation) network() error {
 		plugins = []string{"bridge", "host-local", "loopback", "portmap"}
 	}
 	if t.bridged() {
-		template, err := cni.Kubenet()
+		template, err := cni.Kubenet(false)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func runcURL(cfg *aksnodeconfigv1.Configuration) string {
 	return archive(cfg.GetRuncConfig().GetRuncPackageUrl())
 }
 
-var versionInName = regexp.MustCompile(`containerd-(?:static-)?(\d+\.\d+\.\d+)`)
+var versionInName = lazyregexp.New(`containerd-(?:static-)?(\d+\.\d+\.\d+)`)
 
 // containerdVersion is the version that will run. Where the contract names an
 // archive it is the archive's, before and after it was unpacked.
@@ -105,12 +105,15 @@ func (t *translation) containerdVersion() string {
 		return strings.TrimPrefix(v, "v")
 	}
 	if u, err := url.Parse(from); err == nil {
-		if m := versionInName.FindStringSubmatch(path.Base(u.Path)); m != nil {
+		if m := versionInName().FindStringSubmatch(path.Base(u.Path)); m != nil {
 			return m[1]
 		}
 	}
 	return ""
 }
+
+// metrics is where the cluster's monitoring expects containerd's figures, as published.
+const metrics = "0.0.0.0:10257"
 
 const (
 	containerdPath = "/usr/local/bin/containerd"
@@ -127,8 +130,9 @@ func (t *translation) containerd() error {
 		Version: t.containerdVersion(), Program: program, VendorUnit: t.facts.HasVendorUnit(containerd.Unit),
 		Root:          t.cfg.GetKubeletConfig().GetContainerDataDir(),
 		SandboxImage:  t.cfg.GetKubeBinaryConfig().GetPodInfraContainerImageUrl(),
-		SystemdCgroup: t.systemdCgroup(), Mirrors: t.mirrors(),
-		After: t.runtime, Triggers: []string{program},
+		SystemdCgroup: t.systemdCgroup(), Mirrors: t.mirrors(), IPTables: t.facts.IPTables,
+		Metrics: metrics, Client: "azure/aks",
+		After: t.runtime, Triggers: append(t.proxyFiles(), program),
 	}
 	if t.bridged() {
 		s.CNITemplate = cni.TemplateFile
@@ -214,9 +218,31 @@ func (t *translation) linked() []desired.ID {
 	return ids
 }
 
+// packaged are the programs out of packages that the image holds: clients name no
+// archive from Kubernetes 1.34 on. Without one of kubelet there is nothing to take.
+func (t *translation) packaged() []desired.ID {
+	version := t.cfg.GetKubernetesVersion()
+	file := t.facts.Package("kubelet", version)
+	if decode.KubeURL(t.cfg) != "" || file == "" {
+		return nil
+	}
+	ids := t.add("kubernetes_version", binaries.Packaged("kubernetes", binaries.Kubelet, version, file))
+	if file := t.facts.Package("kubectl", version); file != "" {
+		at := cmp.Or(t.facts.KubectlPath, binaries.Kubectl)
+		ids = append(ids, t.add("kubernetes_version", binaries.Packaged("kubectl", at, version, file))...)
+	}
+	return ids
+}
+
 func (t *translation) kubernetes() error {
 	if t.versioned() {
 		if ids := t.linked(); t.joins() {
+			t.node = append(t.node, ids...)
+		}
+		return nil
+	}
+	if ids := t.packaged(); len(ids) > 0 {
+		if t.joins() {
 			t.node = append(t.node, ids...)
 		}
 		return nil
@@ -241,6 +267,23 @@ func (t *translation) kubelet() error {
 	}
 	t.blameToken(rs)
 	t.add("kubelet_config", rs...)
+	return t.bridge(rs)
+}
+
+// bridge is what containerd makes of the template for the Node that kubelet
+// registers.
+func (t *translation) bridge(rs []desired.Resource) error {
+	for _, r := range rs {
+		n, ok := r.(*desired.NodeObject)
+		if !ok || !t.bridged() {
+			continue
+		}
+		made, err := cni.KubenetMade(false, kubelet.Unit, n.Name, n.Kubeconfig)
+		if err != nil {
+			return err
+		}
+		t.add("network_config.network_plugin", made)
+	}
 	return nil
 }
 

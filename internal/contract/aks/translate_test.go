@@ -20,7 +20,7 @@ import (
 var machine = component.Facts{
 	Hostname: "Node-1", NodeIP: "10.99.0.11", IPv6: true, ContainerdVersion: "2.2.9",
 	ContainerdPath: "/usr/bin/containerd", RuncPath: "/usr/bin/runc",
-	VendorUnits: []string{"containerd.service"},
+	VendorUnits: []string{"containerd.service", "ssh.service", "ssh.socket"}, SSHServer: "/usr/sbin/sshd", SSHIncludes: true, IPTables: "/usr/sbin/iptables",
 }
 
 // bare has none of the programs yet; furnished is the same machine after berth
@@ -41,6 +41,16 @@ func factsOf(variant string) component.Facts {
 		f := machine
 		f.Resolved = true
 		f.VersionedPrograms = []string{"kubectl-1.36.3", "kubelet-1.35.0", "kubelet-1.36.3"}
+		return f
+	}
+	if variant == "packaged" {
+		f := machine
+		f.Packages = []string{"/opt/azure-acr-credential-provider/downloads/azure-acr-credential-provider_1.36.1-1_amd64.deb", "/opt/kubectl/downloads/kubectl_1.36.3-1_amd64.deb", "/opt/kubelet/downloads/kubelet_1.36.3-1_amd64.deb"}
+		return f
+	}
+	if variant == "tagged" {
+		f := machine
+		f.RotationOff = true
 		return f
 	}
 	return machine

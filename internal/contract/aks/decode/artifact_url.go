@@ -10,7 +10,7 @@ import (
 // It answers false for what no artifact comes from.
 func ArtifactURL(s string) (string, bool) {
 	u := s
-	if bareReference.MatchString(s) {
+	if bareReference().MatchString(s) {
 		u = ociScheme + s
 	}
 	return u, isWeb(u) || isFile(u) || isReference(u)
@@ -19,7 +19,7 @@ func ArtifactURL(s string) (string, bool) {
 const ociScheme = "oci://"
 
 func isReference(s string) bool {
-	return referenceForm.MatchString(s) && isAuthority(s)
+	return referenceForm().MatchString(s) && isAuthority(s)
 }
 
 func isFile(s string) bool {

@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 func str(f func(string) string) check {
@@ -26,8 +27,8 @@ func unless(ok bool, want string) string {
 }
 
 func pattern(expr, want string) check {
-	re := regexp.MustCompile(expr)
-	return str(func(s string) string { return unless(re.MatchString(s), "expected "+want) })
+	re := lazyregexp.New(expr)
+	return str(func(s string) string { return unless(re().MatchString(s), "expected "+want) })
 }
 
 func oneOf(values ...string) check {
@@ -75,17 +76,17 @@ func duration(s string) string {
 	return unless(err == nil, `expected a duration, e.g. "30s" or "1m30s"`)
 }
 
-var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+var semantic = lazyregexp.New(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
 func kubernetesVersion(s string) string {
-	return unless(semantic.MatchString(s), `expected a version x.y.z, e.g. "1.34.2"`)
+	return unless(semantic().MatchString(s), `expected a version x.y.z, e.g. "1.34.2"`)
 }
 
 // packaged is a version of a program, with what a distribution adds to it.
-var packaged = regexp.MustCompile(`^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-+~.][0-9A-Za-z.+~-]+)?$`)
+var packaged = lazyregexp.New(`^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-+~.][0-9A-Za-z.+~-]+)?$`)
 
 func programVersion(s string) string {
-	return unless(packaged.MatchString(s), `expected a version, e.g. "2.2.1"`)
+	return unless(packaged().MatchString(s), `expected a version, e.g. "2.2.1"`)
 }
 
 // jsonMaybeBase64: the published documentation says base64, one of its readers wants plain JSON.

@@ -4,12 +4,13 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // isAddress: an interface behind a % is the name of one on some other machine.
@@ -24,14 +25,14 @@ func sloppyIP(s string) string {
 	return unless(net.ParseIP(withoutZeros(s)) != nil, "expected an IP address")
 }
 
-var zeros = regexp.MustCompile(`(^|[.:])0+([0-9])`)
+var zeros = lazyregexp.New(`(^|[.:])0+([0-9])`)
 
 func withoutZeros(s string) string {
 	if strings.Contains(s, ":") && !strings.Contains(s, ".") {
 		return s
 	}
-	for zeros.MatchString(s) {
-		s = zeros.ReplaceAllString(s, "$1$2")
+	for zeros().MatchString(s) {
+		s = zeros().ReplaceAllString(s, "$1$2")
 	}
 	return s
 }

@@ -2,8 +2,9 @@ package decode
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // The grammar of references. internal/artifact/oci, which reads them, is not imported because clients link this
@@ -24,10 +25,10 @@ const (
 )
 
 var (
-	referenceForm = regexp.MustCompile(`^oci://` + registryName + `/` + repositoryForm + versionForm + fragmentForm + `$`)
-	bareReference = regexp.MustCompile(`^` + plainRegistry + `/` + repositoryForm + versionForm + fragmentForm + `$`)
-	registryForm  = regexp.MustCompile(`^` + registryName + `(?:/` + repositoryForm + `)?/?$`)
-	imageForm     = regexp.MustCompile(`^(?:` + registryName + `/)?` + repositoryForm + versionForm + `$`)
+	referenceForm = lazyregexp.New(`^oci://` + registryName + `/` + repositoryForm + versionForm + fragmentForm + `$`)
+	bareReference = lazyregexp.New(`^` + plainRegistry + `/` + repositoryForm + versionForm + fragmentForm + `$`)
+	registryForm  = lazyregexp.New(`^` + registryName + `(?:/` + repositoryForm + `)?/?$`)
+	imageForm     = lazyregexp.New(`^(?:` + registryName + `/)?` + repositoryForm + versionForm + `$`)
 )
 
 // isAuthority checks what the grammar can't say of the host and port of a URL.
@@ -38,10 +39,10 @@ func isAuthority(s string) bool {
 
 // registry is host[:port][/path].
 func registry(s string) string {
-	return unless(registryForm.MatchString(s) && isAuthority("https://"+s), "expected a registry, host[:port][/path], without scheme")
+	return unless(registryForm().MatchString(s) && isAuthority("https://"+s), "expected a registry, host[:port][/path], without scheme")
 }
 
 // image is as the runtime takes it: the registry may be missing.
 func image(s string) string {
-	return unless(imageForm.MatchString(s), "expected an image, e.g. registry.example/oss/pause:3.10, without scheme")
+	return unless(imageForm().MatchString(s), "expected an image, e.g. registry.example/oss/pause:3.10, without scheme")
 }

@@ -2,22 +2,23 @@ package decode
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // The grammar of systemd's Limit settings (systemd.exec): infinity or a number, or soft:hard. Numbers are those of
 // strtoull with base 0 (rlimit_parse_u64, basic/rlimit-util.c); sizes have suffixes to the base 1024, each smaller
 // than the one before (parse_size, basic/parse-util.c). A test has systemd read both.
 var (
-	countForm = regexp.MustCompile(`^[ \t]*\+?(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|0[oO][0-7]+|0[0-7]*|[1-9][0-9]*)$`)
-	sizeForm  = regexp.MustCompile(`^[ \t]*\+?([0-9]+)(\.[0-9]*)?[ \t]*([BKMGTPE]?)[ \t]*`)
+	countForm = lazyregexp.New(`^[ \t]*\+?(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|0[oO][0-7]+|0[0-7]*|[1-9][0-9]*)$`)
+	sizeForm  = lazyregexp.New(`^[ \t]*\+?([0-9]+)(\.[0-9]*)?[ \t]*([BKMGTPE]?)[ \t]*`)
 )
 
 func limitOfCount(s string) string {
 	return limit(s, "expected a number, soft:hard, or infinity", func(s string) (float64, bool) {
-		if !countForm.MatchString(s) {
+		if !countForm().MatchString(s) {
 			return 0, false
 		}
 		n, err := strconv.ParseUint(strings.TrimPrefix(strings.TrimLeft(s, " \t"), "+"), 0, 64)
@@ -35,7 +36,7 @@ const suffixes = "BKMGTPE"
 func size(s string) (total float64, ok bool) {
 	unit := len(suffixes)
 	for first := true; s != "" || first; first = false {
-		m := sizeForm.FindStringSubmatch(s)
+		m := sizeForm().FindStringSubmatch(s)
 		if m == nil {
 			return 0, false
 		}

@@ -2,13 +2,13 @@ package decode
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // location is a position in a configuration: canonical by the names of the .proto, path as the document spells it.
@@ -87,14 +87,14 @@ func (s *spelling) of(p location, fd protoreflect.FieldDescriptor) location {
 }
 
 // step is a name and the keys in brackets after it.
-var step = regexp.MustCompile(`([^.\[]+)((?:\[[^\]]*\])*)`)
+var step = lazyregexp.New(`([^.\[]+)((?:\[[^\]]*\])*)`)
 
 // respell replaces each name of a canonical path by the one in the document, or
 // by the one that it would have there.
 func (s *spelling) respell(canonical string) string {
 	var seen, out string
 	message := (&aksnodeconfigv1.Configuration{}).ProtoReflect().Descriptor()
-	for i, m := range step.FindAllStringSubmatch(canonical, -1) {
+	for i, m := range step().FindAllStringSubmatch(canonical, -1) {
 		name, keys, dot := m[1], m[2], "."
 		if i == 0 {
 			dot = ""

@@ -3,11 +3,12 @@ package decode
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // scalar reads a single value. It answers false where there is none: after a fault,
@@ -36,11 +37,11 @@ func (d *decoder) scalar(at location, fd protoreflect.FieldDescriptor, n *node) 
 	return protoreflect.Value{}, false
 }
 
-var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+var jsonNumber = lazyregexp.New(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // numeral returns a number as written: bare, or in a string as protobuf's JSON form permits.
 func numeral(n *node) (string, bool) {
-	return n.text, n.kind == number || n.kind == text && jsonNumber.MatchString(n.text)
+	return n.text, n.kind == number || n.kind == text && jsonNumber().MatchString(n.text)
 }
 
 func (d *decoder) integer(at location, fd protoreflect.FieldDescriptor, n *node) (protoreflect.Value, bool) {

@@ -1,0 +1,40 @@
+package contract
+
+import (
+	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/contract/node"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+type nodeContract struct{ doc *node.Document }
+
+func decodeNode(data []byte) (Contract, error) {
+	doc, err := node.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	return &nodeContract{doc}, nil
+}
+
+// ReferencesOf are what a document leaves to others to say; of most kinds nothing.
+func ReferencesOf(c Contract) component.References {
+	if n, ok := c.(*nodeContract); ok {
+		return n.doc.References()
+	}
+	return component.References{}
+}
+
+func (c *nodeContract) Kind() Kind { return NodeConfig }
+
+func (c *nodeContract) Notes() []desired.FieldNote { return nil }
+
+func (c *nodeContract) Translate(f component.Facts) (*desired.State, error) {
+	return node.Translate(c.doc, f)
+}
+
+// Terms: a document of this contract leaves the run to whoever starts it.
+func (c *nodeContract) Terms() Terms {
+	t := TermsOf(nil)
+	t.RequireDigests = c.doc.Config.Artifacts.RequireDigests
+	return t
+}

@@ -1,0 +1,233 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// bad is a document with one fault: edits of minimal.yaml, a path and its value.
+type bad struct {
+	edits map[string]any
+	// want is the path of the fault; line and detail are in the text of the error.
+	want, detail string
+	// beyond: a JSON Schema can't see it.
+	beyond bool
+}
+
+const certificateOfNobody = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+
+var badInputs = map[string]bad{
+	"version of the API":   {edits: map[string]any{"apiVersion": "berth.dev/v2"}, want: "apiVersion"},
+	"kind":                 {edits: map[string]any{"kind": "NodeConfigs"}, want: "kind"},
+	"unknown field":        {edits: map[string]any{"node.maxpods": 3}, want: "node.maxpods", detail: "no such field"},
+	"unknown section":      {edits: map[string]any{"kubelet": map[string]any{}}, want: "kubelet"},
+	"a number as a string": {edits: map[string]any{"node.maxPods": "40"}, want: "node.maxPods", detail: "got a string"},
+	"a string as a number": {edits: map[string]any{"components.kubernetes.version": 1.36}, want: "components.kubernetes.version", detail: "quotes"},
+	"a list as an object":  {edits: map[string]any{"node.labels": []any{"a"}}, want: "node.labels"},
+	"a label as a boolean": {edits: map[string]any{"node.labels": map[string]any{"a.b/c": true}}, want: "node.labels[a.b/c]"},
+	"huge number":          {edits: map[string]any{"node.maxPods": 1 << 40}, want: "node.maxPods"},
+
+	"no server":            {edits: map[string]any{"cluster.server": nil}, want: "cluster.server", beyond: true},
+	"server without TLS":   {edits: map[string]any{"cluster.server": "http://10.0.0.1"}, want: "cluster.server"},
+	"server with path":     {edits: map[string]any{"cluster.server": "https://a/b"}, want: "cluster.server"},
+	"server with port 0":   {edits: map[string]any{"cluster.server": "https://a:0"}, want: "cluster.server", beyond: true},
+	"server with odd name": {edits: map[string]any{"cluster.server": "https://a_b"}, want: "cluster.server", beyond: true},
+	"no CA":                {edits: map[string]any{"cluster.caFile": nil}, want: "cluster", beyond: true},
+	"two CAs":              {edits: map[string]any{"cluster.caCertHash": "sha256:" + strings.Repeat("0", 64)}, want: "cluster", beyond: true},
+	"relative CA":          {edits: map[string]any{"cluster.caFile": "ca.pem"}, want: "cluster.caFile"},
+	"CA is none":           {edits: map[string]any{"cluster.caFile": nil, "cluster.ca": "hello"}, want: "cluster.ca", beyond: true},
+	"CA can't be read":     {edits: map[string]any{"cluster.caFile": nil, "cluster.ca": certificateOfNobody}, want: "cluster.ca", beyond: true},
+	"odd pin":              {edits: map[string]any{"cluster.caFile": nil, "cluster.caCertHash": "sha256:12"}, want: "cluster.caCertHash"},
+	"pin without token": {edits: map[string]any{"cluster.caFile": nil, "cluster.caCertHash": "sha256:" + strings.Repeat("0", 64),
+		"identity": map[string]any{"clientCertificate": map[string]any{"certFile": "/a", "keyFile": "/b"}}}, want: "cluster.caCertHash", beyond: true},
+	"odd resource id":        {edits: map[string]any{"cluster.resourceId": "/subscriptions/x"}, want: "cluster.resourceId", beyond: true},
+	"location of no cluster": {edits: map[string]any{"cluster.location": "westeurope"}, want: "cluster.location", beyond: true},
+	"cluster of Azure alone": {edits: map[string]any{"cluster.server": nil, "cluster.resourceId": "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/a/providers/Microsoft.ContainerService/managedClusters/b"}, want: "cluster.server", detail: "Azure", beyond: true},
+
+	"no identity":     {edits: map[string]any{"identity": map[string]any{}}, want: "identity", detail: "one of bootstrapToken", beyond: true},
+	"two identities":  {edits: map[string]any{"identity.clientCertificate": map[string]any{"certFile": "/a", "keyFile": "/b"}}, want: "identity", beyond: true},
+	"no token":        {edits: map[string]any{"identity.bootstrapToken": map[string]any{}}, want: "identity.bootstrapToken", beyond: true},
+	"two tokens":      {edits: map[string]any{"identity.bootstrapToken.tokenEnv": "T"}, want: "identity.bootstrapToken", beyond: true},
+	"token inline":    {edits: map[string]any{"identity.bootstrapToken": map[string]any{"token": "abcdef.0123456789abcdef"}}, want: "identity.bootstrapToken.token", detail: "allowInline", beyond: true},
+	"odd token":       {edits: map[string]any{"identity.allowInline": true, "identity.bootstrapToken": map[string]any{"token": "SECRETSECRET"}}, want: "identity.bootstrapToken.token"},
+	"odd variable":    {edits: map[string]any{"identity.bootstrapToken": map[string]any{"tokenEnv": "A-B"}}, want: "identity.bootstrapToken.tokenEnv"},
+	"relative token":  {edits: map[string]any{"identity.bootstrapToken.tokenFile": "token"}, want: "identity.bootstrapToken.tokenFile"},
+	"no key":          {edits: map[string]any{"identity": map[string]any{"clientCertificate": map[string]any{"certFile": "/a"}}}, want: "identity.clientCertificate.keyFile"},
+	"managedIdentity": {edits: map[string]any{"identity": map[string]any{"managedIdentity": map[string]any{}}}, want: "identity.managedIdentity", detail: "this version of berth joins", beyond: true},
+	"arc":             {edits: map[string]any{"identity": map[string]any{"arc": map[string]any{}}}, want: "identity.arc", detail: "this version of berth joins", beyond: true},
+	"azureCLI":        {edits: map[string]any{"identity": map[string]any{"azureCLI": map[string]any{"tenantId": "x"}}}, want: "identity.azureCLI.tenantId", detail: "GUID"},
+	"servicePrincipal": {edits: map[string]any{"identity": map[string]any{"servicePrincipal": map[string]any{
+		"tenantId": "00000000-0000-0000-0000-000000000001", "clientId": "00000000-0000-0000-0000-000000000002", "clientSecret": "SECRETSECRET"}}},
+		want: "identity.servicePrincipal.clientSecret", detail: "allowInline", beyond: true},
+	"servicePrincipal of nobody": {edits: map[string]any{"identity": map[string]any{"servicePrincipal": map[string]any{"clientSecretEnv": "A"}}}, want: "identity.servicePrincipal.tenantId"},
+
+	"no version":          {edits: map[string]any{"components.kubernetes": map[string]any{}}, want: "components.kubernetes.version"},
+	"half a version":      {edits: map[string]any{"components.kubernetes.version": "1.36"}, want: "components.kubernetes.version"},
+	"URL without version": {edits: map[string]any{"components.runc": map[string]any{"urls": []any{"https://a/b"}}}, want: "components.runc.version", beyond: true},
+	"plain http":          {edits: map[string]any{"components.kubernetes.urls": []any{"http://a/b"}}, want: "components.kubernetes.urls[0]", detail: "digest", beyond: true},
+	"no URL":              {edits: map[string]any{"components.kubernetes.urls": []any{"https://a/b", "//SECRETSECRET"}}, want: "components.kubernetes.urls[1]"},
+	"odd fragment":        {edits: map[string]any{"components.kubernetes.urls": []any{"https://a/b#md5=1"}}, want: "components.kubernetes.urls[0]", beyond: true},
+	"odd digest":          {edits: map[string]any{"components.kubernetes.urls": []any{"https://a/b"}, "components.kubernetes.sha256": "12"}, want: "components.kubernetes.sha256"},
+	"digest of nothing":   {edits: map[string]any{"components.kubernetes.sha256": strings.Repeat("0", 64)}, want: "components.kubernetes.sha256", beyond: true},
+	"odd image":           {edits: map[string]any{"components.sandboxImage": "A B"}, want: "components.sandboxImage", beyond: true},
+
+	"odd name":             {edits: map[string]any{"node.name": "Edge_7"}, want: "node.name"},
+	"label of others":      {edits: map[string]any{"node.labels": map[string]any{"node-role.kubernetes.io/worker": ""}}, want: "node.labels[node-role.kubernetes.io/worker]", beyond: true},
+	"odd value of a label": {edits: map[string]any{"node.labels": map[string]any{"a": "-"}}, want: "node.labels[a]", beyond: true},
+	"taint without key":    {edits: map[string]any{"node.taints": []any{map[string]any{"effect": "NoSchedule"}}}, want: "node.taints[0].key"},
+	"odd effect":           {edits: map[string]any{"node.taints": []any{map[string]any{"key": "a", "effect": "Never"}}}, want: "node.taints[0].effect"},
+	"odd value of a taint": {edits: map[string]any{"node.taints": []any{map[string]any{"key": "a", "value": "-", "effect": "NoSchedule"}}}, want: "node.taints[0].value", beyond: true},
+	"taint twice": {edits: map[string]any{"node.taints": []any{map[string]any{"key": "a", "effect": "NoSchedule"}, map[string]any{"key": "a", "value": "b", "effect": "NoSchedule"}}},
+		want: "node.taints[1]", beyond: true},
+	"negative":         {edits: map[string]any{"node.maxPods": -1}, want: "node.maxPods"},
+	"odd address":      {edits: map[string]any{"node.nodeIP": "10.0.0.1,10.0.0.2"}, want: "node.nodeIP", beyond: true},
+	"odd resource":     {edits: map[string]any{"node.kubeReserved": map[string]any{"gpu": "1"}}, want: "node.kubeReserved[gpu]", beyond: true},
+	"odd quantity":     {edits: map[string]any{"node.systemReserved": map[string]any{"cpu": "-1"}}, want: "node.systemReserved[cpu]", beyond: true},
+	"odd kubelet kind": {edits: map[string]any{"node.kubeletConfig": map[string]any{"kind": "KubeletConfig"}}, want: "node.kubeletConfig.kind", beyond: true},
+	"no registration":  {edits: map[string]any{"node.kubeletConfig": map[string]any{"registerNode": false}}, want: "node.kubeletConfig.registerNode", beyond: true},
+	"odd driver":       {edits: map[string]any{"node.kubeletConfig": map[string]any{"cgroupDriver": "none"}}, want: "node.kubeletConfig.cgroupDriver", beyond: true},
+	"text for kubelet": {edits: map[string]any{"node.kubeletConfig": "x"}, want: "node.kubeletConfig"},
+
+	"odd mode":        {edits: map[string]any{"networking.mode": "overlay"}, want: "networking.mode"},
+	"CIDR of nobody":  {edits: map[string]any{"networking.podCIDRs": []any{"10.0.0.0/24"}}, want: "networking.podCIDRs", beyond: true},
+	"odd CIDR":        {edits: map[string]any{"networking.mode": "bridge", "networking.podCIDRs": []any{"10.0.0.1/24"}}, want: "networking.podCIDRs", beyond: true},
+	"odd DNS":         {edits: map[string]any{"networking.clusterDNS": []any{"dns"}}, want: "networking.clusterDNS[0]", beyond: true},
+	"many DNS":        {edits: map[string]any{"networking.clusterDNS": []any{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"}}, want: "networking.clusterDNS"},
+	"odd domain":      {edits: map[string]any{"networking.clusterDomain": "a b"}, want: "networking.clusterDomain", beyond: true},
+	"odd prefix":      {edits: map[string]any{"artifacts.mirrors": []any{map[string]any{"prefix": "dl.k8s.io", "url": "https://a/"}}}, want: "artifacts.mirrors[0].prefix", beyond: true},
+	"no mirror":       {edits: map[string]any{"artifacts.mirrors": []any{map[string]any{"prefix": "https://a/"}}}, want: "artifacts.mirrors[0].url"},
+	"odd registry":    {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"registry": "a/b", "url": "https://a"}}}, want: "artifacts.registryMirrors[0].registry", beyond: true},
+	"plain registry":  {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"registry": "a", "url": "http://a"}}}, want: "artifacts.registryMirrors[0].url", beyond: true},
+	"odd proxy":       {edits: map[string]any{"proxy.http": "proxy:3128"}, want: "proxy.http", beyond: true},
+	"proxy password":  {edits: map[string]any{"proxy.https": "http://me:SECRETSECRET@proxy"}, want: "proxy.https", detail: "allowInline", beyond: true},
+	"odd direct":      {edits: map[string]any{"proxy.noProxy": []any{"a b"}}, want: "proxy.noProxy[0]"},
+	"relative trust":  {edits: map[string]any{"trust.caFiles": []any{"ca.pem"}}, want: "trust.caFiles[0]"},
+	"trust in nobody": {edits: map[string]any{"trust.cas": []any{certificateOfNobody}}, want: "trust.cas[0]", beyond: true},
+}
+
+// edited is minimal.yaml with values at paths; nil takes one away.
+func edited(t testing.TB, edits map[string]any) []byte {
+	t.Helper()
+	doc := map[string]any{}
+	if err := yaml.Unmarshal(testdata(t, "minimal.yaml"), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for path, v := range edits {
+		at, names := doc, strings.Split(path, ".")
+		for _, name := range names[:len(names)-1] {
+			if at[name] == nil {
+				at[name] = map[string]any{}
+			}
+			at = at[name].(map[string]any)
+		}
+		if last := names[len(names)-1]; v == nil {
+			delete(at, last)
+		} else {
+			at[last] = v
+		}
+	}
+	b, err := yaml.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestBadInputs(t *testing.T) {
+	for name, c := range badInputs {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decode(edited(t, c.edits))
+			e, ok := errors.AsType[*DocumentError](err)
+			if !ok {
+				t.Fatalf("taken: %v", err)
+			}
+			if e.List()[0].Field != c.want || !strings.Contains(e.Error(), c.detail) {
+				t.Errorf("%v, want a fault of %s with %q", e, c.want, c.detail)
+			}
+			if strings.Contains(e.Error(), "SECRETSECRET") {
+				t.Errorf("it shows a secret: %v", e)
+			}
+		})
+	}
+}
+
+// A fault says at which line it is, also one that only validation finds, and one of
+// what is not there.
+func TestLines(t *testing.T) {
+	const head = "apiVersion: berth.dev/v1alpha1\nkind: NodeConfig\n"
+	for text, want := range map[string]string{
+		head + "cluster:\n  server: http://a\n":            "line 4: cluster.server",
+		head + "cluster:\n  caFile: /a\n":                  "line 4: cluster.server",
+		head + "node:\n  labels:\n    a.b/c: '-'\n":        "line 5: node.labels[a.b/c]",
+		head + "node:\n  a: 1\n  b: 2\n":                   "line 5: node.b",
+		head + "node:\n  name: a\n  name: b\n":             "line 5: node.name: Duplicate",
+		head + "node: {kubeletConfig: {a: &x 1,\n b: *x}}": "line 4: node.kubeletConfig.b",
+	} {
+		if _, err := Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestNoDocument(t *testing.T) {
+	for _, text := range []string{"", "[]", "a: b: c", "{", "---\na: 1\n---\nb: 1\n", "\x00"} {
+		if _, err := Decode([]byte(text)); err == nil {
+			t.Errorf("%q: taken", text)
+		}
+	}
+}
+
+// Upper and lower case of a resource id are the same, and of an AKS cluster's node
+// the cloud is told to leave it alone.
+func TestResourceID(t *testing.T) {
+	st := translated(t, decoded(t, "full.yaml"), machineOf(t))
+	if got := fmt.Sprint(st.Lookup("node:edge-7.example")); !strings.Contains(got, "kubernetes.azure.com/managed:false") {
+		t.Error(got)
+	}
+}
+
+// What the facts lack or can't be used refuses the document, by its field.
+func TestRefusedByFacts(t *testing.T) {
+	for _, c := range []struct{ document, file, content, want string }{
+		{"minimal.yaml", "/etc/berth/ca.pem", "", "cluster.caFile"},
+		{"minimal.yaml", "/etc/berth/ca.pem", "no PEM", "cluster.caFile"},
+		{"full.yaml", "/etc/berth/site.pem", certificateOfNobody, "trust.caFiles[0]"},
+		{"bridge.json", "/etc/berth/node.pem", "", "identity.clientCertificate.certFile"},
+		{"bridge.json", "/etc/berth/node.pem", string(testdata(t, "ca.pem")), "identity.clientCertificate.certFile"},
+	} {
+		f := machineOf(t)
+		if f.Files[c.file] = []byte(c.content); c.content == "" {
+			delete(f.Files, c.file)
+		}
+		_, err := Translate(decoded(t, c.document), f)
+		if e, ok := errors.AsType[*DocumentError](err); !ok || e.List()[0].Field != c.want {
+			t.Errorf("%s with %s %.10q: %v", c.document, c.file, c.content, err)
+		}
+	}
+}
+
+// FuzzDecode: what is taken can be translated, and nothing panics.
+func FuzzDecode(f *testing.F) {
+	for _, name := range documents {
+		f.Add(testdata(f, name))
+	}
+	for _, c := range badInputs {
+		f.Add(edited(f, c.edits))
+	}
+	facts := machineOf(f)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		doc, err := Decode(text)
+		if err != nil {
+			return
+		}
+		if _, err := Translate(doc, facts); err != nil {
+			if _, ok := errors.AsType[*DocumentError](err); !ok {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package node
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const flexCluster = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/edge/providers/Microsoft.ContainerService/managedClusters/one"
+
+// The present shape with a token is a document that is taken.
+func TestFromFlex(t *testing.T) {
+	text := fmt.Sprintf(`{"azure": {"subscriptionId": "00000000-0000-0000-0000-000000000001", "targetCluster": {"resourceId": %q, "location": "westeurope"},
+		"bootstrapToken": {"token": "abcdef.0123456789abcdef"}, "cloud": "AzurePublicCloud"},
+		"agent": {"nodeName": "edge-7", "logLevel": "info"}, "components": {"kubernetes": "1.36.3", "runc": "1.4.3"},
+		"networking": {"dnsServiceIP": "10.0.0.10", "cniVersion": "1.9.1"},
+		"node": {"maxPods": 40, "labels": {"a.b/c": "d"}, "taints": ["edge=true:NoSchedule"],
+			"kubelet": {"clusterFQDN": "api.example", "caCertData": %q, "nodeIP": "10.1.0.7", "imageGCHighThreshold": 80, "verbosity": 2}}}`,
+		flexCluster, base64.StdEncoding.EncodeToString(testdata(t, "ca.pem")))
+	c, notes, err := FromFlex([]byte(text), SecretPlace{Dir: "/etc/berth"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := Text(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Decode(out); err != nil || strings.Contains(string(out), "abcdef") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	want := `cluster: {server: "https://api.example:443", resourceId: ` + flexCluster + `, location: westeurope}
+identity: {bootstrapToken: {tokenFile: /etc/berth/token}}
+components: {kubernetes: {version: 1.36.3}, runc: {version: 1.4.3}, cni: {version: 1.9.1}}
+networking: {clusterDNS: [10.0.0.10]}
+node: {name: edge-7, maxPods: 40, nodeIP: 10.1.0.7, labels: {a.b/c: d}, taints: [{key: edge, value: "true", effect: NoSchedule}], kubeletConfig: {imageGCHighThresholdPercent: 80}}
+`
+	read, err := read([]byte("apiVersion: berth.dev/v1alpha1\nkind: NodeConfig\n" + want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Cluster.CA = ""
+	if diff := cmp.Diff(read.Config, c); diff != "" {
+		t.Error(diff)
+	}
+	var paths []string
+	for _, n := range notes {
+		paths = append(paths, n.Path)
+	}
+	if diff := cmp.Diff([]string{"agent.logLevel", "azure.bootstrapToken.token", "azure.cloud", "node.kubelet.verbosity"}, paths); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The first shape: an Azure identity, versions in places of their own, dots in keys.
+func TestFromFirstFlex(t *testing.T) {
+	for name, c := range map[string]struct{ azure, want string }{
+		"arc":               {`"arc": {"machineName": "m", "tags": {"a": "b"}}`, "identity.arc"},
+		"service principal": {`"servicePrincipal": {"tenantId": "00000000-0000-0000-0000-000000000001", "clientId": "00000000-0000-0000-0000-000000000002", "clientSecret": "SECRETSECRET"}`, "identity.servicePrincipal"},
+		"managed identity":  {`"managedIdentity": {}, "arc": {"enabled": false}`, "identity.managedIdentity"},
+		"cli":               {`"arc": {"enabled": false}`, "identity.azureCLI"},
+	} {
+		text := fmt.Sprintf(`{"azure": {"tenantId": "00000000-0000-0000-0000-000000000003", "targetCluster": {"resourceId": %q}, %s},
+			"kubernetes": {"version": "1.32.7", "urlTemplate": "https://x/%%s/%%s"}, "containerd": {"version": "1.7.20", "pauseImage": "mcr.microsoft.com/pause:3.6"},
+			"node": {"kubelet": {"evictionHard": {"memory.available": "5%%"}, "kubeReserved": {"cpu": "100m"}}}}`, flexCluster, c.azure)
+		got, notes, err := FromFlex([]byte(text), SecretPlace{Dir: "/etc/berth"})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		out, err := Text(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Decode(out)
+		if err == nil || !strings.Contains(err.Error(), c.want+": Forbidden") || strings.Contains(string(out)+fmt.Sprint(notes), "SECRET") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+		if string(got.Node.KubeletConfig) != `{"evictionHard":{"memory.available":"5%"}}` || got.Components.Kubernetes.Version != "1.32.7" {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+func TestFromFlexRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		`[]`: "unmarshal", `{}`: "azure", `{"azure": {"tenantId": 7}}`: "azure.tenantId",
+		`{"azure": {}, "node": {"taints": ["x"]}}`: "node.taints[0]", `{"azure": {}, "node": {"kubelet": {"caCertData": "%"}}}`: "node.kubelet.caCertData",
+	} {
+		if _, _, err := FromFlex([]byte(text), SecretPlace{Dir: "/etc/berth"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func FuzzFromFlex(f *testing.F) {
+	f.Add([]byte(`{"azure": {"arc": {}}, "node": {"taints": ["a=b:NoSchedule"], "kubelet": 7}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, _, err := FromFlex(text, SecretPlace{Inline: true})
+		if err != nil {
+			return
+		}
+		if _, err := Text(c); err != nil {
+			t.Error(err)
+		}
+	})
+}

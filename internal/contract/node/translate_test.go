@@ -1,0 +1,230 @@
+package node
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/cni"
+	"github.com/berth-dev/berth/internal/component/containerd"
+	"github.com/berth-dev/berth/internal/component/golden"
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+func testdata(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func decoded(t testing.TB, name string) *Document {
+	t.Helper()
+	doc, err := Decode(testdata(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// machineOf is a machine with nothing on it but what the documents name.
+func machineOf(t testing.TB) component.Facts {
+	ca := testdata(t, "ca.pem")
+	return component.Facts{Hostname: "Edge-7", IPv6: true, ClusterCA: ca, Files: map[string][]byte{
+		"/etc/berth/ca.pem": ca, "/etc/berth/site.pem": ca, "/etc/berth/node.pem": testdata(t, "client.pem"),
+	}}
+}
+
+// furnished is that machine after berth has put there what it lacked.
+func furnished(t testing.TB) component.Facts {
+	f := machineOf(t)
+	f.ContainerdPath, f.ContainerdVersion, f.RuncPath = containerdPath, containerdVersion, runcPath
+	f.KubectlPath, f.CNIConfigured = "/opt/bin/kubectl", true
+	return f
+}
+
+// distribution is a machine whose packages bring the runtime.
+func distribution(t testing.TB) component.Facts {
+	f := machineOf(t)
+	f.ContainerdPath, f.ContainerdVersion, f.RuncPath = "/usr/bin/containerd", "1.7.29", "/usr/sbin/runc"
+	f.VendorUnits, f.Resolved, f.Apt = []string{"containerd.service"}, true, true
+	return f
+}
+
+func translated(t testing.TB, doc *Document, f component.Facts) *desired.State {
+	t.Helper()
+	st, err := Translate(doc, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func text(t testing.TB, st *desired.State) string {
+	t.Helper()
+	b, err := json.MarshalIndent(map[string]any{"state": st, "unused": st.Unused, "unhandled": st.Unhandled, "partial": st.Partial}, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b) + "\n"
+}
+
+var documents = []string{"minimal.yaml", "full.yaml", "bridge.json", "discovery.yaml"}
+
+func TestGoldenStates(t *testing.T) {
+	for _, name := range documents {
+		t.Run(name, func(t *testing.T) {
+			golden.Check(t, filepath.Join("state", strings.TrimSuffix(name, filepath.Ext(name))+".json"), text(t, translated(t, decoded(t, name), machineOf(t))))
+		})
+	}
+	t.Run("distribution", func(t *testing.T) {
+		golden.Check(t, "state/distribution.json", text(t, translated(t, decoded(t, "full.yaml"), distribution(t))))
+	})
+}
+
+// What berth itself brings onto a machine must not make another state of the same
+// document: the second run would find work.
+func TestBareMachineConverges(t *testing.T) {
+	for _, name := range documents {
+		doc := decoded(t, name)
+		if name == "full.yaml" { // its containerd is another version
+			doc.Config.Components.Containerd.Version = containerdVersion
+		}
+		bare, after := text(t, translated(t, doc, machineOf(t))), text(t, translated(t, doc, furnished(t)))
+		if diff := cmp.Diff(bare, after); diff != "" {
+			t.Errorf("%s: the state of a furnished machine differs (-bare +furnished):\n%s", name, diff)
+		}
+	}
+}
+
+func TestTranslationIsDeterministic(t *testing.T) {
+	want := text(t, translated(t, decoded(t, "full.yaml"), machineOf(t)))
+	for range 20 {
+		if got := text(t, translated(t, decoded(t, "full.yaml"), machineOf(t))); got != want {
+			t.Fatal("two translations of one document differ")
+		}
+	}
+}
+
+func config(t testing.TB, st *desired.State) map[string]any {
+	t.Helper()
+	var out map[string]any
+	if err := json.Unmarshal(golden.File(t, st, kubelet.ConfigFile).Content.Data(), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// What is handed on to kubelet goes before the rest, member by member, and nothing of
+// it is lost.
+func TestHandedOnConfiguration(t *testing.T) {
+	st := translated(t, decoded(t, "full.yaml"), machineOf(t))
+	c := config(t, st)
+	webhook := c["authentication"].(map[string]any)["webhook"]
+	if want := map[string]any{"enabled": true, "cacheTTL": "1m"}; !reflect.DeepEqual(webhook, want) {
+		t.Errorf("webhook %v", webhook)
+	}
+	if _, there := c["readOnlyPort"]; there {
+		t.Error("a null takes nothing away")
+	}
+	if raw := string(golden.File(t, st, kubelet.ConfigFile).Content.Data()); !strings.Contains(raw, "1.50") {
+		t.Errorf("a number is written anew:\n%s", raw)
+	}
+}
+
+// kubelet and containerd agree on who makes cgroups, whatever the document hands on.
+func TestCgroupDriver(t *testing.T) {
+	for name, want := range map[string]bool{"minimal.yaml": true, "bridge.json": false} {
+		st := translated(t, decoded(t, name), machineOf(t))
+		runtime := strings.Contains(string(golden.File(t, st, containerd.ConfigFile).Content.Data()), "SystemdCgroup = true")
+		if driver := config(t, st)["cgroupDriver"] == "systemd"; driver != want || runtime != want {
+			t.Errorf("%s: kubelet %v, containerd %v", name, driver, runtime)
+		}
+	}
+}
+
+// The bootstrap token is in no resource: it is read when it is needed, and may be
+// gone afterwards.
+func TestTokenIsNotInTheState(t *testing.T) {
+	st := translated(t, decoded(t, "minimal.yaml"), machineOf(t))
+	c := st.Lookup(desired.ClientCertificateID(kubelet.Kubeconfig)).(*desired.ClientCertificate)
+	if c.TokenFile != "/etc/berth/token" || c.Token != "" {
+		t.Errorf("%+v", c)
+	}
+	if st.Lookup(desired.FileID(kubelet.Bootstrap)) != nil {
+		t.Error("a bootstrap kubeconfig would hold the token")
+	}
+}
+
+// A certificate's files stay where they are: kubelet is told of them, and no key is
+// read.
+func TestClientCertificate(t *testing.T) {
+	st := translated(t, decoded(t, "bridge.json"), machineOf(t))
+	k := string(golden.File(t, st, kubelet.Kubeconfig).Content.Data())
+	if !strings.Contains(k, "client-key: /etc/berth/node.key") || !strings.Contains(k, "server: https://[fd00::1]:443") {
+		t.Error(k)
+	}
+	if st.Lookup(desired.FileID(kubelet.ClientKey)) != nil {
+		t.Error("there is a second key")
+	}
+}
+
+func TestMirrorsComeFirst(t *testing.T) {
+	st := translated(t, decoded(t, "full.yaml"), machineOf(t))
+	a := st.Lookup(desired.ArtifactID("containerd")).(*desired.Artifact)
+	const rest = "containerd/containerd/releases/download/v2.1.4/containerd-2.1.4-linux-"
+	if len(a.URLs) != 2 || !strings.HasPrefix(a.URLs[0], "https://mirror.example/github/"+rest) || !strings.HasPrefix(a.URLs[1], "https://github.com/"+rest) {
+		t.Errorf("%q", a.URLs)
+	}
+	hosts := string(golden.File(t, st, containerd.HostsFile("docker.io")).Content.Data())
+	if strings.Index(hosts, "mirror.example/hub") > strings.Index(hosts, "second.example") {
+		t.Error(hosts)
+	}
+}
+
+func TestBridge(t *testing.T) {
+	st := translated(t, decoded(t, "bridge.json"), machineOf(t))
+	var list struct {
+		Plugins []struct {
+			IPAM struct {
+				Ranges [][]struct{ Subnet string }
+				Routes []struct{ Dst string }
+			}
+		}
+	}
+	if err := json.Unmarshal(golden.File(t, st, cni.BridgeFile).Content.Data(), &list); err != nil {
+		t.Fatal(err)
+	}
+	ipam := list.Plugins[0].IPAM
+	if len(ipam.Ranges) != 2 || ipam.Ranges[1][0].Subnet != "fd00:1::/64" || ipam.Routes[1].Dst != "::/0" {
+		t.Errorf("%+v", ipam)
+	}
+	u := st.Lookup(desired.UnitID(containerd.Unit)).(*desired.Unit)
+	if !strings.Contains(strings.Join(u.Triggers, " "), cni.BridgeFile) {
+		t.Errorf("containerd reads the network when it starts, and restarts with %q", u.Triggers)
+	}
+}
+
+// TestReferences: what is read beforehand holds no secret.
+func TestReferences(t *testing.T) {
+	for name, want := range map[string]component.References{
+		"minimal.yaml": {Files: []string{"/etc/berth/ca.pem"}},
+		"full.yaml":    {Files: []string{"/etc/berth/ca.pem", "/etc/berth/site.pem"}},
+		"bridge.json":  {Files: []string{"/etc/berth/ca.pem", "/etc/berth/node.pem"}},
+		"discovery.yaml": {Discovery: &component.Discovery{Server: "https://10.0.0.1:6443", Known: kubelet.CAFile, Token: "abcdef.0123456789abcdef",
+			Pin: decoded(t, "discovery.yaml").Config.Cluster.CACertHash}},
+	} {
+		if diff := cmp.Diff(want, decoded(t, name).References()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
