@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	core "k8s.io/api/core/v1"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/agent/health"
+	"github.com/berth-dev/berth/internal/agent/heartbeat"
+	"github.com/berth-dev/berth/internal/agent/hostname"
+	"github.com/berth-dev/berth/internal/agent/restart"
+	"github.com/berth-dev/berth/internal/agent/secretname"
+	"github.com/berth-dev/berth/internal/agent/token"
+	"github.com/berth-dev/berth/internal/agent/unitcheck"
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/imagestore"
+	"github.com/berth-dev/berth/internal/unitname"
+)
+
+const (
+	kubeletUnit    = "kubelet.service"
+	containerdUnit = "containerd.service"
+	kubeletHealthz = "http://127.0.0.1:10248/healthz"
+	// conditionStands is how long SystemdUnitsReady stands before it is written again
+	// unchanged.
+	conditionStands = 5 * time.Minute
+)
+
+// start runs a controller. Its error is the reason for which the agent ends, to be
+// started anew.
+func (a *Agent) start(ctx context.Context, g *errgroup.Group, run func(context.Context) error) {
+	g.Go(func() error {
+		if err := run(ctx); err != nil {
+			a.Log.Info("the agent starts anew", "reason", err)
+			return errRestart
+		}
+		return nil
+	})
+}
+
+// lookAfter starts the controllers that need no API server.
+func (a *Agent) lookAfter(ctx context.Context, g *errgroup.Group) {
+	store := &imagestore.Store{}
+	kubelet := &health.Program{Systemd: a.Host, Events: a.events, Name: "kubelet", Unit: kubeletUnit, Paused: a.paused,
+		Ask: func(ctx context.Context) error { return apiserver.KubeletHealth(ctx, kubeletHealthz) }}
+	containerd := &health.Program{Systemd: a.Host, Events: a.events, Name: "containerd", Unit: containerdUnit, Paused: a.paused, Ask: store.Answers}
+	a.start(ctx, g, kubelet.Run)
+	a.start(ctx, g, containerd.Run)
+	a.start(ctx, g, hostname.Check{Host: a.Host, Started: a.host}.Run)
+}
+
+// control starts the controllers that go by what the cluster says.
+func (a *Agent) control(ctx context.Context, g *errgroup.Group, client *apiserver.Client) {
+	node := &a.node.latest
+	beat := &heartbeat.Heartbeat{Calls: client, Node: node, Renew: a.options.Lease.Renew.Duration, Duration: a.options.Lease.Duration.Duration}
+	tokens := &token.Sync{Cluster: client, Host: a.Host, Events: a.events}
+	for _, s := range a.config.Controllers.Token.SyncConfigs {
+		tokens.Files = append(tokens.Files, token.File{Secret: s.SecretName, Path: s.Path})
+	}
+	restarts := &restart.Restarts{Systemd: a.Host, Calls: client, Events: a.events, Node: node, Own: config.Unit}
+	address := &health.Address{Systemd: a.Host, Calls: client, Events: a.events, Node: node, Kubelet: kubeletUnit, Paused: a.paused}
+	toggles := &health.Toggles{Events: a.events, Node: node}
+	secret := &secretname.Check{Host: a.Host, Events: a.events, Node: node, Name: a.config.Controllers.OperatingSystemConfig.SecretName, File: a.file}
+	for _, run := range []func(context.Context) error{tokens.Run, beat.Run, restarts.Run, address.Run, toggles.Run, secret.Run} {
+		a.start(ctx, g, run)
+	}
+	a.checkUnits(ctx, g, client, node)
+}
+
+func (a *Agent) checkUnits(ctx context.Context, g *errgroup.Group, client *apiserver.Client, node *apiserver.Latest[core.Node]) {
+	now, told := make(chan struct{}, 1), a.config.Controllers.SystemdUnitCheck
+	check := &unitcheck.Check{Systemd: a.Host, Calls: client, Node: node, Every: told.SyncPeriod.Duration, Stuck: told.StuckThreshold.Duration,
+		Refresh: conditionStands, Now: now, Units: a.units}
+	a.start(ctx, g, check.Run)
+	for _, r := range a.reconcilers() {
+		g.Go(func() error {
+			for range r.Kept().Each(ctx) {
+				select {
+				case now <- struct{}{}:
+				default:
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// units are those of all documents, each once.
+func (a *Agent) units() []unitcheck.Unit {
+	var all []unitcheck.Unit
+	for _, r := range a.reconcilers() {
+		st, _ := r.Kept().Get()
+		for _, u := range units(st) {
+			if !slices.ContainsFunc(all, func(have unitcheck.Unit) bool { return have.Name == u.Name }) {
+				all = append(all, u)
+			}
+		}
+	}
+	return all
+}
+
+func (a *Agent) paused() bool { return a.Host.Now().Before(a.repairsRestUntil()) }
+
+// units are those of a document. One that it wants stopped is none that should run;
+// of a template there are only instances.
+func units(st *desired.State) []unitcheck.Unit {
+	if st == nil {
+		return nil
+	}
+	var all []unitcheck.Unit
+	for _, r := range st.Resources {
+		u, ok := r.(*desired.Unit)
+		if !ok || unitname.IsTemplate(u.Name) {
+			continue
+		}
+		c := unitcheck.Unit{Name: u.Name}
+		if u.Enablement != desired.AnyEnablement || u.Activation == desired.Stopped {
+			runs := u.Enablement == desired.Enabled && u.Activation != desired.Stopped
+			c.Enable = &runs
+		}
+		all = append(all, c)
+	}
+	return all
+}

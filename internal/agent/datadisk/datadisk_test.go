@@ -1,0 +1,288 @@
+package datadisk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/effect"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+const size = 50 << 30
+
+// disk is one of a world.
+type disk struct {
+	size        int64
+	fs, label   string
+	table, data bool
+	parts       []string
+	files       []string
+}
+
+// world is a machine with disks. Its programs answer as those of Debian 12 did.
+type world struct {
+	*memory.Host
+	disks  map[string]*disk
+	mounts []host.Mount
+}
+
+func newWorld(disks map[string]*disk) *world {
+	w := &world{Host: memory.New(), disks: map[string]*disk{}}
+	w.PutDir("/dev")
+	w.PutDir(sysBlock)
+	for device, d := range disks {
+		w.attach(device, d)
+	}
+	w.attach("/dev/vda", &disk{size: 8 << 30, table: true, parts: []string{"vda1"}})
+	w.attach("/dev/loop0", &disk{size: size})
+	for name, p := range map[string]func(args []string) (string, int){
+		"blkid": w.blkid, "mkfs.ext4": w.mkfs, "cmp": w.compare, "cp": w.copy, "e2label": w.relabel,
+	} {
+		w.Program("/usr/sbin/"+name, func(c host.Command) host.Output {
+			out, code := p(c.Args)
+			return host.Output{Stdout: []byte(out), ExitCode: code}
+		})
+	}
+	w.Settle()
+	return w
+}
+
+func (w *world) attach(device string, d *disk) {
+	name := strings.TrimPrefix(device, "/dev/")
+	w.disks[device] = d
+	at := "/sys/devices/pci0000:00/block/" + name
+	for _, p := range d.parts {
+		w.PutDir(at + "/" + p)
+	}
+	w.PutLink("../devices/pci0000:00/block/"+name, sysBlock+"/"+name, 0)
+	w.Put(at+"/size", fmt.Sprintf("%d\n", d.size/sector), 0o444)
+	w.Put(device, "", 0o600)
+}
+
+func (w *world) blkid(args []string) (string, int) {
+	if !slices.Contains(args, "--probe") {
+		var found []string
+		for device, d := range w.disks {
+			if d.label == Label {
+				found = append(found, device)
+			}
+		}
+		if len(found) == 0 {
+			return "", 2
+		}
+		slices.Sort(found)
+		return strings.Join(found, "\n") + "\n", 0
+	}
+	device := args[len(args)-1]
+	switch d := w.disks[device]; {
+	case d.fs != "" && d.label != "":
+		return "DEVNAME=" + device + "\nLABEL=" + d.label + "\nTYPE=" + d.fs + "\nUSAGE=filesystem\n", 0
+	case d.fs != "":
+		return "DEVNAME=" + device + "\nTYPE=" + d.fs + "\nUSAGE=filesystem\n", 0
+	case d.table:
+		return "DEVNAME=" + device + "\nPTUUID=1\nPTTYPE=gpt\n", 0
+	}
+	return "", 2
+}
+
+func (w *world) mkfs(args []string) (string, int) {
+	d := w.disks[args[len(args)-1]]
+	d.fs, d.label, d.data, d.files = "ext4", "", true, nil
+	return "", 0
+}
+
+func (w *world) compare(args []string) (string, int) {
+	if w.disks[args[len(args)-2]].data {
+		return "", 1
+	}
+	return "", 0
+}
+
+// copy notes which files were copied onto the disk that is mounted there.
+func (w *world) copy(args []string) (string, int) {
+	for _, m := range w.mounts {
+		if m.Target == args[len(args)-1] {
+			for name := range w.Tree(Dir) {
+				w.disks[m.Source].files = append(w.disks[m.Source].files, name)
+			}
+			return "", 0
+		}
+	}
+	return "", 1
+}
+
+func (w *world) relabel(args []string) (string, int) {
+	w.disks[args[0]].label = args[1]
+	return "", 0
+}
+
+func (w *world) Mounts(context.Context) ([]host.Mount, error) { return slices.Clone(w.mounts), nil }
+
+func (w *world) Mount(_ context.Context, m host.Mount) error {
+	if w.disks[m.Source].fs != m.Type {
+		return syscall.EINVAL
+	}
+	w.mounts = append(w.mounts, m)
+	return nil
+}
+
+func (w *world) Unmount(_ context.Context, target string) error {
+	w.mounts = slices.DeleteFunc(w.mounts, func(m host.Mount) bool { return m.Target == target })
+	return nil
+}
+
+func (w *world) at() string {
+	device, _ := isMounted(context.Background(), w, Dir)
+	return device
+}
+
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("waited long enough"))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestMakes(t *testing.T) {
+	w := newWorld(map[string]*disk{"/dev/vdb": {size: size}, "/dev/vdc": {size: size + sector}})
+	w.Put(Dir+"/kubeconfig-bootstrap", "x", 0o600)
+	if err := Ensure(t.Context(), w, size); err != nil {
+		t.Fatal(err)
+	}
+	want := &disk{size: size, fs: "ext4", label: Label, data: true, files: []string{Dir + "/kubeconfig-bootstrap"}}
+	got := w.disks["/dev/vdb"]
+	got.files = slices.DeleteFunc(got.files, func(name string) bool { return name == Dir })
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(disk{})); diff != "" || w.at() != "/dev/vdb" {
+		t.Errorf("at %q, disk: %s", w.at(), diff)
+	}
+	before := len(w.disks["/dev/vdb"].files)
+	w.mounts = nil // a boot
+	if err := Ensure(t.Context(), w, size); err != nil || w.at() != "/dev/vdb" || len(w.disks["/dev/vdb"].files) != before {
+		t.Errorf("after a boot: %v at %q", err, w.at())
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		disks map[string]*disk
+		want  error
+	}{
+		"two":             {map[string]*disk{"/dev/vdb": {size: size}, "/dev/vdc": {size: size}}, &ManyError{}},
+		"file system":     {map[string]*disk{"/dev/vdb": {size: size, fs: "xfs"}}, &UsedError{}},
+		"ext4 of another": {map[string]*disk{"/dev/vdb": {size: size, fs: "ext4"}}, &UsedError{}},
+		"partition table": {map[string]*disk{"/dev/vdb": {size: size, table: true}}, &UsedError{}},
+		"partitions":      {map[string]*disk{"/dev/vdb": {size: size, parts: []string{"vdb1"}}}, &UsedError{}},
+		"unknown data":    {map[string]*disk{"/dev/vdb": {size: size, data: true}}, &UsedError{}},
+		"two with label":  {map[string]*disk{"/dev/vdb": {size: 1, fs: "ext4", label: Label}, "/dev/vdc": {size: 1, fs: "ext4", label: Label}}, &ManyError{}},
+		"none":            {nil, &AbsentError{}},
+		"other size":      {map[string]*disk{"/dev/vdb": {size: size - sector}}, &AbsentError{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(c.disks)
+			before := fmt.Sprint(deref(w.disks))
+			err := Ensure(soon(t), w, size)
+			if fmt.Sprintf("%T", err) != fmt.Sprintf("%T", c.want) {
+				t.Fatalf("%T: %v", err, err)
+			}
+			if after := fmt.Sprint(deref(w.disks)); after != before || w.at() != "" {
+				t.Errorf("before %s, after %s", before, after)
+			}
+		})
+	}
+}
+
+func deref(disks map[string]*disk) map[string]disk {
+	out := map[string]disk{}
+	for name, d := range disks {
+		out[name] = *d
+	}
+	return out
+}
+
+// What a running kubelet has in its directory is not covered.
+func TestRunning(t *testing.T) {
+	w := newWorld(map[string]*disk{"/dev/vdb": {size: size}})
+	err := Ensure(t.Context(), kubelet{w, "active"}, size)
+	if _, ok := errors.AsType[*RunningError](err); !ok || w.at() != "" || w.disks["/dev/vdb"].fs != "" {
+		t.Errorf("%v, at %q", err, w.at())
+	}
+	if err := Ensure(t.Context(), kubelet{w, "activating"}, size); err != nil || w.at() != "/dev/vdb" {
+		t.Errorf("a kubelet that can't start without its data keeps them away: %v, at %q", err, w.at())
+	}
+}
+
+// A disk with something on it does not hide an empty one.
+func TestTakesTheEmptyOne(t *testing.T) {
+	w := newWorld(map[string]*disk{"/dev/vdb": {size: size, fs: "xfs"}, "/dev/vdc": {size: size}})
+	if err := Ensure(t.Context(), w, size); err != nil || w.at() != "/dev/vdc" || w.disks["/dev/vdb"].fs != "xfs" {
+		t.Error(err, w.at())
+	}
+}
+
+func TestWaits(t *testing.T) {
+	w := newWorld(nil)
+	done, watching := make(chan error, 1), make(chan bool, 1)
+	go func() { done <- Ensure(t.Context(), watched{w, watching}, size) }()
+	<-watching
+	w.attach("/dev/vdb", &disk{size: size})
+	if err := <-done; err != nil || w.at() != "/dev/vdb" {
+		t.Error(err, w.at())
+	}
+}
+
+// watched tells when somebody has begun to watch.
+type watched struct {
+	*world
+	begun chan bool
+}
+
+func (w watched) Watch(ctx context.Context, what host.Watched) (<-chan host.Event, error) {
+	events, err := w.world.Watch(ctx, what)
+	w.begun <- true
+	return events, err
+}
+
+// Killed at any effect, the next call completes it, and the disk holds what the
+// directory held.
+func TestKilledAnywhere(t *testing.T) {
+	for n := 1; ; n++ {
+		w := newWorld(map[string]*disk{"/dev/vdb": {size: size}})
+		w.Put(Dir+"/kubeconfig-bootstrap", "x", 0o600)
+		w.Settle()
+		in := effect.Inject(w, effect.Plan{{At: n, Kind: effect.StopAfter}})
+		err := Ensure(t.Context(), in, size)
+		if in.Hit() == nil {
+			if err != nil || n < 8 {
+				t.Fatalf("undisturbed after %d effects: %v", n-1, err)
+			}
+			return
+		}
+		if n%2 == 0 { // the machine went down, too
+			w.mounts = nil
+			w.Boot()
+		}
+		if err := Ensure(t.Context(), w, size); err != nil {
+			t.Fatalf("after a stop at effect %d: %v", n, err)
+		}
+		d := w.disks["/dev/vdb"]
+		if w.at() != "/dev/vdb" || d.label != Label || !slices.Contains(d.files, Dir+"/kubeconfig-bootstrap") {
+			t.Errorf("after a stop at effect %d: at %q, %+v", n, w.at(), *d)
+		}
+		if w.mounts[len(w.mounts)-1].Target != Dir || len(w.mounts) != 1 {
+			t.Errorf("after a stop at effect %d: %v", n, w.mounts)
+		}
+		for _, left := range []string{staging, notePath} {
+			if _, err := w.Lstat(left); err == nil {
+				t.Errorf("after a stop at effect %d: %s is left", n, left)
+			}
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package datadisk
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+const (
+	sysBlock = "/sys/block"
+	// sector is the unit of a size in sysfs, in bytes, whatever the disk's own is.
+	sector = 512
+	// looked is how much of a disk is read to tell whether it is empty, in bytes.
+	looked = 16 << 20
+)
+
+// virtual are the beginnings of names of devices that are no disks.
+var virtual = []string{"loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd"}
+
+// UsedError is a disk of the right size on which there is something.
+type UsedError struct {
+	Device string
+	// Has says what.
+	Has string
+}
+
+// Error names the disk and what is on it.
+func (e *UsedError) Error() string {
+	return fmt.Sprintf("%s has the size of the disk for %s, but it is not empty: %s", e.Device, Dir, e.Has)
+}
+
+// Hint says what to do.
+func (e *UsedError) Hint() string {
+	return "If nobody needs what is on it, clear it (wipefs --all " + e.Device + ", then blkdiscard or dd from /dev/zero) and start again; else give the machine an empty disk of this size."
+}
+
+// ManyError is more than one empty disk of the right size.
+type ManyError struct{ Devices []string }
+
+// Error names them.
+func (e *ManyError) Error() string {
+	return fmt.Sprintf("several disks could be that for %s, and nothing tells them apart: %s", Dir, strings.Join(e.Devices, ", "))
+}
+
+// Hint says what to do.
+func (e *ManyError) Hint() string {
+	return "Give the machine one empty disk of the size of kubeletDataVolumeSize; a byte more or less makes another one different."
+}
+
+// AbsentError is a disk that did not come.
+type AbsentError struct {
+	Size int64
+	// Sizes are those of the disks that there are, in bytes by device.
+	Sizes map[string]int64
+	Err   error
+}
+
+// Error names the size and the disks.
+func (e *AbsentError) Error() string {
+	have := []string{}
+	for device, size := range e.Sizes {
+		have = append(have, fmt.Sprintf("%s %d", device, size))
+	}
+	slices.Sort(have)
+	return fmt.Sprintf("no disk of %d bytes for %s (there are: %s): %v", e.Size, Dir, strings.Join(have, ", "), e.Err)
+}
+
+// Unwrap is why nobody waits any longer.
+func (e *AbsentError) Unwrap() error { return e.Err }
+
+// Hint says what to do.
+func (e *AbsentError) Hint() string {
+	return "The disk counts only with exactly the size of kubeletDataVolumeSize, in bytes: attach it, or correct the size."
+}
+
+// await waits for the one disk of a size. What is on it is looked at when it is
+// there.
+func await(ctx context.Context, h host.Host, size int64) (string, error) {
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := h.Watch(watching, host.Watched{Names: []string{"/dev"}})
+	if err != nil {
+		return "", fmt.Errorf("wait for the disk of %s: %w", Dir, err)
+	}
+	for {
+		sizes, err := disks(h)
+		if err != nil {
+			return "", err
+		}
+		if device, err := choose(ctx, h, sizes, size); device != "" || err != nil {
+			return device, err
+		}
+		select {
+		case <-events:
+		case <-ctx.Done():
+			return "", &AbsentError{Size: size, Sizes: sizes, Err: context.Cause(ctx)}
+		}
+	}
+}
+
+// disks are the whole disks of the machine with their sizes.
+func disks(h host.Host) (map[string]int64, error) {
+	names, err := h.ReadDir(sysBlock)
+	if err != nil {
+		return nil, fmt.Errorf("list disks: %w", err)
+	}
+	out := map[string]int64{}
+	for _, name := range names {
+		if slices.ContainsFunc(virtual, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			continue
+		}
+		text, ok, err := ledger.ReadFile(h, path.Join(sysBlock, name, "size"))
+		if err != nil || !ok {
+			continue // it went meanwhile
+		}
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 {
+			out["/dev/"+name] = n * sector
+		}
+	}
+	return out, nil
+}
+
+// choose is the one disk of a size that is empty, or the one that berth had begun
+// with; "" where there is none of the size.
+func choose(ctx context.Context, h host.Host, sizes map[string]int64, size int64) (string, error) {
+	begun, _, err := ledger.ReadFile(h, notePath)
+	if err != nil {
+		return "", err
+	}
+	var empty []string
+	var used *UsedError
+	for device, has := range sizes {
+		if has != size {
+			continue
+		}
+		what, err := contents(ctx, h, device, device == strings.TrimSpace(string(begun)))
+		switch {
+		case err != nil:
+			return "", err
+		case what != "":
+			used = &UsedError{Device: device, Has: what}
+		default:
+			empty = append(empty, device)
+		}
+	}
+	slices.Sort(empty)
+	switch {
+	case len(empty) > 1:
+		return "", &ManyError{Devices: empty}
+	case len(empty) == 1:
+		return empty[0], nil
+	case used != nil:
+		return "", used
+	}
+	return "", nil
+}
+
+// contents says what is on a disk; "" for nothing. On one that berth had begun with
+// there may be its own file system, which has no label yet.
+func contents(ctx context.Context, h host.Host, device string, begun bool) (string, error) {
+	link, err := h.Readlink(path.Join(sysBlock, path.Base(device)))
+	if err != nil {
+		return "", fmt.Errorf("look at %s: %w", device, err)
+	}
+	parts, err := h.ReadDir(path.Join(sysBlock, link))
+	if err != nil {
+		return "", fmt.Errorf("look at %s: %w", device, err)
+	}
+	for _, p := range parts {
+		if strings.HasPrefix(p, path.Base(device)) {
+			return "the partition " + p, nil
+		}
+	}
+	out, err := h.Run(ctx, host.Command{Path: "blkid", Args: []string{"--probe", "--output", "export", device}})
+	switch {
+	case err == nil:
+		return signature(string(out.Stdout), begun), nil
+	case !isExit(err, nothingFound):
+		return "", fmt.Errorf("look at %s: %w", device, err)
+	case begun:
+		return "", nil
+	}
+	_, err = h.Run(ctx, host.Command{Path: "cmp", Args: []string{"--silent", "--bytes=" + strconv.Itoa(looked), device, "/dev/zero"}})
+	if isExit(err, differs) {
+		return "data of a kind that blkid does not know", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look at %s: %w", device, err)
+	}
+	return "", nil
+}
+
+// differs is cmp's exit code for that; it has the same for a disk that is shorter.
+const differs = 1
+
+// signature names what blkid found.
+func signature(found string, begun bool) string {
+	values := map[string]string{}
+	for line := range strings.Lines(found) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		values[key] = value
+	}
+	switch {
+	case begun && values["TYPE"] == fsType && values["LABEL"] == "":
+		return ""
+	case values["TYPE"] != "":
+		return "a file system or member of type " + values["TYPE"]
+	case values["PTTYPE"] != "":
+		return "a partition table of type " + values["PTTYPE"]
+	}
+	return "what blkid calls " + strings.Join(strings.Fields(found), " ")
+}

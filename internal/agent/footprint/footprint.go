@@ -1,0 +1,106 @@
+// Package footprint keeps the memory of a process small that waits most of its life.
+package footprint
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// limit is how much memory the runtime tries to keep to: an idle agent needs a third
+	// of it. With less than a document of 1 MB needs it would do little but collect.
+	limit = 24 << 20
+	// calm is how long nothing is done before memory goes back.
+	calm = 10 * time.Second
+)
+
+// Footprint is this process's.
+type Footprint struct{ rest *time.Timer }
+
+// Keep bounds the memory of this process, and gives back for the first time what its
+// start took when it has come to rest. Huge pages are not asked for: on machines that
+// hand them out unasked they double what a small heap takes.
+func Keep() *Footprint {
+	debug.SetMemoryLimit(limit)
+	_ = unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0) // without it memory is larger, no more
+	return &Footprint{time.AfterFunc(calm, GiveBack)}
+}
+
+// Worked is called after work: what it took goes back after a while of rest.
+func (f *Footprint) Worked() { f.rest.Reset(calm) }
+
+// GiveBack gives the system back what is not in use: garbage, and pages of the program's
+// file, which stay in the kernel's cache and come back when they are touched.
+func GiveBack() {
+	debug.FreeOSMemory()
+	_ = dropProgram() // without it memory is larger, no more
+}
+
+// dropProgram unmaps the pages of the program's file that are as they are in the file.
+func dropProgram() error {
+	program, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	maps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range unchanged(string(maps), program) {
+		if _, _, e := unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED); e != 0 {
+			errs = append(errs, e)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// mapping is a range of addresses.
+type mapping struct{ start, end uintptr }
+
+// unchanged reads /proc/PID/smaps, and returns the mappings of a file that the process
+// can't write and has no page of its own in. What the linker has relocated before it
+// was made read-only is in such pages, and is not in the file. Private_Dirty does not
+// tell them: it counts pages of a file that was just written, too.
+func unchanged(smaps, file string) (out []mapping) {
+	var at *mapping
+	fields := map[string]string{}
+	end := func() {
+		if at != nil && fields["Anonymous:"] == "0" && fields["Swap:"] == "0" {
+			out = append(out, *at)
+		}
+		at = nil
+		clear(fields)
+	}
+	for line := range strings.Lines(smaps) {
+		switch f := strings.Fields(line); {
+		case len(f) == 0:
+		case !strings.HasSuffix(f[0], ":"):
+			end()
+			if start, stop, ok := readOnly(line, file); ok {
+				at = &mapping{start, stop}
+			}
+		case len(f) > 1:
+			fields[f[0]] = f[1]
+		}
+	}
+	end()
+	return out
+}
+
+// readOnly reads a mapping's first line, and says whether it is of pages of a file
+// that the process can't write.
+func readOnly(line, file string) (start, end uintptr, ok bool) {
+	f := strings.Fields(line)
+	if len(f) < 6 || strings.Join(f[5:], " ") != file || f[1] != "r-xp" && f[1] != "r--p" {
+		return 0, 0, false
+	}
+	n, err := fmt.Sscanf(f[0], "%x-%x", &start, &end)
+	return start, end, err == nil && n == 2
+}

@@ -1,0 +1,133 @@
+// Package health looks after the programs without which a node is none: kubelet
+// and containerd. Each is asked whether it is well and restarted when it has not
+// been for a while.
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+const (
+	// every is between two questions, patience how long a program may be unwell
+	// before it is restarted, as published. Each further restart waits twice as long.
+	every    = 30 * time.Second
+	patience = time.Minute
+	longest  = 16 * time.Minute
+	// answer bounds a question, job a restart.
+	answer = 10 * time.Second
+	job    = 5 * time.Minute
+)
+
+// Systemd is the machine's.
+type Systemd interface {
+	Unit(ctx context.Context, name string) (host.UnitStatus, error)
+	ListUnits(ctx context.Context, patterns ...string) ([]host.UnitStatus, error)
+	RestartUnit(ctx context.Context, name string) error
+	ResetFailed(ctx context.Context, name string) error
+}
+
+// Recorder tells people.
+type Recorder interface {
+	Normal(reason, message string)
+	Warning(reason, message string)
+}
+
+// Program is one that is looked after.
+type Program struct {
+	Systemd Systemd
+	Events  Recorder
+	// Name is the reason of its events: kubelet, containerd. Unit is its unit.
+	Name, Unit string
+	// Ask says why it is not well.
+	Ask func(context.Context) error
+	// Paused, if set and true: nothing is restarted, all is told.
+	Paused func() bool
+
+	// since is when it was found unwell, zero if it is well; restarts how often it
+	// was restarted since it was last well.
+	since    time.Time
+	restarts int
+}
+
+// Run looks after the program until ctx ends.
+func (p *Program) Run(ctx context.Context) error {
+	for {
+		p.look(ctx)
+		if !apiserver.Pause(ctx, every) {
+			return nil
+		}
+	}
+}
+
+func (p *Program) look(ctx context.Context) {
+	if !p.expected(ctx) {
+		p.since, p.restarts = time.Time{}, 0
+		return
+	}
+	asking, cancel := context.WithTimeout(ctx, answer)
+	err := p.Ask(asking)
+	cancel()
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		p.well()
+	case p.since.IsZero():
+		p.since = time.Now()
+		slog.Warn("health check", "program", p.Name, "error", err)
+		p.Events.Warning(p.Name, fmt.Sprintf("%s is not well: %v", p.Name, err))
+	case time.Since(p.since) >= p.waits():
+		p.restart(ctx, err)
+	}
+}
+
+// expected says whether the program should answer. One that is not installed, or
+// that somebody stopped, is no business of a health check. A unit is listed, which
+// costs less than to describe it, unless its name is an alias or it is not loaded.
+func (p *Program) expected(ctx context.Context) bool {
+	units, err := p.Systemd.ListUnits(ctx, p.Unit)
+	if err != nil {
+		return false
+	}
+	var u host.UnitStatus
+	if len(units) > 0 {
+		u = units[0]
+	} else if u, err = p.Systemd.Unit(ctx, p.Unit); err != nil {
+		return false
+	}
+	return u.LoadState == "loaded" && u.ActiveState != "inactive" && u.ActiveState != "deactivating"
+}
+
+func (p *Program) well() {
+	if !p.since.IsZero() {
+		slog.Info("health check", "program", p.Name, "well", true)
+		p.Events.Normal(p.Name, p.Name+" is well again")
+	}
+	p.since, p.restarts = time.Time{}, 0
+}
+
+func (p *Program) waits() time.Duration { return min(patience<<min(p.restarts, 10), longest) }
+
+func (p *Program) restart(ctx context.Context, why error) {
+	if p.Paused != nil && p.Paused() {
+		return
+	}
+	unwell := time.Since(p.since).Round(time.Second)
+	ctx, cancel := context.WithTimeout(ctx, job)
+	defer cancel()
+	err := errors.Join(p.Systemd.ResetFailed(ctx, p.Unit), p.Systemd.RestartUnit(ctx, p.Unit)) // a start limit must not keep it down
+	p.restarts++
+	p.since = time.Now()
+	text := fmt.Sprintf("restarted %s, which was not well for %s: %v", p.Unit, unwell, why)
+	if err != nil {
+		text = fmt.Sprintf("restart of %s failed: %v; it was not well for %s: %v", p.Unit, err, unwell, why)
+	}
+	slog.Warn("health check", "program", p.Name, "restart", p.restarts, "error", why)
+	p.Events.Warning(p.Name, text)
+}

@@ -1,0 +1,67 @@
+// Package pause lets repairs of drift rest for a while: for somebody on the machine
+// by a file, for somebody in the cluster by an annotation of the Node.
+package pause
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	core "k8s.io/api/core/v1"
+
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+const (
+	// Path holds the time at which the pause ends. It does not outlive a reboot.
+	Path = ledger.RunDir + "/agent-pause"
+	// Annotation of the Node holds a time likewise.
+	Annotation = "berth.dev/agent-pause-until"
+	// Longest is how long a pause may be: one that is forgotten ends.
+	Longest = 7 * 24 * time.Hour
+)
+
+// Set begins a pause of the machine, or ends it where d is 0. It returns the end.
+func Set(h host.Host, d time.Duration) (time.Time, error) {
+	if d == 0 {
+		err := h.Remove(Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return time.Time{}, err
+	}
+	until := h.Now().Add(d).UTC().Truncate(time.Second)
+	if _, err := host.MkdirAll(h, path.Dir(Path)); err != nil {
+		return until, fmt.Errorf("begin a pause: %w", err)
+	}
+	if err := host.WriteFile(h, Path, []byte(until.Format(time.RFC3339)+"\n"), host.Attributes{Mode: 0o600}); err != nil {
+		return until, fmt.Errorf("begin a pause: %w", err)
+	}
+	return until, nil
+}
+
+// Until is when the pause ends; zero, or a time that is over, where there is none. n
+// may be nil. What can't be read or lies too far ahead is no pause.
+func Until(h host.Host, n *core.Node) time.Time {
+	text, _ := h.ReadFile(Path)
+	end := parse(h, string(text))
+	if n == nil {
+		return end
+	}
+	if asked := parse(h, n.Annotations[Annotation]); asked.After(end) {
+		return asked
+	}
+	return end
+}
+
+func parse(h host.Host, text string) time.Time {
+	t, err := time.Parse(time.RFC3339, strings.TrimSpace(text))
+	if err != nil || t.After(h.Now().Add(Longest)) {
+		return time.Time{}
+	}
+	return t
+}

@@ -1,0 +1,200 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/berth-dev/berth/internal/agent/status"
+	"github.com/berth-dev/berth/internal/converge"
+)
+
+// document brings the machine to the document that came last, when its time has
+// come.
+func (r *Reconciler) document(ctx context.Context) error {
+	r.mu.Lock()
+	d := r.wanted
+	r.mu.Unlock()
+	if d == nil {
+		return nil
+	}
+	if err := r.prove(ctx, d); err != nil {
+		return err
+	}
+	if yields, err := r.yields(ctx); err != nil || yields {
+		r.queue.AddAfter(workDocument, anew)
+		return err
+	}
+	if r.inForce && d.same(r.current.Document) {
+		return r.update(ctx)
+	}
+	r.see(d)
+	if r.record.Reverted == d.Checksum {
+		return nil
+	}
+	if wait := r.wait(d); wait > 0 {
+		r.o.Log.Info("a new document waits", "checksum", d.Checksum, "for", wait.Round(time.Second).String())
+		r.queue.AddAfter(workDocument, wait)
+		return r.change(r.record)
+	}
+	if d.Serial && !r.o.Turns.Acquire(ctx) {
+		r.o.Log.Info("a new document waits for this machine's turn", "checksum", d.Checksum)
+		return errWaits
+	}
+	return r.apply(ctx, d)
+}
+
+// wait is how long it is until a document is due. A machine that has none takes the
+// first at once, and what is in force already is looked at at once. That it is the Node
+// may say alone: what berth remembers may be of another time.
+func (r *Reconciler) wait(d *Document) time.Duration {
+	if r.current == nil || d.Serial || r.current.Sum == d.Sum {
+		return 0
+	}
+	if n := r.o.Node.Get(); r.o.Published && n != nil && n.Annotations[AppliedAnnotation] == d.Checksum {
+		return 0
+	}
+	return r.record.SeenAt.Add(r.o.Delay(d.Checksum)).Sub(r.o.Host.Now())
+}
+
+func (r *Reconciler) apply(ctx context.Context, d *Document) error {
+	defer r.o.Release(len(d.Text))
+	r.inherit(ctx)
+	t, err := r.o.Opener.Open(ctx, d)
+	if err != nil {
+		return r.failed(ctx, d, err)
+	}
+	for _, n := range t.Notes {
+		r.o.Log.Info("of the document", "note", n)
+	}
+	if err := r.o.Self.Claim(ctx, t.Agent); err != nil {
+		return r.failed(ctx, d, err)
+	}
+	began := r.o.Host.Now()
+	res, err := t.Engine.Apply(ctx, t.State)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if r.isOnTrial(err) {
+		r.queue.AddAfter(workDocument, anew)
+		return nil
+	}
+	if err != nil {
+		r.halfway(ctx, t, res, err)
+		err = r.failed(ctx, d, err)
+		if isBlocked(res) {
+			err = errors.Join(err, r.giveOn(ctx))
+		}
+		return err
+	}
+	r.o.Log.Info("a document is in force", "checksum", d.Checksum, "changes", len(res.Plan.Actions), "took", r.o.Host.Now().Sub(began).String())
+	if t.Agent == nil {
+		r.markInForce(t)
+	}
+	r.take(ctx, t)
+	next := r.record
+	next.Sum, next.Checksum, next.Reverted = d.Sum, d.Checksum, ""
+	if err := r.change(next); err != nil {
+		return err
+	}
+	if r.good, err = r.keptNow(); err != nil {
+		return err
+	}
+	r.inForce, r.half, r.updated = true, false, false
+	delete(r.said, updating) // of another document
+	if r.record.Inherited {
+		r.disinherit()
+	}
+	r.o.Count(status.Applied, 1)
+	r.queue.AddAfter(workAll, r.o.SyncPeriod)
+	if err := t.Engine.Remember(ctx, t.State); err != nil {
+		r.o.Log.Warn("left for the next run", "error", err)
+	}
+	return r.update(ctx)
+}
+
+// rest ends what was begun for a document that is no longer asked for, or is in
+// force by now: nothing is left to say of applying, nor to take a turn for.
+func (r *Reconciler) rest(ctx context.Context) error {
+	r.settled(applying)
+	return r.o.Turns.Release(ctx)
+}
+
+// take makes a target the one that the machine is kept as.
+func (r *Reconciler) take(ctx context.Context, t *Target) {
+	r.current = t
+	r.kept.Set(t.State)
+	r.listen(ctx)
+}
+
+// halfway is after a document that failed. Where it changed something and was not
+// taken back, what it asks for is in force as far as it came.
+func (r *Reconciler) halfway(ctx context.Context, t *Target, res *converge.Result, err error) {
+	broken, tried := errors.AsType[*converge.TrialError](err)
+	if !tried && !hasChanged(res) {
+		return
+	}
+	r.half = true
+	if tried {
+		r.wentBack(ctx, broken)
+		return
+	}
+	r.inForce = false
+	r.take(ctx, t)
+}
+
+// hasChanged says whether a run has begun to change the machine.
+func hasChanged(res *converge.Result) bool {
+	return slices.ContainsFunc(res.Timeline, func(s converge.Span) bool { return s.Phase == "commit" })
+}
+
+// isBlocked says whether a run was refused by its plan, and changed nothing.
+func isBlocked(res *converge.Result) bool {
+	return res.Plan != nil && !hasChanged(res) && slices.ContainsFunc(res.Plan.Actions, func(a converge.Action) bool { return a.Blocked != "" })
+}
+
+// wentBack is after a document that was taken back: the last good one is in force
+// again, also where another one had come half-way before.
+func (r *Reconciler) wentBack(ctx context.Context, t *converge.TrialError) {
+	if !isBack(t) {
+		return
+	}
+	r.half = false
+	if r.inForce {
+		return
+	}
+	if last := r.lastGood(ctx); last != nil {
+		r.take(ctx, last)
+	}
+}
+
+// failed tells of a document that is not in force. What was refused or taken back
+// is not tried again until it changes. Refused, it has changed nothing and gives the
+// turn on; taken back, it keeps the turn: it would break the next machine, too.
+func (r *Reconciler) failed(ctx context.Context, d *Document, err error) error {
+	r.o.Count(status.Failed, 1)
+	r.tell(applying, err)
+	if _, ok := errors.AsType[*RefusedError](err); ok {
+		return r.giveOn(ctx)
+	}
+	t, ok := errors.AsType[*converge.TrialError](err)
+	if !ok || !isBack(t) {
+		return err
+	}
+	next := r.record
+	next.Reverted = d.Checksum
+	return r.change(next)
+}
+
+// giveOn gives the turn on after a document that has changed nothing. A machine that
+// an earlier one has left half-way keeps it: that one would do so to the next, too.
+func (r *Reconciler) giveOn(ctx context.Context) error {
+	if r.half {
+		return nil
+	}
+	return r.o.Turns.Release(ctx)
+}
+
+// isBack says whether what broke was taken back.
+func isBack(t *converge.TrialError) bool { return t.Revert == nil && len(t.Foreign) == 0 }

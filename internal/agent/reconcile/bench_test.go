@@ -1,0 +1,411 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/agent/selfupdate"
+	"github.com/berth-dev/berth/internal/agent/status"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// bench is a machine in memory, an API server of one Node, and a reconciler. A
+// document is lines: "file PATH TEXT", "unit NAME TRIGGER", "template NAME", "refused".
+type bench struct {
+	t *testing.T
+	h *memory.Host
+	// engineHost is the machine as engines see it; nil is h.
+	engineHost host.Host
+	options    config.Options
+	own        []string
+	delay      time.Duration
+	paused     time.Time
+	turn       bool
+	// inLine: who asks for the turn gets it a moment later; held: it has it.
+	inLine, held bool
+	away         bool // no document can be opened
+	// unwritable: nothing can be written to the Node.
+	unwritable bool
+	deaf       bool // nothing can be watched
+	// forbidden is a label that the API server refuses.
+	forbidden string
+	forbade   int
+
+	mu         sync.Mutex
+	node       *core.Node
+	events     []string
+	conditions []string
+	patches    int
+	released   int
+	joined     int
+	opened     int
+	counts     status.Counts
+
+	// onTrial, ends and updateError are how an update of the agent goes.
+	onTrial, ends bool
+	// ownState is what the agent's own files are to be.
+	ownState *desired.State
+	// formerFails is how often the former agent's document can't be opened.
+	formerFails     int
+	updateError     error
+	proofs, updates int
+
+	r    *Reconciler
+	stop func()
+}
+
+const unitText = "[Service]\nExecStart=/bin/sleep 1\n[Install]\nWantedBy=multi-user.target\n"
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	o, err := config.ParseOptions("x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := memory.New()
+	h.PutDir("/run/berth")
+	h.Put("/usr/bin/sleep", "program", 0o755)
+	return &bench{t: t, h: h, options: *o, turn: true, node: &core.Node{ObjectMeta: apimeta.ObjectMeta{Name: "n"}}}
+}
+
+// start runs a reconciler as a new process would.
+func (b *bench) start() {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	b.r = New(Options{
+		Host: watched{b.h, b}, Opener: b, Owner: desired.OwnerOSC, Condition: ConditionType, Record: RecordPath, Published: true, Turns: b, Self: b, Node: b, Events: b, Drift: b.options.Drift, Own: b.own, SyncPeriod: 10 * time.Minute,
+		Delay: func(string) time.Duration { return b.delay }, Marks: func(*Target) map[string]string { return map[string]string{"l": "v", "m": "w"} },
+		Paused: func() time.Time { return b.paused }, Joined: func() error { b.joined++; return nil },
+		Release: func(int) {}, Count: b.counts.Add,
+		Explain: func(err error) (string, string, string) { return "ERR", err.Error(), "do it" },
+		Log:     slog.New(slog.DiscardHandler),
+	})
+	done := make(chan error, 1)
+	go func() { done <- b.r.Run(ctx) }()
+	b.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Error(err)
+		}
+		synctest.Wait()
+	}
+	synctest.Wait()
+}
+
+// watched is the machine with a watch that may fail.
+type watched struct {
+	*memory.Host
+	b *bench
+}
+
+// Watch implements host.Watcher.
+func (w watched) Watch(ctx context.Context, what host.Watched) (<-chan host.Event, error) {
+	w.b.mu.Lock()
+	deaf := w.b.deaf
+	w.b.mu.Unlock()
+	if deaf {
+		return nil, errors.New("no more watches")
+	}
+	return w.Host.Watch(ctx, what)
+}
+
+// give puts a document into the Secret and waits until all is quiet.
+func (b *bench) give(lines ...string) {
+	b.r.SeeSecret(secretOf(lines...))
+	synctest.Wait()
+}
+
+func secretOf(lines ...string) *core.Secret {
+	text := strings.Join(lines, "\n")
+	return &core.Secret{ObjectMeta: apimeta.ObjectMeta{Annotations: map[string]string{ChecksumAnnotation: "sum of " + text}}, Data: map[string][]byte{DataKey: []byte(text)}}
+}
+
+// serial is a Secret of a pool that goes one after another.
+func serial(lines ...string) *core.Secret {
+	s := secretOf(lines...)
+	s.Annotations[SerialAnnotation] = "true"
+	return s
+}
+
+// others brings the machine to what another contract asks for.
+func (b *bench) others(rs ...desired.Resource) {
+	b.t.Helper()
+	st := &desired.State{Owner: desired.OwnerAKS}
+	st.Add(rs...)
+	if err := st.Seal(); err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := converge.New(converge.Options{Host: b.h, Command: "test", Workers: 1}).Apply(b.t.Context(), st); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// pass lets time go by, on the machine's clock and on the program's.
+func (b *bench) pass(d time.Duration) {
+	b.h.Advance(d)
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (b *bench) content(p string) string {
+	text, err := b.h.ReadFile(p)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "absent"
+	}
+	return string(text)
+}
+
+func (b *bench) wantFile(p, want string) {
+	b.t.Helper()
+	if got := b.content(p); got != want {
+		b.t.Errorf("%s is %q, want %q", p, got, want)
+	}
+}
+
+func (b *bench) wantMark(lines ...string) {
+	b.t.Helper()
+	if got, want := b.node.Annotations[AppliedAnnotation], "sum of "+strings.Join(lines, "\n"); got != want {
+		b.t.Errorf("annotation %q, want %q", got, want)
+	}
+}
+
+// set arranges something while the reconciler runs.
+func (b *bench) set(what *bool, to bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	*what = to
+}
+
+func (b *bench) count(reason string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for _, e := range b.events {
+		if strings.HasPrefix(e, reason+" ") {
+			n++
+		}
+	}
+	return n
+}
+
+// Open implements Opener.
+func (b *bench) Open(_ context.Context, d *Document) (*Target, error) {
+	b.opened++
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.away {
+		return nil, errors.New("away")
+	}
+	st, err := state(d.Text)
+	if err != nil {
+		return nil, &RefusedError{err}
+	}
+	return b.target(d, st), nil
+}
+
+// LastGood implements Opener.
+func (b *bench) LastGood(context.Context) (*Target, error) {
+	kept, err := trial.Good(b.h, desired.OwnerOSC)
+	if err != nil || kept == nil {
+		return nil, err
+	}
+	st, err := state(kept.Document)
+	return b.target(DocumentOf(kept.Document), st), err
+}
+
+// Former implements Opener.
+func (b *bench) Former(_ context.Context, d *Document) (*Target, error) {
+	if b.formerFails > 0 {
+		b.formerFails--
+		return nil, errors.New("not now")
+	}
+	st, err := state(d.Text)
+	if err != nil {
+		return nil, &RefusedError{err}
+	}
+	return b.target(d, st), nil
+}
+
+func (b *bench) target(d *Document, st *desired.State) *Target {
+	return &Target{Document: d, State: st, Agent: agentOf(d.Text), Engine: b.engine(d.Text, 0)}
+}
+
+func agentOf(document []byte) *selfupdate.Parts {
+	if !strings.Contains(string(document), "agent ") {
+		return nil
+	}
+	return &selfupdate.Parts{}
+}
+
+func state(document []byte) (*desired.State, error) {
+	st := &desired.State{Owner: desired.OwnerOSC}
+	for line := range strings.Lines(string(document)) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) == 3 && f[0] == "file":
+			st.Add(&desired.File{Path: f[1], Content: desired.Text(f[2]), Mode: 0o644, Life: desired.Managed})
+		case len(f) == 3 && f[0] == "unit":
+			def := &desired.File{Path: "/etc/systemd/system/" + f[1], Content: desired.Text(unitText), Mode: 0o644, Life: desired.Managed}
+			u := &desired.Unit{Name: f[1], Enablement: desired.Enabled, Activation: desired.Started, Triggers: []string{f[2]}}
+			u.After = []desired.ID{def.ID(), desired.FileID(f[2])}
+			st.Add(def, u)
+		case len(f) == 2 && f[0] == "template":
+			def := &desired.File{Path: "/etc/systemd/system/" + f[1], Content: desired.Text(unitText), Mode: 0o644, Life: desired.Managed}
+			u := &desired.Unit{Name: f[1], Enablement: desired.Enabled}
+			u.After = []desired.ID{def.ID()}
+			st.Add(def, u)
+		case len(f) > 1 && f[0] == "agent":
+		default:
+			return nil, fmt.Errorf("no such line: %s", line)
+		}
+	}
+	return st, st.Seal()
+}
+
+// Acquire implements Turns.
+func (b *bench) Acquire(context.Context) bool {
+	if !b.inLine || b.held {
+		return b.turn
+	}
+	b.held = true
+	go b.r.Again()
+	return false
+}
+
+// Release implements Turns.
+func (b *bench) Release(context.Context) error { b.released++; b.held = false; return nil }
+
+// OnTrial, Prove, Claim and Update implement SelfUpdate: a document says in a line
+// "agent NAME" what agent it wants.
+func (b *bench) OnTrial(context.Context) (bool, error) { return b.onTrial, nil }
+
+// Own implements SelfUpdate.
+func (b *bench) Own() (*desired.State, error) {
+	if b.ownState == nil || b.isOnTrial() {
+		return nil, nil
+	}
+	return b.ownState, nil
+}
+
+// Repair implements SelfUpdate.
+func (b *bench) Repair(ctx context.Context, st *desired.State, s converge.Scope) (*converge.Result, error) {
+	return converge.New(converge.Options{Host: b.h, Command: "test", Workers: 1}).ApplyScope(ctx, st, s)
+}
+
+// Prove implements SelfUpdate.
+func (b *bench) Prove(context.Context) error { b.onTrial = false; b.proofs++; return nil }
+
+// Claim implements SelfUpdate.
+func (b *bench) Claim(context.Context, *selfupdate.Parts) error { return nil }
+
+// Update implements SelfUpdate.
+func (b *bench) Update(_ context.Context, p *selfupdate.Parts, _ string) (bool, error) {
+	if p == nil {
+		return false, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.updates++
+	return b.ends, b.updateError
+}
+
+// updateFails has the next updates end with err.
+func (b *bench) updateFails(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.updateError = err
+}
+
+// Get implements Node.
+func (b *bench) Get() *core.Node {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.node.DeepCopy()
+}
+
+// Patch implements Node.
+func (b *bench) Patch(_ context.Context, labels, annotations map[string]string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.unwritable {
+		return errors.New("away")
+	}
+	b.patches++
+	if _, ok := labels[b.forbidden]; ok {
+		b.forbade++
+		return fmt.Errorf("patch: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("policy")))
+	}
+	for _, m := range []struct {
+		to   *map[string]string
+		from map[string]string
+	}{{&b.node.Labels, labels}, {&b.node.Annotations, annotations}} {
+		if *m.to == nil {
+			*m.to = map[string]string{}
+		}
+		maps.Copy(*m.to, m.from)
+	}
+	return nil
+}
+
+// Normal implements Recorder.
+func (b *bench) Normal(reason, message string) { b.Warning(reason, message) }
+
+// Warning implements Recorder.
+func (b *bench) Warning(reason, message string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.events = append(b.events, reason+" "+message)
+}
+
+// Condition implements Node.
+func (b *bench) Condition(_ context.Context, c core.NodeCondition) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.node == nil {
+		return errors.New("no node")
+	}
+	if b.unwritable {
+		return errors.New("away")
+	}
+	b.conditions = append(b.conditions, string(c.Status)+" "+c.Reason)
+	b.node.Status.Conditions = []core.NodeCondition{c}
+	return nil
+}
+
+func (b *bench) lastCondition() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.conditions) == 0 {
+		return ""
+	}
+	return b.conditions[len(b.conditions)-1]
+}
+
+func (b *bench) restarts(unit string) int {
+	n := 0
+	for _, j := range b.h.Jobs() {
+		if j.Unit == unit && j.Verb != "stop" {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,110 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"testing/synctest"
+	"time"
+
+	core "k8s.io/api/core/v1"
+)
+
+// documentScenarios are documents that come and go.
+var documentScenarios = map[string]func(b *bench){
+	"the first document is taken at once": func(b *bench) {
+		b.delay = time.Hour
+		b.start()
+		b.give("file /etc/a one")
+		b.wantFile("/etc/a", "one")
+		b.wantMark("file /etc/a one")
+		if b.node.Labels["l"] != "v" || b.count("OSCApplied") != 1 || b.joined == 0 || b.lastCondition() != "True Applied" {
+			b.t.Error(b.node.Labels, b.events, b.joined, b.conditions)
+		}
+	},
+	"a later one waits its time": func(b *bench) {
+		b.delay = time.Hour
+		b.start()
+		b.give("file /etc/a one")
+		b.give("file /etc/a two")
+		b.pass(59 * time.Minute)
+		b.wantFile("/etc/a", "one")
+		b.pass(2 * time.Minute)
+		b.wantFile("/etc/a", "two")
+		b.wantMark("file /etc/a two")
+	},
+	"a restart does not cut the wait short, nor begin it anew": func(b *bench) {
+		b.delay = time.Hour
+		b.start()
+		b.give("file /etc/a one")
+		b.give("file /etc/a two")
+		b.pass(40 * time.Minute)
+		b.stop()
+		b.start()
+		b.give("file /etc/a two")
+		b.wantFile("/etc/a", "one")
+		b.pass(21 * time.Minute)
+		b.wantFile("/etc/a", "two")
+	},
+	"what waits is replaced by what comes after": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.delay = time.Hour
+		b.give("file /etc/a two")
+		b.give("file /etc/a three")
+		b.pass(61 * time.Minute)
+		b.wantFile("/etc/a", "three")
+	},
+	"what is no more asked for goes": func(b *bench) {
+		b.h.Put("/etc/b", "theirs", 0o644)
+		b.start()
+		b.give("file /etc/a one", "file /etc/b ours")
+		b.give("file /etc/c one")
+		b.wantFile("/etc/a", "absent")
+		b.wantFile("/etc/b", "theirs")
+	},
+	"nothing restarts that did not change": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a", "file /etc/b one")
+		b.give("file /etc/a one", "unit u.service /etc/a", "file /etc/b two")
+		b.stop()
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a", "file /etc/b two")
+		b.pass(25 * time.Minute)
+		if n := b.restarts("u.service"); n != 1 {
+			b.t.Errorf("%d starts: %v", n, b.h.Jobs())
+		}
+	},
+	"a trigger restarts its unit": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.give("file /etc/a two", "unit u.service /etc/a")
+		if n := b.restarts("u.service"); n != 2 {
+			b.t.Errorf("%d starts", n)
+		}
+	},
+	"a time that lies ahead is now": func(b *bench) {
+		b.delay = time.Hour
+		b.start()
+		b.give("file /etc/a one")
+		b.give("file /etc/a two")
+		b.stop()
+		ahead, err := json.Marshal(record{Seen: "sum of file /etc/a two", SeenAt: b.h.Now().AddDate(5, 0, 0)})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.h.Put(RecordPath, string(ahead), 0o600)
+		b.start()
+		b.give("file /etc/a two")
+		b.wantFile("/etc/a", "one")
+		b.pass(61 * time.Minute)
+		b.wantFile("/etc/a", "two")
+	},
+	"a Secret without a document, or without the Secret": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.r.SeeSecret(nil)
+		b.r.SeeSecret(&core.Secret{})
+		synctest.Wait()
+		b.wantFile("/etc/a", "one")
+		b.wantMark("file /etc/a one")
+	},
+}

@@ -1,0 +1,201 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berth-dev/berth/internal/agent/status"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/unitname"
+)
+
+// deafFor is how long what can't be watched goes without a look at it.
+const deafFor = time.Minute
+
+// listen hears of what happens to what is kept. Where that is not possible now, it
+// is tried again when all is looked at, which is soon.
+func (r *Reconciler) listen(ctx context.Context) {
+	watched, cancel := context.WithCancel(ctx)
+	err := r.follow(watched, r.current)
+	r.deaf = err != nil
+	if r.deaf {
+		cancel()
+		r.o.Log.Warn("drift is seen late", "error", err, "next look in", deafFor.String())
+		r.queue.AddAfter(workAll, deafFor)
+	}
+	r.watch()
+	r.watch = cancel
+}
+
+// follow hears of whatever changes at the names and units of a target, until ctx
+// ends.
+func (r *Reconciler) follow(ctx context.Context, t *Target) error {
+	names, units := namesOf(t.State)
+	own := r.ownNames()
+	all := slices.Concat(slices.Collect(maps.Keys(names)), slices.Collect(maps.Keys(own)))
+	slices.Sort(all)
+	events, err := r.o.Host.Watch(ctx, host.Watched{Names: slices.Compact(all), Units: slices.Sorted(maps.Keys(units))})
+	if err != nil {
+		return fmt.Errorf("watch what the document asks for: %w", err)
+	}
+	go func() {
+		for e := range events {
+			if own[e.Name] {
+				r.queue.Add(workOwn)
+			}
+			r.hear(e, names[e.Name], units[e.Unit])
+		}
+	}()
+	return nil
+}
+
+// namesOf are the names and units that show drift. Directories are seen to when all
+// is looked at: whatever happens in one would be told as its change. A template is no
+// unit: its files are all that there is.
+func namesOf(st *desired.State) (names, units map[string][]desired.ID) {
+	names, units = map[string][]desired.ID{}, map[string][]desired.ID{}
+	for _, res := range st.Resources {
+		for _, p := range res.FilePaths() {
+			names[p] = append(names[p], res.ID())
+		}
+		if u, ok := res.(*desired.Unit); ok && !unitname.IsTemplate(u.Name) {
+			units[u.Name] = append(units[u.Name], u.ID())
+		}
+	}
+	return names, units
+}
+
+func (r *Reconciler) hear(e host.Event, byName, byUnit []desired.ID) {
+	if e.Missed {
+		r.queue.Add(workAll)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range slices.Concat(byName, byUnit) {
+		r.dirty[id] = true
+	}
+	r.queue.Add(workDrift)
+}
+
+// drift sees to what has changed.
+func (r *Reconciler) drift(ctx context.Context) error {
+	r.mu.Lock()
+	ids := slices.Sorted(maps.Keys(r.dirty))
+	clear(r.dirty)
+	r.mu.Unlock()
+	ids = slices.DeleteFunc(ids, func(id desired.ID) bool { return r.current == nil || r.current.State.Lookup(id) == nil })
+	if len(ids) == 0 {
+		return nil
+	}
+	return r.repair(ctx, converge.Scope{IDs: ids})
+}
+
+// all looks at everything.
+func (r *Reconciler) all(ctx context.Context) error {
+	if r.current == nil {
+		return nil
+	}
+	if r.deaf {
+		r.listen(ctx)
+	}
+	began := r.o.Host.Now()
+	err := errors.Join(r.repair(ctx, converge.Scope{}), r.ownDrift(ctx))
+	r.o.Log.Debug("looked at everything", "took", r.o.Host.Now().Sub(began).String())
+	r.queue.AddAfter(workAll, r.o.SyncPeriod)
+	return err
+}
+
+// repair brings back what others changed, as far as that is wanted.
+func (r *Reconciler) repair(ctx context.Context, s converge.Scope) error {
+	defer r.o.Release(0)
+	t := r.current
+	rest := r.o.Paused().Sub(r.o.Host.Now())
+	if rest > 0 {
+		r.queue.AddAfter(workAll, rest)
+	}
+	err := r.undoByHand(ctx, t, rest > 0)
+	if err == nil {
+		s.Decide = r.decide(t.State, rest > 0)
+		var res *converge.Result
+		res, err = t.Engine.ApplyScope(ctx, t.State, s)
+		if ctx.Err() == nil {
+			r.stopStorms(res)
+			r.report(res.Plan, s.IDs, r.left)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case r.isOnTrial(err):
+		r.queue.AddAfter(workAll, anew)
+		return nil
+	case err != nil:
+		r.tell(repairing, err)
+		return err
+	}
+	r.settled(repairing)
+	return nil
+}
+
+// stopStorms counts what was repaired, or tried to be.
+func (r *Reconciler) stopStorms(res *converge.Result) {
+	counted := map[desired.ID]bool{}
+	for _, a := range res.Plan.Actions {
+		if counted[a.ID] {
+			continue
+		}
+		counted[a.ID] = true
+		if r.guard.note(a.ID, r.o.Host.Now()) {
+			r.queue.AddAfter(workAll, r.guard.pause)
+			text := fmt.Sprintf("%s was repaired %d times within %s: it is left alone for %s. Find who else writes it.",
+				a.ID, r.guard.repairs, r.guard.within, r.guard.pause)
+			r.o.Log.Warn(text)
+			r.o.Events.Warning("DriftStorm", text)
+		}
+	}
+}
+
+// report tells of drift: of what was repaired, and once of what is left. looked is
+// what was looked at; nil is all that left is of.
+func (r *Reconciler) report(p *converge.Plan, looked []desired.ID, left map[desired.ID]string) {
+	r.o.Count(status.Repaired, len(p.Actions))
+	if text := actionsText(p.Actions); text != "" {
+		r.o.Log.Info("drift repaired", "actions", text)
+		r.o.Events.Normal("DriftRepaired", text)
+	}
+	was := maps.Clone(left)
+	maps.DeleteFunc(left, func(id desired.ID, _ string) bool { return looked == nil || slices.Contains(looked, id) })
+	var news []converge.Action
+	for _, a := range p.Reported {
+		left[a.ID] = a.Reason
+		if was[a.ID] != a.Reason {
+			news = append(news, a)
+		}
+	}
+	r.o.Count(status.Reported, len(news))
+	if text := actionsText(news); text != "" {
+		r.o.Log.Warn("drift left alone", "actions", text)
+		r.o.Events.Warning("DriftReported", text)
+	}
+}
+
+// actionsText names actions and their reasons; the first of many.
+func actionsText(as []converge.Action) string {
+	const most = 5
+	var out []string
+	for _, a := range as {
+		out = append(out, fmt.Sprintf("%s %s (%s)", a.Verb, a.ID, a.Reason))
+	}
+	if len(out) > most {
+		out = append(out[:most], fmt.Sprintf("and %d more", len(as)-most))
+	}
+	return strings.Join(out, ", ")
+}

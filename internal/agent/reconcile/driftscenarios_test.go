@@ -1,0 +1,191 @@
+package reconcile
+
+import (
+	"testing/synctest"
+	"time"
+
+	"github.com/berth-dev/berth/internal/agent/config"
+)
+
+// driftScenarios are what others do to the machine, and what is left to them.
+var driftScenarios = map[string]func(b *bench){
+	"an edit is taken back": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.h.Overwrite("/etc/a", "edited")
+		synctest.Wait()
+		b.wantFile("/etc/a", "one")
+		if b.count("DriftRepaired") != 1 || b.count("OSCApplied") != 1 {
+			b.t.Error(b.events)
+		}
+	},
+	"a deleted file comes back": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		_ = b.h.Remove("/etc/a")
+		synctest.Wait()
+		b.wantFile("/etc/a", "one")
+	},
+	"a mode is put right": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		_ = b.h.Chmod("/etc/a", 0o777)
+		synctest.Wait()
+		if info, _ := b.h.Lstat("/etc/a"); info.Mode.Perm() != 0o644 {
+			b.t.Error(info.Mode)
+		}
+	},
+	"a stopped unit starts": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		if err := b.h.StopUnit(b.t.Context(), "u.service"); err != nil {
+			b.t.Fatal(err)
+		}
+		synctest.Wait()
+		if s, _ := b.h.Unit(b.t.Context(), "u.service"); s.ActiveState != "active" {
+			b.t.Error(s.ActiveState)
+		}
+	},
+	"a template, of which there is no unit to watch": func(b *bench) {
+		document := []string{"file /etc/a one", "template w@.service", "template io.x.proxy@.service"}
+		b.start()
+		b.give(document...)
+		b.wantMark(document...)
+		b.stop()
+		b.start()
+		b.h.Overwrite("/etc/systemd/system/io.x.proxy@.service", "edited")
+		synctest.Wait()
+		b.wantFile("/etc/systemd/system/io.x.proxy@.service", unitText)
+		if b.count("DriftRepaired") != 1 {
+			b.t.Error(b.events)
+		}
+	},
+	"what can't be watched now is looked at, and watched later": func(b *bench) {
+		b.set(&b.deaf, true)
+		b.start()
+		b.give("file /etc/a one")
+		b.wantMark("file /etc/a one")
+		b.h.Overwrite("/etc/a", "edited")
+		b.pass(2 * time.Minute)
+		b.wantFile("/etc/a", "one")
+		b.stop()
+		b.start()
+		b.set(&b.deaf, false)
+		b.pass(2 * time.Minute)
+		b.h.Overwrite("/etc/a", "edited")
+		synctest.Wait()
+		b.wantFile("/etc/a", "one")
+	},
+	"drift that nobody heard of is found by the full look": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.h.MissEvents()
+		b.h.Overwrite("/etc/a", "edited")
+		b.pass(11 * time.Minute)
+		b.wantFile("/etc/a", "one")
+	},
+	"policy report": func(b *bench) {
+		b.options.Drift.Paths = []config.PathPolicy{{Path: "/etc/a", Policy: config.Report}}
+		b.start()
+		b.give("file /etc/a one", "file /etc/b one")
+		b.h.Overwrite("/etc/a", "edited")
+		b.h.Overwrite("/etc/b", "edited")
+		b.pass(25 * time.Minute)
+		b.wantFile("/etc/a", "edited")
+		b.wantFile("/etc/b", "one")
+		if b.count("DriftReported") != 1 {
+			b.t.Error(b.events)
+		}
+		b.give("file /etc/a two", "file /etc/b one")
+		b.wantFile("/etc/a", "two")
+	},
+	"the agent's own configuration is another's, too": func(b *bench) {
+		b.own = []string{"/etc/a"}
+		b.start()
+		b.give("file /etc/a one", "file /etc/b one")
+		b.h.Overwrite("/etc/a", "another name of the Secret")
+		b.stop()
+		b.start()
+		b.pass(25 * time.Minute)
+		b.wantFile("/etc/a", "another name of the Secret")
+		if b.count("DriftReported") != 1 {
+			b.t.Error(b.events)
+		}
+		_ = b.h.Remove("/etc/a")
+		synctest.Wait()
+		b.wantFile("/etc/a", "one")
+		b.h.Overwrite("/etc/a", "edited")
+		b.give("file /etc/a two")
+		b.wantFile("/etc/a", "two")
+	},
+	"the agent's own configuration is ignored where it is said": func(b *bench) {
+		b.own = []string{"/etc/a"}
+		b.options.Drift.Paths = []config.PathPolicy{{Path: "/etc/a", Policy: config.Ignore}}
+		b.start()
+		b.give("file /etc/a one")
+		b.h.Overwrite("/etc/a", "edited")
+		b.pass(25 * time.Minute)
+		b.wantFile("/etc/a", "edited")
+		if b.count("DriftReported") != 0 {
+			b.t.Error(b.events)
+		}
+	},
+	"policy ignore": func(b *bench) {
+		b.options.Drift.Paths = []config.PathPolicy{{Path: "/etc/a", Policy: config.Ignore}}
+		b.start()
+		b.give("file /etc/a one")
+		b.h.Overwrite("/etc/a", "edited")
+		b.pass(25 * time.Minute)
+		b.wantFile("/etc/a", "edited")
+		if len(b.events) != 1 {
+			b.t.Error(b.events)
+		}
+	},
+	"paused": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.paused = b.h.Now().Add(5 * time.Minute)
+		b.h.Overwrite("/etc/a", "edited")
+		synctest.Wait()
+		b.wantFile("/etc/a", "edited")
+		if b.count("DriftReported") != 1 {
+			b.t.Error(b.events)
+		}
+		b.pass(4 * time.Minute)
+		b.wantFile("/etc/a", "edited")
+		b.pass(2 * time.Minute)
+		b.wantFile("/etc/a", "one")
+	},
+	"a pause that is ended early": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.paused = b.h.Now().Add(time.Hour)
+		b.h.Overwrite("/etc/a", "edited")
+		synctest.Wait()
+		b.paused = time.Time{}
+		b.r.LookAgain()
+		synctest.Wait()
+		b.wantFile("/etc/a", "one")
+	},
+	"a document comes into a pause": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.paused = b.h.Now().Add(time.Hour)
+		b.give("file /etc/a two")
+		b.wantFile("/etc/a", "two")
+	},
+	"a fight with another writer ends": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		for range 10 {
+			b.h.Overwrite("/etc/a", "theirs")
+			synctest.Wait()
+		}
+		b.wantFile("/etc/a", "theirs")
+		if b.count("DriftStorm") != 1 || b.count("DriftRepaired") != 5 {
+			b.t.Error(b.events)
+		}
+		b.pass(21 * time.Minute)
+		b.wantFile("/etc/a", "one")
+	},
+}

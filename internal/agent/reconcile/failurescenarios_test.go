@@ -1,0 +1,206 @@
+package reconcile
+
+import (
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// failureScenarios are documents and machines that fail.
+var failureScenarios = map[string]func(b *bench){
+	"a refused document changes nothing and is not asked for again": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.give("rubbish")
+		opened := b.opened
+		b.pass(time.Hour)
+		b.wantFile("/etc/a", "one")
+		b.wantMark("file /etc/a one")
+		if b.opened != opened || b.lastCondition() != "False ApplyFailed" || b.count("ApplyFailed") != 1 {
+			b.t.Error(b.opened, opened, b.conditions, b.events)
+		}
+		b.h.Overwrite("/etc/a", "edited")
+		synctest.Wait()
+		b.wantFile("/etc/a", "one")
+		b.give("file /etc/a two")
+		b.wantFile("/etc/a", "two")
+		if b.lastCondition() != "True Applied" {
+			b.t.Error(b.conditions)
+		}
+	},
+	"a refused document is withdrawn": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.give("rubbish")
+		released := b.released
+		b.give("file /etc/a one")
+		if b.lastCondition() != "True Applied" {
+			b.t.Error(b.conditions)
+		}
+		if b.released == released {
+			b.t.Error("the turn of the withdrawn document is not given on")
+		}
+	},
+	"a unit that fails at first is tried again": func(b *bench) {
+		fails := true
+		b.h.Behave("u.service", func(memory.Start) memory.Outcome {
+			if fails {
+				return memory.Outcome{Status: 1}
+			}
+			return memory.Outcome{}
+		})
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		if b.node.Annotations[AppliedAnnotation] != "" || b.lastCondition() != "False ApplyFailed" {
+			b.t.Error(b.node.Annotations, b.conditions)
+		}
+		fails = false
+		b.pass(10 * time.Minute)
+		b.wantMark("file /etc/a one", "unit u.service /etc/a")
+		if b.lastCondition() != "True Applied" {
+			b.t.Error(b.conditions)
+		}
+	},
+	"a change that breaks what ran is taken back and not tried again": func(b *bench) {
+		b.h.Behave("u.service", func(memory.Start) memory.Outcome {
+			if b.content("/etc/a") == "bad" {
+				return memory.Outcome{Status: 1}
+			}
+			return memory.Outcome{}
+		})
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.pass(time.Minute)
+		b.give("file /etc/a bad", "unit u.service /etc/a")
+		b.wantFile("/etc/a", "one")
+		tried := b.restarts("u.service")
+		b.pass(time.Hour)
+		b.stop()
+		b.start()
+		b.give("file /etc/a bad", "unit u.service /etc/a")
+		b.pass(time.Hour)
+		if n := b.restarts("u.service"); n != tried {
+			b.t.Errorf("%d starts more", n-tried)
+		}
+		b.wantMark("file /etc/a one", "unit u.service /etc/a")
+		b.give("file /etc/a two", "unit u.service /etc/a")
+		b.wantFile("/etc/a", "two")
+		b.wantMark("file /etc/a two", "unit u.service /etc/a")
+	},
+	"back after a document that failed half-way": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		before := b.h.Tree("/etc")
+		b.h.Behave("u.service", func(memory.Start) memory.Outcome { return memory.Outcome{Status: 1} })
+		b.give("file /etc/b x", "file /etc/a two", "unit u.service /etc/a")
+		b.give("file /etc/a one")
+		if d := cmp.Diff(before, b.h.Tree("/etc")); d != "" {
+			b.t.Error(d)
+		}
+		b.wantMark("file /etc/a one")
+	},
+	"taken back after a document that failed half-way": func(b *bench) {
+		b.h.Behave("u.service", func(memory.Start) memory.Outcome {
+			if b.content("/etc/a") == "bad" {
+				return memory.Outcome{Status: 1}
+			}
+			return memory.Outcome{}
+		})
+		b.h.Behave("v.service", func(memory.Start) memory.Outcome { return memory.Outcome{Status: 1} })
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.pass(time.Minute)
+		b.give("file /etc/a one", "unit u.service /etc/a", "file /etc/b x", "unit v.service /etc/b")
+		b.wantFile("/etc/b", "x")
+		b.give("file /etc/a bad", "unit u.service /etc/a")
+		b.wantFile("/etc/a", "one")
+		b.wantFile("/etc/b", "absent")
+		b.pass(25 * time.Minute)
+		b.wantFile("/etc/b", "absent")
+	},
+	"without an API server the last document is kept up": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.stop()
+		b.h.Overwrite("/etc/a", "edited")
+		b.set(&b.away, true)
+		b.start()
+		b.pass(courtesy)
+		b.wantFile("/etc/a", "one")
+		b.h.Overwrite("/etc/a", "edited")
+		synctest.Wait()
+		b.wantFile("/etc/a", "one")
+	},
+	"killed in a trial": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.stop()
+		b.h.Overwrite("/etc/a", "two")
+		if err := (&trial.Note{Owner: desired.OwnerOSC, Sum: "x"}).Save(b.h); err != nil {
+			b.t.Fatal(err)
+		}
+		b.start()
+		b.give("file /etc/a one") // the Secret was set back meanwhile
+		b.wantFile("/etc/a", "one")
+		if n, err := trial.Load(b.h); n != nil || err != nil {
+			b.t.Error("still on trial", err)
+		}
+	},
+	"killed in a trial, and nobody tells what is wanted": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.stop()
+		b.h.Overwrite("/etc/a", "two")
+		if err := (&trial.Note{Owner: desired.OwnerOSC, Sum: "x"}).Save(b.h); err != nil {
+			b.t.Fatal(err)
+		}
+		b.start()
+		b.wantFile("/etc/a", "two")
+		b.pass(31 * time.Second)
+		b.wantFile("/etc/a", "one")
+	},
+	"what can't be opened now is tried again": func(b *bench) {
+		b.start()
+		b.set(&b.away, true)
+		b.give("file /etc/a one")
+		b.wantFile("/etc/a", "absent")
+		b.set(&b.away, false)
+		b.pass(10 * time.Second)
+		b.wantFile("/etc/a", "one")
+	},
+	"the record is lost": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.stop()
+		for _, text := range []string{"", "{", `{"sum":"old","checksum":"older","reverted":"x"}`, "\x00"} {
+			b.h.Put(RecordPath, text, 0o600)
+			b.start()
+			b.give("file /etc/a one", "unit u.service /etc/a")
+			b.wantMark("file /etc/a one", "unit u.service /etc/a")
+			b.stop()
+		}
+		b.start()
+		if n := b.restarts("u.service"); n != 1 {
+			b.t.Errorf("%d starts", n)
+		}
+	},
+	"all that berth remembers is lost": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.stop()
+		for p := range b.h.Tree("/var/lib/berth") {
+			if info, err := b.h.Lstat(p); err == nil && info.IsRegular() {
+				_ = b.h.Remove(p)
+			}
+		}
+		b.start()
+		b.give("file /etc/a two", "unit u.service /etc/a")
+		b.wantFile("/etc/a", "two")
+		b.wantMark("file /etc/a two", "unit u.service /etc/a")
+	},
+}

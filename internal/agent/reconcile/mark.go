@@ -1,0 +1,110 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AppliedAnnotation is what a cluster manager waits for on the Node, as published.
+const AppliedAnnotation = "checksum/cloud-config-data"
+
+// face is what the Node is to say of the machine. A worker of its own writes it:
+// an API server that is away holds up no repair.
+type face struct {
+	// checksum is of the document that is in force; "" while none is known to be.
+	checksum  string
+	labels    map[string]string
+	condition core.NodeCondition
+}
+
+// show changes what the Node is to say.
+func (r *Reconciler) show(change func(*face)) {
+	r.mu.Lock()
+	change(&r.face)
+	r.mu.Unlock()
+	r.marks.Add(workMark)
+}
+
+// mark makes the Node say it. It writes only what is not there yet.
+func (r *Reconciler) mark(ctx context.Context) error {
+	r.mu.Lock()
+	f := r.face
+	r.mu.Unlock()
+	n := r.o.Node.Get()
+	if n == nil {
+		return nil
+	}
+	var errs []error
+	if f.checksum != "" {
+		// Who waits for the checksum finds the labels with it.
+		errs = append(errs, r.label(ctx, n, f.labels), r.applied(ctx, n, f.checksum))
+	}
+	if f.condition.Type != "" && !hasCondition(n, f.condition) {
+		errs = append(errs, r.o.Node.Condition(ctx, f.condition))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) applied(ctx context.Context, n *core.Node, checksum string) error {
+	if err := r.o.Joined(); err != nil {
+		return err
+	}
+	if !r.o.Published || n.Annotations[AppliedAnnotation] == checksum {
+		return nil
+	}
+	if err := r.o.Node.Patch(ctx, nil, map[string]string{AppliedAnnotation: checksum}); err != nil {
+		return err
+	}
+	r.o.Events.Normal("OSCApplied", "operating system config with checksum "+checksum+" is in force")
+	return nil
+}
+
+// label sets each label by itself: a cluster may refuse some to the agent. What it
+// refused is told once, and not asked for again.
+func (r *Reconciler) label(ctx context.Context, n *core.Node, labels map[string]string) error {
+	var errs []error
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		v := labels[k]
+		if have, ok := n.Labels[k]; ok && have == v {
+			continue
+		}
+		if was, ok := r.refused[k]; ok && was == v {
+			continue
+		}
+		err := r.o.Node.Patch(ctx, map[string]string{k: v}, nil)
+		if apierrors.IsForbidden(err) {
+			r.refused[k] = v
+			text := fmt.Sprintf("the cluster refuses the label %s=%s: set it yourself, or allow it to node agents and restart this one", k, v)
+			r.o.Log.Warn(text, "error", err)
+			r.o.Events.Warning("LabelRefused", text)
+			continue
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func hasCondition(n *core.Node, c core.NodeCondition) bool {
+	for _, have := range n.Status.Conditions {
+		if have.Type == c.Type {
+			return have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message
+		}
+	}
+	return false
+}
+
+// condition is what the Node's condition is to say.
+func (r *Reconciler) condition(status core.ConditionStatus, reason, message string) {
+	now := meta.NewTime(r.o.Host.Now())
+	r.show(func(f *face) {
+		f.condition = core.NodeCondition{Type: r.o.Condition, Status: status, Reason: reason, Message: cut(message, 4000),
+			LastHeartbeatTime: now, LastTransitionTime: now}
+	})
+}

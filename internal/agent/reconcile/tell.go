@@ -1,0 +1,58 @@
+package reconcile
+
+import (
+	"strings"
+
+	core "k8s.io/api/core/v1"
+)
+
+// The conditions say whether the machine is as a document says.
+const (
+	ConditionType    core.NodeConditionType = "OperatingSystemConfigApplied"
+	ConditionTypeAKS core.NodeConditionType = "AKSNodeConfigApplied"
+)
+
+// concern is what an error is about, and how that is called in events and in the
+// condition.
+type concern struct{ name, reason string }
+
+var (
+	applying  = concern{"applying", "ApplyFailed"}
+	repairing = concern{"repairing", "RepairFailed"}
+	keeping   = concern{"repairing the agent's own files", "RepairFailed"}
+	updating  = concern{"updating the agent", "AgentUpdateFailed"}
+)
+
+// tell makes an error known on the Node: its code, its cause and its remedy. The same
+// error is told once.
+func (r *Reconciler) tell(c concern, err error) {
+	code, cause, remedy := r.o.Explain(err)
+	text := code + ": " + cause + " — " + remedy
+	if r.said[c] == text {
+		return
+	}
+	r.said[c] = text
+	r.o.Log.Error(c.name, "code", code, "error", cause, "hint", remedy)
+	r.o.Events.Warning(c.reason, text)
+	r.condition(core.ConditionFalse, c.reason, text)
+}
+
+// settled takes back what was told of a concern. What another one says stays.
+func (r *Reconciler) settled(c concern) {
+	delete(r.said, c)
+	for other, text := range r.said {
+		r.condition(core.ConditionFalse, other.reason, text)
+		return
+	}
+	if r.inForce {
+		r.condition(core.ConditionTrue, "Applied", "the machine is as the document says")
+	}
+}
+
+// cut bounds a text as the API server does.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-3], "") + "..."
+}

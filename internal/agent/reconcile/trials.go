@@ -1,0 +1,138 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+const (
+	// anew is after how long it is looked again whether a trial is over.
+	anew = 5 * time.Second
+	// deference is how long whoever tried a change that was cut off has to go on with it:
+	// longer than the patience that it has itself.
+	deference = 2 * patience
+)
+
+// cutOff is a trial of somebody else that was cut off, and since when it is known.
+type cutOff struct{ began, since time.Time }
+
+// yields says whether the machine is left alone, since a change is on trial that is not
+// this reconciler's: that of a person until a word is said or the time is over, that of
+// another source until its reconciler has gone on with it.
+func (r *Reconciler) yields(ctx context.Context) (bool, error) {
+	n, err := trial.Load(r.o.Host)
+	if isTorn(err) {
+		return false, nil // a run ends it
+	}
+	if err != nil || n == nil {
+		return false, err
+	}
+	own := n.Owner == r.o.Owner
+	update := r.o.Published && n.Owner == desired.OwnerBerth
+	switch {
+	case !n.Waiting:
+		return !own && !update && r.defers(n), nil
+	case update && r.inForce: // it sees to that itself
+		return false, nil
+	}
+	timed, err := trial.Timed(ctx, r.o.Host)
+	if timed && own {
+		r.tried(n)
+	}
+	return timed, err
+}
+
+// tried tells of a change that a person tries with this contract.
+func (r *Reconciler) tried(n *trial.Note) {
+	r.byHand(fmt.Sprintf("a change that was applied by hand waits until %s to be confirmed, and is left alone until then", n.Until.Format(time.RFC3339)))
+}
+
+// isOnTrial says whether a run did nothing, since a change waits for a person's word: it
+// began to wait when the run waited for its end.
+func (r *Reconciler) isOnTrial(err error) bool {
+	e, ok := errors.AsType[*converge.OnTrialError](err)
+	if ok && e.Note.Owner == r.o.Owner {
+		r.tried(e.Note)
+	}
+	return ok
+}
+
+func isTorn(err error) bool {
+	_, ok := errors.AsType[*trial.TornError](err)
+	return ok
+}
+
+func (r *Reconciler) defers(n *trial.Note) bool {
+	if !n.Began.Equal(r.cut.began) {
+		r.cut = cutOff{n.Began, time.Now()}
+	}
+	return time.Since(r.cut.since) < deference
+}
+
+// byHand tells once of what somebody does with this contract beside the agent.
+func (r *Reconciler) byHand(text string) {
+	if r.byHandTold == text {
+		return
+	}
+	r.byHandTold = text
+	r.o.Log.Warn(text)
+	r.o.Events.Warning("AppliedByHand", text)
+}
+
+// known is the last good contract as it was read last.
+type known struct {
+	sum string
+	at  host.Info
+}
+
+// keptNow is the sum of the last good contract, "" where there is none.
+func (r *Reconciler) keptNow() (string, error) {
+	at, err := trial.GoodInfo(r.o.Host, r.o.Owner)
+	if err != nil || at.Unchanged(r.seenGood.at) {
+		return r.seenGood.sum, err
+	}
+	good, err := trial.Good(r.o.Host, r.o.Owner)
+	if err != nil {
+		return "", err
+	}
+	r.seenGood = known{at: at}
+	if good != nil {
+		r.seenGood.sum = good.Sum()
+	}
+	return r.seenGood.sum, nil
+}
+
+// another says whether somebody else has put a document of this contract in force.
+func (r *Reconciler) another() (bool, error) {
+	sum, err := r.keptNow()
+	return err == nil && sum != "" && sum != r.good, err
+}
+
+// undoByHand makes the machine what this agent's document says, as a whole, where
+// another one was applied by hand; where repairs rest it only tells.
+func (r *Reconciler) undoByHand(ctx context.Context, t *Target, paused bool) error {
+	there, err := r.another()
+	if err != nil || !there {
+		return err
+	}
+	if paused || r.o.Drift.Policy != config.Repair {
+		r.byHand("another document of this contract was applied by hand, and is left alone as long as the agent repairs nothing")
+		return nil
+	}
+	r.byHand("another document of this contract was applied by hand: the agent goes back to its own. To change the machine change that one; " +
+		"berth agent pause --for 1h, or drift.policy in " + config.OptionsPath + ", has the agent leave it alone.")
+	if _, err = t.Engine.Apply(ctx, t.State); err != nil {
+		return err
+	}
+	r.byHandTold = ""
+	r.good, err = r.keptNow()
+	return err
+}

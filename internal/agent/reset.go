@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/agent/credential"
+	"github.com/berth-dev/berth/internal/agent/datadisk"
+	"github.com/berth-dev/berth/internal/agent/pause"
+	"github.com/berth-dev/berth/internal/agent/reconcile"
+	"github.com/berth-dev/berth/internal/agent/selfupdate"
+	"github.com/berth-dev/berth/internal/agent/token"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Reset takes the agent from the machine, with all that it put there: what was there
+// before is there again. apply brings the machine to a state. It returns what was
+// kept, since it is not berth's alone.
+func Reset(ctx context.Context, h host.Host, apply func(context.Context, *desired.State) (*converge.Result, error)) (kept []string, err error) {
+	if err := h.StopUnit(ctx, config.Unit); err != nil {
+		return nil, fmt.Errorf("stop the agent: %w", err)
+	}
+	if err := selfupdate.Forget(ctx, h); err != nil {
+		return nil, err
+	}
+	for _, owner := range []desired.Owner{desired.OwnerOSC, desired.OwnerBerth} {
+		st := &desired.State{Owner: owner}
+		if owner == desired.OwnerBerth {
+			named, said, err := stillNamed(h)
+			if err != nil {
+				return kept, err
+			}
+			st.Add(named...)
+			kept = append(kept, said...)
+		}
+		if err := st.Seal(); err != nil {
+			return kept, err
+		}
+		res, err := apply(ctx, st)
+		if err != nil {
+			return kept, err
+		}
+		kept = append(kept, res.Plan.Kept...)
+	}
+	if err := trial.Forget(h, desired.OwnerBerth); err != nil { // programs that stay are no version to go back to
+		return kept, err
+	}
+	tokens, err := token.TakeAway(h)
+	kept = append(kept, tokens...)
+	if err != nil {
+		return kept, err
+	}
+	for _, p := range []string{config.Kubeconfig, credential.KubeletBootstrap, reconcile.RecordPath, reconcile.RecordPathAKS, keptConfig, keptOptions, pause.Path, selfupdate.MemoryPath} {
+		if err := remove(h, p); err != nil {
+			return kept, err
+		}
+	}
+	// Last: kubelet's first credential lies on it.
+	data, err := releaseDisk(ctx, h)
+	return append(kept, data...), err
+}
+
+// releaseDisk unmounts the disk of kubelet's data, and says what is left of it.
+func releaseDisk(ctx context.Context, h host.Host) ([]string, error) {
+	device, err := datadisk.Release(ctx, h)
+	if e, ok := errors.AsType[*datadisk.RunningError](err); ok {
+		return []string{device + ": " + e.Error()}, nil
+	}
+	if err != nil || device == "" {
+		return nil, err
+	}
+	return []string{device + " is no longer mounted at " + datadisk.Dir + ", and the data on it are kept"}, nil
+}
+
+func remove(h host.FS, p string) error {
+	err := h.Remove(p)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = h.SyncDir(path.Dir(p))
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", p, err)
+	}
+	return nil
+}

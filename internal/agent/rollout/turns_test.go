@@ -1,0 +1,275 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-dev/berth/internal/agent/leasetest"
+)
+
+// pool counts who works.
+type pool struct {
+	*leasetest.Server
+	most int
+
+	mu      sync.Mutex
+	working map[string]bool
+	worst   int
+	done    []string
+}
+
+func (p *pool) turns(node string) *Turns {
+	return &Turns{Leases: p.Server, Name: "pool-a", Holder: node, Most: p.most}
+}
+
+func (p *pool) enter(node string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.working[node] = true
+	p.worst = max(p.worst, len(p.working))
+}
+
+func (p *pool) leave(node string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.working, node)
+	p.done = append(p.done, node)
+}
+
+// node takes its turn, works and gives it back; one that dies only stops.
+func (p *pool) node(ctx context.Context, name string, work time.Duration, dies bool) error {
+	t := p.turns(name)
+	if err := t.Take(ctx); err != nil {
+		return err
+	}
+	p.enter(name)
+	keeping, stop := context.WithCancel(ctx)
+	defer stop()
+	kept := make(chan error, 1)
+	go func() { kept <- t.Keep(keeping) }()
+	time.Sleep(work)
+	stop()
+	if err := <-kept; err != nil {
+		return err
+	}
+	p.leave(name)
+	if dies {
+		return nil
+	}
+	return t.Release(ctx)
+}
+
+// TestNodesTakeTurns: three nodes, one of which dies in the middle of its work.
+func TestNodesTakeTurns(t *testing.T) {
+	for _, tc := range []struct {
+		most, nodes int
+		work        time.Duration
+		dead        string
+		within      time.Duration
+	}{
+		{most: 1, nodes: 3, work: time.Minute, within: 5 * time.Minute},
+		{most: 1, nodes: 3, work: time.Minute, dead: "n0", within: TurnFor + 6*time.Minute},
+		{most: 1, nodes: 3, work: time.Hour, within: 4 * time.Hour}, // longer than a turn counts by itself
+		{most: 2, nodes: 3, work: time.Minute, dead: "n1", within: 6 * time.Minute},
+		{most: 3, nodes: 20, work: time.Minute, within: 14 * time.Minute},
+		{most: 0, nodes: 2, work: time.Minute, within: 4 * time.Minute},
+	} {
+		t.Run(fmt.Sprintf("%d of %d, dead %q, %s", tc.most, tc.nodes, tc.dead, tc.work), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &pool{Server: leasetest.New(), most: tc.most, working: map[string]bool{}}
+				began := time.Now()
+				var all sync.WaitGroup
+				for i := range tc.nodes {
+					name := fmt.Sprintf("n%d", i)
+					all.Go(func() {
+						if name != tc.dead {
+							time.Sleep(time.Second) // the one that dies is first
+						}
+						if err := p.node(t.Context(), name, tc.work, name == tc.dead); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				all.Wait()
+				if len(p.done) != tc.nodes || p.worst > max(tc.most, 1) {
+					t.Errorf("done %v, %d at a time", p.done, p.worst)
+				}
+				if took := time.Since(began); took > tc.within {
+					t.Errorf("took %s", took)
+				}
+				if tc.dead == "" {
+					l, err := p.GetLease(t.Context(), "", "pool-a")
+					if err != nil || l.Spec != (coordination.LeaseSpec{}) {
+						t.Errorf("not released: %+v, %v", l, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestATurnIsFoundAgainAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pool{Server: leasetest.New(), most: 1}
+		if err := p.turns("n1").Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		time.Sleep(time.Minute)
+		if err := p.turns("n1").Take(t.Context()); err != nil || time.Since(began) > time.Minute {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		l, _ := p.GetLease(t.Context(), "", "pool-a")
+		if l.Namespace != "kube-system" || *l.Spec.HolderIdentity != "n1" || *l.Spec.LeaseDurationSeconds != 600 ||
+			!l.Spec.AcquireTime.Time.Equal(began) || !l.Spec.RenewTime.Time.Equal(time.Now()) {
+			t.Errorf("%+v", l.Spec)
+		}
+	})
+}
+
+func TestAChangeIsNoticedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pool{Server: leasetest.New(), most: 1}
+		if err := p.turns("n1").Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		second := p.turns("n2")
+		var followed []string
+		second.Follow = func(ctx context.Context, name string, changed func()) {
+			followed = append(followed, name)
+			for {
+				select {
+				case <-p.Changed():
+					changed()
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+		var after time.Duration
+		began := time.Now()
+		done := make(chan error)
+		go func() { err := second.Take(t.Context()); after = time.Since(began); done <- err }()
+		time.Sleep(5 * time.Second)
+		if err := p.turns("n1").Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil || after != 5*time.Second {
+			t.Errorf("%v after %s", err, after)
+		}
+		if !slices.Equal(followed, []string{"pool-a"}) {
+			t.Errorf("followed %q", followed)
+		}
+	})
+}
+
+func TestATurnIsLost(t *testing.T) {
+	away := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		harm  func(*pool)
+		after time.Duration
+		cause error
+	}{
+		"server away for too long": {func(p *pool) { p.Fail(away) }, TurnFor, away},
+		"taken by another": {func(p *pool) {
+			l, _ := p.GetLease(context.Background(), "", "pool-a")
+			other := "n2"
+			l.Spec.HolderIdentity = &other
+			_, _ = p.UpdateLease(context.Background(), l)
+		}, TurnFor / 4, nil},
+		"removed": {func(p *pool) { p.Remove("pool-a") }, TurnFor / 4, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &pool{Server: leasetest.New(), most: 1}
+				turns := p.turns("n1")
+				if err := turns.Take(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				tc.harm(p)
+				began := time.Now()
+				err := turns.Keep(t.Context())
+				if !errors.Is(err, ErrLost) || tc.cause != nil && !errors.Is(err, tc.cause) || time.Since(began) != tc.after {
+					t.Errorf("%v after %s", err, time.Since(began))
+				}
+			})
+		})
+	}
+}
+
+func TestAServerThatIsBackInTimeLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pool{Server: leasetest.New(), most: 1}
+		turns := p.turns("n1")
+		if err := turns.Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.Fail(errors.New("connection refused"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		kept := make(chan error)
+		go func() { kept <- turns.Keep(ctx) }()
+		time.Sleep(8 * time.Minute)
+		p.Fail(nil)
+		if err := <-kept; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTakeEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pool{Server: leasetest.New(), most: 1}
+		away := errors.New("connection refused")
+		p.Fail(away)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := p.turns("n1").Take(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, away) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOddLeases are what somebody else may have written.
+func TestOddLeases(t *testing.T) {
+	other, empty, hour, minus := "n2", "", int32(3600), int32(-5)
+	now := meta.NowMicro()
+	for name, tc := range map[string]struct {
+		spec coordination.LeaseSpec
+		free bool
+	}{
+		"released":          {coordination.LeaseSpec{}, true},
+		"empty holder":      {coordination.LeaseSpec{HolderIdentity: &empty, LeaseDurationSeconds: &hour, RenewTime: &now}, true},
+		"never renewed":     {coordination.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &hour}, true},
+		"no duration":       {coordination.LeaseSpec{HolderIdentity: &other, RenewTime: &now}, true},
+		"negative duration": {coordination.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &minus, RenewTime: &now}, true},
+		"held":              {coordination.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &hour, RenewTime: &now}, false},
+	} {
+		if got := remaining(&coordination.Lease{Spec: tc.spec}) <= 0; got != tc.free {
+			t.Errorf("%s: free is %v", name, got)
+		}
+	}
+}
+
+func TestTheSecretOwnsItsLeases(t *testing.T) {
+	p := &pool{Server: leasetest.New(), most: 1}
+	turns := p.turns("n1")
+	secret := meta.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "pool-a", UID: "u"}
+	turns.Owner = func() *meta.OwnerReference { return &secret }
+	if err := turns.Take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l, _ := p.GetLease(t.Context(), "", "pool-a")
+	if !slices.Equal(l.OwnerReferences, []meta.OwnerReference{secret}) {
+		t.Errorf("owned by %+v", l.OwnerReferences)
+	}
+}

@@ -1,0 +1,183 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berth-dev/berth/internal/agent/reconcile"
+	"github.com/berth-dev/berth/internal/agent/selfupdate"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// settled is how long a document in a file has to be as it is before it is taken: it
+// may be written in several steps, and a part of it may be a document, too.
+const settled = 500 * time.Millisecond
+
+// Source is where documents come from, and who owns what they ask for.
+type Source struct {
+	Owner desired.Owner
+	// File is theirs; "" is the Secret.
+	File string
+}
+
+// assembleSources makes a reconciler for each owner: the Secret's, which a file may
+// stand in for, and the AKS document's.
+func (a *Agent) assembleSources() {
+	s := a.options.Sources
+	o := a.common()
+	o.Owner = desired.OwnerOSC
+	o.Opener, o.Condition, o.Record, o.Published = a.Open(Source{desired.OwnerOSC, s.OperatingSystemConfig}, a.secret, *a.options.Trial), reconcile.ConditionType, reconcile.RecordPath, true
+	o.Turns = &turn{log: a.Log, mine: func() { a.reconciler.Again() }, turns: a.turns(a.node)}
+	o.Self = a.Updater(a.options, a.events, a.Log)
+	self := o.Self
+	o.Delay, o.Marks = a.delay, func(t *reconcile.Target) map[string]string { return marks(a.Host, a.config, t) }
+	if !*s.Secret {
+		o.Delay = noDelay
+	}
+	a.reconciler = reconcile.New(o)
+	if s.AKSNodeConfig == "" {
+		return
+	}
+	o = a.common()
+	o.Owner = desired.OwnerAKS
+	o.Opener, o.Condition, o.Record = a.Open(Source{desired.OwnerAKS, s.AKSNodeConfig}, a.secret, *a.options.Trial), reconcile.ConditionTypeAKS, reconcile.RecordPathAKS
+	o.Self, o.Joined = noUpdate{self}, a.aksJoined
+	o.Turns, o.Delay, o.Marks = noTurns{}, noDelay, func(*reconcile.Target) map[string]string { return nil }
+	a.aks = reconcile.New(o)
+}
+
+// common are the options of all reconcilers.
+func (a *Agent) common() reconcile.Options {
+	return reconcile.Options{
+		Host: a.Host, Node: a.node, Events: a.events, Drift: a.options.Drift, Own: []string{a.file},
+		SyncPeriod: a.config.Controllers.OperatingSystemConfig.SyncPeriod.Duration,
+		Paused:     a.repairsRestUntil,
+		Joined:     a.joined,
+		Release:    a.Release,
+		Count:      a.counts.Add,
+		Explain:    a.Explain, Log: a.Log,
+	}
+}
+
+// noDelay: who writes a file on a machine has chosen the time.
+func noDelay(string) time.Duration { return 0 }
+
+// noTurns: a file on one machine is nobody else's.
+type noTurns struct{}
+
+// Acquire implements reconcile.Turns.
+func (noTurns) Acquire(context.Context) bool { return true }
+
+// Release implements reconcile.Turns.
+func (noTurns) Release(context.Context) error { return nil }
+
+// noUpdate: an AKS document has no agent. An agent on trial waits with it until the
+// other document has let it prove itself.
+type noUpdate struct{ self reconcile.SelfUpdate }
+
+var errOnTrial = errors.New("the agent is on trial: it takes this document when it has proved itself")
+
+// OnTrial implements reconcile.SelfUpdate.
+func (n noUpdate) OnTrial(ctx context.Context) (bool, error) { return n.self.OnTrial(ctx) }
+
+// Prove implements reconcile.SelfUpdate.
+func (noUpdate) Prove(context.Context) error { return errOnTrial }
+
+// Claim implements reconcile.SelfUpdate.
+func (noUpdate) Claim(context.Context, *selfupdate.Parts) error { return nil }
+
+// Update implements reconcile.SelfUpdate.
+func (noUpdate) Update(context.Context, *selfupdate.Parts, string) (bool, error) { return false, nil }
+
+// Own implements reconcile.SelfUpdate.
+func (noUpdate) Own() (*desired.State, error) { return nil, nil }
+
+// Repair implements reconcile.SelfUpdate.
+func (noUpdate) Repair(context.Context, *desired.State, converge.Scope) (*converge.Result, error) {
+	return nil, errors.New("an AKS document has no agent")
+}
+
+func (a *Agent) reconcilers() []*reconcile.Reconciler {
+	if a.aks == nil {
+		return []*reconcile.Reconciler{a.reconciler}
+	}
+	return []*reconcile.Reconciler{a.reconciler, a.aks}
+}
+
+// lookAgain looks at everything.
+func (a *Agent) lookAgain() {
+	for _, r := range a.reconcilers() {
+		r.LookAgain()
+	}
+}
+
+// rest is that of all reconcilers.
+func (a *Agent) rest() (goOn func()) {
+	var all []func()
+	for _, r := range a.reconcilers() {
+		all = append(all, r.Rest())
+	}
+	return func() {
+		for _, f := range all {
+			f()
+		}
+	}
+}
+
+// followFiles takes the documents of files whenever they change.
+func (a *Agent) followFiles(ctx context.Context, g *errgroup.Group) {
+	s := a.options.Sources
+	for p, r := range map[string]*reconcile.Reconciler{s.OperatingSystemConfig: a.reconciler, s.AKSNodeConfig: a.aks} {
+		if p != "" {
+			g.Go(func() error { a.followFile(ctx, p, r.See); return nil })
+		}
+	}
+}
+
+func (a *Agent) followFile(ctx context.Context, p string, see func(*reconcile.Document)) {
+	said := ""
+	a.heed(ctx, []string{p}, func() bool {
+		text, err := a.readSettled(ctx, p)
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			said = ""
+			see(reconcile.DocumentOf(text))
+		case err.Error() != said:
+			said = err.Error()
+			a.Log.Warn("no document in the file: the last one stays in force", "error", err)
+			a.events.Warning("ConfigRefused", "no document in the file: the last one stays in force: "+said)
+		}
+		return false
+	})
+}
+
+// readSettled reads a file once nobody has changed it for a while.
+func (a *Agent) readSettled(ctx context.Context, p string) ([]byte, error) {
+	for {
+		before, err := a.Host.Lstat(p)
+		if err != nil {
+			return nil, err
+		}
+		if left := settled - a.Host.Now().Sub(before.ChangeTime); left > 0 && left <= settled {
+			if err := a.Host.Sleep(ctx, left); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		text, err := a.Host.ReadFile(p)
+		if err != nil {
+			return nil, err
+		}
+		if after, err := a.Host.Lstat(p); err == nil && after.Unchanged(before) {
+			return text, nil
+		} else if errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+}

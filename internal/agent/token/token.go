@@ -1,0 +1,211 @@
+// Package token keeps the tokens of Secrets in files: what programs of a node
+// show to the API server.
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path"
+	"sync"
+	"time"
+
+	core "k8s.io/api/core/v1"
+
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+const (
+	namespace = "kube-system"
+	// dataKey is where a Secret has its token.
+	dataKey = "token"
+	// mode is the published one: a group of the machine may read a token.
+	mode = fs.FileMode(0o640)
+	// reason of the events.
+	reason = "TokenSync"
+)
+
+// Cluster follows Secrets.
+type Cluster interface {
+	FollowSecret(ctx context.Context, namespace, name string, f apiserver.Follower[core.Secret])
+}
+
+// Host is the machine.
+type Host interface {
+	host.FS
+	host.Watcher
+}
+
+// Recorder tells people.
+type Recorder interface {
+	Warning(reason, message string)
+}
+
+// File is where the token of a Secret is kept.
+type File struct {
+	Secret string
+	Path   string
+}
+
+// Sync keeps files. Each has its own watch of its Secret and of its path, so that
+// none waits for another.
+type Sync struct {
+	Cluster Cluster
+	Host    Host
+	Events  Recorder
+	Files   []File
+
+	noting sync.Mutex
+}
+
+// Run keeps the files until ctx ends. A Secret that is missing or has no token
+// leaves the file as it is: a token that still counts is better than none.
+func (s *Sync) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	for _, f := range s.Files {
+		k := &keeper{Sync: s, File: f, news: make(chan struct{}, 1)}
+		all.Go(func() {
+			s.Cluster.FollowSecret(ctx, namespace, f.Secret, apiserver.Follower[core.Secret]{See: k.see, Fail: k.cannotSee})
+		})
+		all.Go(func() { k.run(ctx) })
+	}
+	all.Wait()
+	return nil
+}
+
+// keeper keeps one file.
+type keeper struct {
+	*Sync
+	File
+	news chan struct{}
+
+	mu    sync.Mutex
+	token []byte
+	fault error
+
+	said string // the fault that was told last
+}
+
+// see takes the token out of the Secret and keeps nothing else.
+func (k *keeper) see(s *core.Secret) {
+	switch {
+	case s == nil:
+		k.set(nil, fmt.Errorf("secret %s/%s does not exist", namespace, k.Secret))
+	case len(s.Data[dataKey]) == 0:
+		k.set(nil, fmt.Errorf("secret %s/%s has no data of key %q", namespace, k.Secret, dataKey))
+	default:
+		k.set(s.Data[dataKey], nil)
+	}
+}
+
+// cannotSee leaves the token as it is.
+func (k *keeper) cannotSee(err error) {
+	k.mu.Lock()
+	token := k.token
+	k.mu.Unlock()
+	k.set(token, fmt.Errorf("read secret %s/%s: %w", namespace, k.Secret, err))
+}
+
+func (k *keeper) set(token []byte, fault error) {
+	k.mu.Lock()
+	k.token, k.fault = token, fault
+	k.mu.Unlock()
+	select {
+	case k.news <- struct{}{}:
+	default:
+	}
+}
+
+func (k *keeper) get() ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.token, k.fault
+}
+
+// run writes when the Secret or the file changes, and again where that failed.
+func (k *keeper) run(ctx context.Context) {
+	changes, err := k.Host.Watch(ctx, host.Watched{Names: []string{k.Path}})
+	if err != nil {
+		k.tell(fmt.Errorf("watch %s: %w", k.Path, err)) // the Secret's own changes are still written
+	}
+	next := apiserver.Intervals(time.Second, time.Minute)
+	var again <-chan time.Time
+	for {
+		select {
+		case <-k.news:
+		case <-again:
+		case _, open := <-changes:
+			if !open {
+				changes = nil
+			}
+		case <-ctx.Done():
+			return
+		}
+		again = nil
+		token, fault := k.get()
+		if err := k.write(token); err != nil {
+			again = time.After(next.NextBackOff())
+			fault = errors.Join(fault, err)
+		} else {
+			next.Reset()
+		}
+		k.tell(fault)
+	}
+}
+
+// tell says a fault once, until it is another.
+func (k *keeper) tell(fault error) {
+	text := ""
+	if fault != nil {
+		text = fault.Error()
+	}
+	if text == k.said {
+		return
+	}
+	k.said = text
+	if fault == nil {
+		slog.Info("token is in place", "secret", k.Secret, "path", k.Path)
+		return
+	}
+	slog.Warn("token", "secret", k.Secret, "path", k.Path, "error", fault)
+	k.Events.Warning(reason, k.Path+": "+text)
+}
+
+// write makes the file what it has to be, and touches nothing that is so.
+func (k *keeper) write(token []byte) error {
+	if len(token) == 0 {
+		return nil
+	}
+	info, err := k.Host.Lstat(k.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return k.replace(token)
+	case err != nil:
+		return fmt.Errorf("look for a token: %w", err)
+	case info.Mode.IsDir():
+		return fmt.Errorf("write token %s: a directory is there", k.Path)
+	}
+	if info.IsRegular() && info.Mode == mode && info.UID == 0 && info.GID == 0 {
+		old, err := k.Host.ReadFile(k.Path)
+		if err == nil && string(old) == string(token) {
+			return nil
+		}
+	}
+	return k.replace(token)
+}
+
+func (k *keeper) replace(token []byte) error {
+	if err := k.remember(k.Path, token); err != nil {
+		return err
+	}
+	if _, err := host.MkdirAll(k.Host, path.Dir(k.Path)); err != nil {
+		return fmt.Errorf("make the directory of a token: %w", err)
+	}
+	if err := host.WriteFile(k.Host, k.Path, token, host.Attributes{Mode: mode}); err != nil {
+		return fmt.Errorf("write token: %w", err)
+	}
+	return nil
+}
