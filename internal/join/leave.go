@@ -1,0 +1,249 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/provision"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// Leave withdraws what documents asked for and gives the machine back. Where the
+// machine was a node and is none without them, its pods, kubelet and the container
+// runtime end first, in this order. It does what it can and says what stayed; an error
+// is for what kept it from beginning. A run that was cut off is continued by the next.
+func Leave(ctx context.Context, o Options) (Outcome, error) {
+	if there, err := o.hasState(); err != nil || !there {
+		return Outcome{Nothing: true}, err
+	}
+	unlock, err := provision.Lock(ctx, o.Host, o.Command)
+	if err != nil {
+		return Outcome{}, err
+	}
+	l := &leave{Options: o}
+	err = l.run(ctx)
+	return Outcome{Nothing: l.nothing, Stayed: l.stayed}, errors.Join(err, unlock())
+}
+
+// leave is one run.
+type leave struct {
+	Options
+	led *ledger.Ledger
+	// owners are those that are withdrawn, others those that stay.
+	owners, others []desired.Owner
+	// begun is the run that this one continues; nil where there is none.
+	begun *record
+	// node is what the machine is registered as; "" where it is not known.
+	node string
+
+	nothing bool
+	stayed  []string
+}
+
+func (l *leave) run(ctx context.Context) error {
+	if err := l.look(ctx); err != nil || l.nothing {
+		return err
+	}
+	if !l.endsNode() {
+		l.withdraw(ctx)
+		return l.forget(ctx)
+	}
+	switch {
+	case l.begun == nil:
+		if err := l.begin(ctx); err != nil {
+			return err
+		}
+	case l.begun.Done:
+		return l.removeState()
+	}
+	for _, step := range []func(context.Context){
+		l.stopAgent, l.drain, l.stopKubelet, l.endSandboxes, l.endGroups, l.stopRuntime, l.clearNetwork, l.unmountAll, l.clearDirs, l.withdraw, l.restoreDirs, l.removeNode,
+	} {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		step(ctx)
+	}
+	return l.forget(ctx)
+}
+
+// hasState says whether berth remembers anything of this machine.
+func (o *Options) hasState() (bool, error) {
+	info, err := ledger.Lstat(o.Host, ledger.StateDir)
+	if err != nil {
+		return false, fmt.Errorf("look for berth's state: %w", err)
+	}
+	return info != nil, nil
+}
+
+// look finds out whose the machine is.
+func (l *leave) look(ctx context.Context) (err error) {
+	if l.led, err = new(ledger.Reader).Load(l.Host); err != nil {
+		return err
+	}
+	if l.begun, err = l.interrupted(ctx); err != nil {
+		return err
+	}
+	all := map[desired.Owner]bool{}
+	for _, e := range l.led.Entries {
+		for o := range e.Owners {
+			all[o] = true
+		}
+	}
+	if l.led.Owed != nil {
+		all[l.led.Owed.Owner] = true
+	}
+	for o := range maps.Keys(all) {
+		if l.Owner == "" || o == l.Owner {
+			l.owners = append(l.owners, o)
+		} else {
+			l.others = append(l.others, o)
+		}
+	}
+	slices.Sort(l.owners)
+	slices.Sort(l.others)
+	l.nothing = len(l.owners) == 0 && l.begun == nil && (l.Owner != "" || len(l.others) > 0)
+	return nil
+}
+
+// endsNode says whether kubelet is one of those that nobody wants any more.
+func (l *leave) endsNode() bool {
+	if l.begun != nil {
+		return true
+	}
+	e, ok := l.led.Entries[string(desired.UnitID(kubelet.Unit))]
+	if !ok {
+		e, ok = l.led.Entries[path.Join(path.Dir(kubelet.DropInDir), kubelet.Unit)]
+	}
+	return ok && !slices.ContainsFunc(l.others, e.Owns)
+}
+
+// withdraw has the engine take away what documents asked for.
+func (l *leave) withdraw(ctx context.Context) {
+	if slices.Contains(l.owners, desired.OwnerOSC) {
+		kept, err := l.Reset(ctx)
+		l.keep("take the agent away", kept, err)
+	}
+	for _, owner := range l.owners {
+		st := &desired.State{Owner: owner}
+		if err := st.Seal(); err != nil {
+			l.failed("withdraw the "+string(owner)+" document", err)
+			continue
+		}
+		if owner == desired.OwnerAKS { // first: a run that comes after does not know the owner any more
+			l.failed("remove "+report.SentinelPath, ledger.RemoveIfThere(l.Host, report.SentinelPath))
+		}
+		res, err := l.Apply(ctx, st)
+		var kept []string
+		if res != nil && res.Plan != nil {
+			kept = res.Plan.Kept
+		}
+		l.keep("withdraw the "+string(owner)+" document", kept, err)
+		if err == nil {
+			l.Say("withdrew the " + string(owner) + " document")
+		}
+	}
+}
+
+// keep notes what the engine kept. What it found on the machine in the first place is
+// as it was; only where the ledger was lost nobody knows.
+func (l *leave) keep(what string, kept []string, err error) {
+	for _, k := range kept {
+		name, _, _ := strings.Cut(k, " ")
+		if l.led.Found != nil && l.led.Entries[name].Adopted {
+			l.Say(name + " stays: it was there before berth")
+			continue
+		}
+		l.stay(k)
+	}
+	l.failed(what, err)
+}
+
+// failed notes what could not be done.
+func (l *leave) failed(what string, err error) {
+	if err != nil {
+		l.stay(what + ": " + strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+}
+
+func (l *leave) stay(line string) { l.stayed = append(l.stayed, line) }
+
+// forget takes berth's own state away, unless it still says what is somebody's.
+func (l *leave) forget(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	led, err := new(ledger.Reader).Load(l.Host)
+	if err != nil {
+		return err
+	}
+	if len(led.Entries) > 0 || led.Owed != nil {
+		if len(l.others) > 0 {
+			return ledger.RemoveIfThere(l.Host, recordPath)
+		}
+		l.stay(fmt.Sprintf("%s: it still names %d things of this machine", ledger.StateDir, len(led.Entries)))
+		return nil
+	}
+	if err := l.remember(record{Node: l.node, Done: true}); err != nil {
+		return err
+	}
+	return l.removeState()
+}
+
+// removeState removes berth's state, the record of this run last: until then a run
+// that is cut off is continued.
+func (l *leave) removeState() error {
+	names, err := l.Host.ReadDir(ledger.StateDir)
+	if err != nil {
+		return fmt.Errorf("remove berth's state: %w", err)
+	}
+	c := clearing{host: l.Host}
+	for _, name := range names {
+		if p := path.Join(ledger.StateDir, name); p != recordPath {
+			if err := c.remove(p); err != nil {
+				return fmt.Errorf("remove berth's state: %w", err)
+			}
+		}
+	}
+	for _, p := range []string{recordPath, ledger.StateDir} {
+		if err := ledger.RemoveIfThere(l.Host, p); err != nil {
+			return fmt.Errorf("remove berth's state: %w", err)
+		}
+	}
+	return l.Host.SyncDir(path.Dir(ledger.StateDir))
+}
+
+// running says whether a unit does, or is about to.
+func (l *leave) running(ctx context.Context, unit string) bool {
+	s, err := l.Host.Unit(ctx, unit)
+	return err == nil && (s.ActiveState == "active" || s.ActiveState == "activating" || s.ActiveState == "reloading")
+}
+
+func (l *leave) stop(ctx context.Context, unit string) {
+	s, err := l.Host.Unit(ctx, unit)
+	if err != nil || s.ActiveState == "inactive" || s.ActiveState == "failed" && s.MainPID == 0 {
+		l.failed("look at "+unit, ignoreNoSystemd(err))
+		return
+	}
+	if err := l.Host.StopUnit(ctx, unit); err != nil {
+		l.failed("stop "+unit, err)
+		return
+	}
+	l.Say("stopped " + unit)
+}
+
+func ignoreNoSystemd(err error) error {
+	if errors.Is(err, host.ErrNoSystemd) {
+		return nil
+	}
+	return err
+}

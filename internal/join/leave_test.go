@@ -1,0 +1,415 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/cri"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/effect"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// world is a machine with what it speaks to. It writes down what is asked of others, in
+// order.
+type world struct {
+	t      *testing.T
+	m      *memory.Host
+	h      host.Host
+	before map[string]string
+	log    []string
+
+	mu        sync.Mutex
+	pods      []core.Pod
+	boxes     []cri.Sandbox
+	refusals  map[string]error
+	away      bool
+	budgets   int // how often a disruption budget refuses
+	hasBridge bool
+}
+
+func service(program string) string { return "[Service]\nExecStart=" + program + "\n" }
+
+// newWorld is a machine on which others had something before berth came.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	m := memory.New()
+	m.Put("/usr/bin/containerd", "program", 0o755)
+	m.Put("/opt/bin/kubelet", "program", 0o755)
+	m.Put("/usr/lib/systemd/system/containerd.service", service("/usr/bin/containerd"), 0o644)
+	m.Put("/etc/containerd/config.toml", "theirs", 0o644)
+	m.Put("/var/lib/kubelet/theirs/file", "x", 0o600)
+	m.PutDir("/run/berth")
+	m.PutDir("/opt/azure/containers")
+	w := &world{t: t, m: m, h: m, refusals: map[string]error{}}
+	w.before = w.tree()
+	return w
+}
+
+// tree is the machine without what a boot takes away.
+func (w *world) tree() map[string]string {
+	tree := w.m.Tree("/")
+	for p := range tree {
+		if p == "/run" || strings.HasPrefix(p, "/run/") {
+			delete(tree, p)
+		}
+	}
+	return tree
+}
+
+// join makes the machine a node, and does what kubelet and the runtime do then.
+func (w *world) join(owner desired.Owner, more ...desired.Resource) {
+	w.t.Helper()
+	st := &desired.State{Owner: owner}
+	st.Add(
+		&desired.File{Path: "/etc/systemd/system/kubelet.service", Content: desired.Text(service("/opt/bin/kubelet")), Mode: 0o644, Life: desired.Managed},
+		&desired.File{Path: "/etc/containerd/config.toml", Content: desired.Text("ours"), Mode: 0o644, Life: desired.Managed},
+		&desired.File{Path: "/var/lib/kubelet/pki/ours", Content: desired.Text("ours"), Mode: 0o644, Life: desired.Managed},
+		&desired.Unit{Name: "containerd.service", Activation: desired.Started},
+		&desired.Unit{Base: desired.Base{After: []desired.ID{"unit:containerd.service"}}, Name: "kubelet.service", Activation: desired.Started},
+	)
+	st.Add(more...)
+	if err := st.Seal(); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := converge.New(converge.Options{Host: w.m, Command: "test", Workers: 1}).Apply(w.t.Context(), st); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, p := range []string{"/var/lib/kubelet/pki/theirs.pem", "/var/lib/kubelet/pods/u1/etc-hosts", "/var/lib/containerd/db", "/var/lib/cni/results/r",
+		"/opt/azure/containers/provision.complete", "/run/containerd/io.containerd.runtime.v2.task/k8s.io/1/init.pid"} {
+		w.m.Put(p, "x", 0o600)
+	}
+	w.m.PutDir("/var/lib/kubelet/pods/u1/volumes/token")
+	if err := w.m.Mount(w.t.Context(), host.Mount{Source: "tmpfs", Target: "/var/lib/kubelet/pods/u1/volumes/token", Type: "tmpfs"}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.boxes = []cri.Sandbox{{ID: "1", Namespace: "default", Name: "web", Ready: true}}
+	w.pods = []core.Pod{pod("web", "")}
+	w.hasBridge = true
+}
+
+func pod(name, daemonset string) core.Pod {
+	p := core.Pod{ObjectMeta: meta.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("u-" + name)}}
+	if daemonset != "" {
+		yes := true
+		p.OwnerReferences = []meta.OwnerReference{{Kind: "DaemonSet", Name: daemonset, Controller: &yes}}
+	}
+	return p
+}
+
+func (w *world) call(what string) error {
+	if _, err := w.h.Lstat("/"); err != nil {
+		return err // the process has been killed
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log = append(w.log, what)
+	return w.refusals[what]
+}
+
+// Sandboxes implements Runtime.
+func (w *world) Sandboxes(context.Context) ([]cri.Sandbox, error) { return w.boxes, w.call("list") }
+
+// Remove implements Runtime.
+func (w *world) Remove(_ context.Context, id string, _ time.Duration) error {
+	err := w.call("end " + id)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		w.boxes = slices.DeleteFunc(slices.Clone(w.boxes), func(s cri.Sandbox) bool { return s.ID == id })
+	}
+	return err
+}
+
+// Close implements Runtime and Cluster.
+func (w *world) Close() {}
+
+// ListPods implements Cluster.
+func (w *world) ListPods(_ context.Context, node string) ([]core.Pod, error) {
+	if node != "n1" {
+		return nil, fmt.Errorf("pods of %q", node)
+	}
+	return w.pods, nil
+}
+
+// Evict implements Cluster.
+func (w *world) Evict(_ context.Context, p *core.Pod) error {
+	if w.budgets > 0 {
+		w.budgets--
+		return apierrors.NewTooManyRequests("budget", 0)
+	}
+	err := w.call("evict " + p.Name)
+	if err == nil {
+		w.pods = slices.DeleteFunc(slices.Clone(w.pods), func(q core.Pod) bool { return q.Name == p.Name })
+	}
+	return err
+}
+
+// PatchNode implements Cluster.
+func (w *world) PatchNode(_ context.Context, name string, patch []byte) (*core.Node, error) {
+	return nil, w.call("patch " + name + " " + string(patch))
+}
+
+// DeleteNode implements Cluster.
+func (w *world) DeleteNode(_ context.Context, name string) error { return w.call("delete " + name) }
+
+// network is the world's.
+type network struct{ *world }
+
+// Remove implements the network of Options.
+func (n network) Remove(_ context.Context, kept []string) ([]string, error) {
+	if !n.hasBridge {
+		return nil, nil
+	}
+	err := n.call("network " + strings.Join(kept, ","))
+	if err == nil {
+		n.hasBridge = false
+	}
+	return []string{"interface cbr0"}, err
+}
+
+func (w *world) options() Options {
+	return Options{
+		Host: w.h, DrainTimeout: time.Minute, AgentUnit: "gardener-node-agent.service", Command: "test", Network: network{w}, Say: func(string) {},
+		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
+			return converge.New(converge.Options{Host: w.h, Command: "test", Workers: 1}).Apply(ctx, st)
+		},
+		Reset: func(context.Context) ([]string, error) { return nil, w.call("reset the agent") },
+		Runtime: func(context.Context) (Runtime, error) {
+			if s, err := w.h.Unit(w.t.Context(), runtimeUnit); err != nil || s.ActiveState != "active" {
+				return nil, errors.Join(errors.New("the runtime does not run"), err)
+			}
+			return w, nil
+		},
+		Cluster: func(string) (Cluster, error) {
+			if w.away {
+				return nil, errors.New("the API server is away")
+			}
+			return w, nil
+		},
+		NodeName: func(string) (string, error) { return "n1", nil },
+	}
+}
+
+func (w *world) leave(edit ...func(*Options)) (Outcome, error) {
+	w.t.Helper()
+	o := w.options()
+	for _, f := range edit {
+		f(&o)
+	}
+	return Leave(w.t.Context(), o)
+}
+
+func forced(o *Options) { o.Force, o.Kubeconfig = true, "/admin" }
+
+func (w *world) active(unit string) bool {
+	s, err := w.m.Unit(w.t.Context(), unit)
+	return err == nil && s.ActiveState == "active"
+}
+
+// isAsBefore proves that nothing of the node is left.
+func (w *world) isAsBefore() {
+	w.t.Helper()
+	if diff := cmp.Diff(w.before, w.tree()); diff != "" {
+		w.t.Error(diff)
+	}
+	if w.active("kubelet.service") || w.active("containerd.service") || len(w.boxes) > 0 || w.hasBridge {
+		w.t.Errorf("something runs still: %+v", w.boxes)
+	}
+	if mounts, _ := w.m.Mounts(w.t.Context()); len(mounts) != 1 {
+		w.t.Error(mounts)
+	}
+}
+
+// TestLeave: what others had stays, all else goes, in the order in which each part
+// still has what it needs.
+func TestLeave(t *testing.T) {
+	w := newWorld(t)
+	if out, err := w.leave(); err != nil || !out.Nothing {
+		t.Errorf("a machine without berth: %+v, %v", out, err)
+	}
+	w.join(desired.OwnerAKS)
+	out, err := w.leave(forced)
+	if err != nil || out.Nothing || len(out.Stayed) > 0 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	w.isAsBefore()
+	want := []string{`patch n1 {"spec":{"unschedulable":true}}`, "evict web", "list", "end 1", "network ", "delete n1"}
+	if diff := cmp.Diff(want, w.log); diff != "" {
+		t.Error(diff)
+	}
+	if out, err := w.leave(forced); err != nil || !out.Nothing {
+		t.Errorf("again: %+v, %v", out, err)
+	}
+	w.join(desired.OwnerAKS)
+	if _, err := w.leave(forced); err != nil {
+		t.Error(err)
+	}
+	w.isAsBefore()
+}
+
+// TestLeaveRefuses: pods of others are a reason to stay, as far as anybody knows of
+// them.
+func TestLeaveRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		pods   []core.Pod
+		boxes  []cri.Sandbox
+		away   bool
+		refuse string
+	}{
+		{"a pod", []core.Pod{pod("web", ""), pod("proxy", "proxies")}, nil, false, "1 pods run on this machine: default/web"},
+		{"only a DaemonSet's", []core.Pod{pod("proxy", "proxies")}, nil, false, ""},
+		{"an ended one", []core.Pod{{Status: core.PodStatus{Phase: core.PodSucceeded}}}, nil, false, ""},
+		{"a static one", []core.Pod{{ObjectMeta: meta.ObjectMeta{Annotations: map[string]string{core.MirrorPodAnnotationKey: "x"}}}}, nil, false, ""},
+		{"asked of the runtime", nil, []cri.Sandbox{{ID: "1", Namespace: "a", Name: "b", Ready: true}}, true, "1 pods run on this machine: a/b"},
+		{"static, asked of the runtime", nil, []cri.Sandbox{{ID: "1", Ready: true, Static: true}, {ID: "2"}}, true, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.join(desired.OwnerAKS)
+			w.pods, w.boxes, w.away = tc.pods, tc.boxes, tc.away
+			joined := w.tree()
+			_, err := w.leave()
+			if tc.refuse == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				w.isAsBefore()
+				return
+			}
+			e, ok := errors.AsType[*PodsError](err)
+			if !ok || e.Error() != tc.refuse || !strings.Contains(e.Hint(), "--force") {
+				t.Errorf("%v", err)
+			}
+			if diff := cmp.Diff(joined, w.tree()); diff != "" || !w.active("kubelet.service") {
+				t.Errorf("the machine was changed: %s", diff)
+			}
+		})
+	}
+}
+
+// TestLeaveNamesWhatStayed: each part that fails is named, and the rest is done.
+func TestLeaveNamesWhatStayed(t *testing.T) {
+	no := errors.New("no")
+	w := newWorld(t)
+	w.join(desired.OwnerAKS)
+	w.refusals = map[string]error{"end 1": no, "network ": no, "delete n1": no}
+	out, err := w.leave(forced)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"end pod default/web: no", "clear the network: no", "delete Node n1: no"} {
+		if i >= len(out.Stayed) || out.Stayed[i] != want {
+			t.Errorf("%q, want %q", out.Stayed, want)
+		}
+	}
+	if diff := cmp.Diff(w.before, w.tree()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestLeaveKeepsWhatOthersMounted: neither a mount nor what is in it is touched.
+func TestLeaveKeepsWhatOthersMounted(t *testing.T) {
+	w := newWorld(t)
+	w.join(desired.OwnerAKS)
+	w.m.PutDir("/var/lib/kubelet/disk")
+	if err := w.m.Mount(t.Context(), host.Mount{Source: "tmpfs", Target: "/var/lib/kubelet/disk", Type: "tmpfs"}); err != nil {
+		t.Fatal(err)
+	}
+	w.m.Put("/var/lib/kubelet/disk/data", "precious", 0o600)
+	if out, err := w.leave(forced); err != nil || len(out.Stayed) > 0 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if data, err := w.m.ReadFile("/var/lib/kubelet/disk/data"); string(data) != "precious" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// TestLeaveOfOneOwner: as long as another document wants kubelet, the machine is a node.
+func TestLeaveOfOneOwner(t *testing.T) {
+	w := newWorld(t)
+	w.join(desired.OwnerAKS)
+	w.join(desired.OwnerNode, &desired.File{Path: "/etc/more", Content: desired.Text("x"), Mode: 0o644, Life: desired.Managed})
+	of := func(owner desired.Owner) func(*Options) {
+		return func(o *Options) { forced(o); o.Owner = owner }
+	}
+	if out, err := w.leave(of(desired.OwnerOSC)); err != nil || !out.Nothing {
+		t.Errorf("an owner that has nothing: %+v, %v", out, err)
+	}
+	if out, err := w.leave(of(desired.OwnerNode)); err != nil || len(out.Stayed) > 0 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if _, err := w.m.Lstat("/etc/more"); err == nil || !w.active("kubelet.service") || len(w.log) > 0 {
+		t.Errorf("%v, asked %v", err, w.log)
+	}
+	if out, err := w.leave(of(desired.OwnerAKS)); err != nil || len(out.Stayed) > 0 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	w.isAsBefore()
+}
+
+// TestDrain: a pod that a disruption budget keeps is asked for again, and one that does
+// not go in time is named and ended all the same.
+func TestDrain(t *testing.T) {
+	w := newWorld(t)
+	w.join(desired.OwnerAKS)
+	w.budgets = 3
+	if out, err := w.leave(forced); err != nil || len(out.Stayed) > 0 || !slices.Contains(w.log, "evict web") {
+		t.Errorf("%+v, %v, asked %v", out, err, w.log)
+	}
+	w = newWorld(t)
+	w.join(desired.OwnerAKS)
+	w.budgets = 1 << 30
+	out, err := w.leave(forced, func(o *Options) { o.DrainTimeout = 50 * time.Millisecond })
+	if err != nil || len(out.Stayed) != 1 || !strings.Contains(out.Stayed[0], "pod default/web was not gone in 50ms") {
+		t.Errorf("%+v, %v", out, err)
+	}
+	w.isAsBefore()
+}
+
+// TestLeaveKilledAnywhere: whatever a run was doing when it was killed, the next one
+// ends it, and asks nobody twice for what was done.
+func TestLeaveKilledAnywhere(t *testing.T) {
+	for _, kind := range []effect.Kind{effect.StopBefore, effect.StopAfter} {
+		for at := 1; ; at++ {
+			w := newWorld(t)
+			w.join(desired.OwnerAKS)
+			injector := effect.Inject(w.m, effect.Plan{{At: at, Kind: kind}})
+			w.h = injector
+			_, _ = w.leave(forced)
+			if injector.Hit() == nil {
+				if at < 20 {
+					t.Errorf("only %d effects", at)
+				}
+				break
+			}
+			w.h = w.m
+			out, err := w.leave(forced)
+			if err != nil || len(out.Stayed) > 0 {
+				t.Errorf("killed at %s: %+v, %v", injector.Hit(), out, err)
+			}
+			w.isAsBefore()
+			if n := len(slices.DeleteFunc(slices.Clone(w.log), func(s string) bool { return s != "delete n1" })); n == 0 {
+				t.Errorf("killed at %s: nobody deleted the Node", injector.Hit())
+			}
+			if t.Failed() {
+				t.Fatalf("killed at %s", injector.Hit())
+			}
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-dev/berth/internal/component/kubelet"
+)
+
+// PodsError is a machine that still has work to do.
+type PodsError struct{ Pods []string }
+
+// Error names the pods.
+func (e *PodsError) Error() string {
+	return fmt.Sprintf("%d pods run on this machine: %s", len(e.Pods), strings.Join(e.Pods, ", "))
+}
+
+// Hint says how to go on.
+func (e *PodsError) Hint() string {
+	return "Drain the node, or use --force: then berth evicts them, and ends what is left."
+}
+
+// kubeconfigs are where kubelet keeps its credential, in the order in which they are
+// tried: that of berth and AKS, and that of Gardener.
+var kubeconfigs = []string{kubelet.Kubeconfig, "/var/lib/kubelet/kubeconfig-real"}
+
+// begin refuses to end what runs, unless it is forced to, and notes that it has begun.
+func (l *leave) begin(ctx context.Context) error {
+	for _, k := range kubeconfigs {
+		name, err := l.NodeName(k)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			l.Say("look for the node's name: " + err.Error())
+		}
+		if l.node = name; name != "" {
+			break
+		}
+	}
+	if !l.Force {
+		pods, err := l.pods(ctx)
+		if err != nil {
+			return fmt.Errorf("look for pods that run: %w", err)
+		}
+		if len(pods) > 0 {
+			return &PodsError{Pods: pods}
+		}
+	}
+	return l.remember(record{Node: l.node})
+}
+
+// pods are the pods of others that run here. Where the API server does not say, the
+// container runtime does, which can't tell a daemon's pods from others.
+func (l *leave) pods(ctx context.Context) ([]string, error) {
+	c, clusterErr := l.cluster()
+	if clusterErr == nil {
+		defer c.Close()
+		var pods []core.Pod
+		if pods, clusterErr = c.ListPods(ctx, l.node); clusterErr == nil {
+			return names(working(pods)), nil
+		}
+	}
+	r, err := l.Runtime(ctx)
+	if err != nil {
+		if !l.running(ctx, kubelet.Unit) {
+			return nil, nil // nothing that could run pods runs
+		}
+		return nil, errors.Join(clusterErr, err)
+	}
+	defer r.Close()
+	boxes, err := r.Sandboxes(ctx)
+	if err != nil {
+		return nil, errors.Join(clusterErr, err)
+	}
+	var pods []string
+	for _, s := range boxes {
+		if s.Ready && !s.Static {
+			pods = append(pods, s.String())
+		}
+	}
+	return slices.Compact(pods), nil
+}
+
+// cluster is the API server with the node's own credential.
+func (l *leave) cluster() (Cluster, error) {
+	if l.node == "" {
+		return nil, errors.New("the machine has no credential of a node")
+	}
+	var first error
+	for _, k := range kubeconfigs {
+		c, err := l.Cluster(k)
+		if err == nil {
+			return c, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+// working are the pods that have a reason to run here and not elsewhere in the cluster:
+// not those of a file, which are nowhere else, nor of a DaemonSet, which come with each
+// node.
+func working(pods []core.Pod) []core.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p core.Pod) bool {
+		_, static := p.Annotations[core.MirrorPodAnnotationKey]
+		daemon := slices.ContainsFunc(p.OwnerReferences, func(o meta.OwnerReference) bool { return o.Controller != nil && *o.Controller && o.Kind == "DaemonSet" })
+		return static || daemon || p.Status.Phase == core.PodSucceeded || p.Status.Phase == core.PodFailed
+	})
+}
+
+func names(pods []core.Pod) []string {
+	var out []string
+	for _, p := range pods {
+		out = append(out, p.Namespace+"/"+p.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// drain takes the node out of the scheduler's sight and asks the cluster to have the
+// pods elsewhere. What is not gone in time ends with the machine's sandboxes.
+func (l *leave) drain(ctx context.Context) {
+	if !l.running(ctx, kubelet.Unit) {
+		return // nobody would end a pod that is evicted
+	}
+	c, err := l.cluster()
+	if err != nil {
+		l.failed("ask the cluster to take the pods", err)
+		return
+	}
+	defer c.Close()
+	if _, err := c.PatchNode(ctx, l.node, []byte(`{"spec":{"unschedulable":true}}`)); err != nil {
+		if !apierrors.IsNotFound(err) {
+			l.failed("cordon the node", err)
+		}
+		return
+	}
+	l.Say("cordoned node " + l.node)
+	ctx, cancel := context.WithTimeout(ctx, l.DrainTimeout)
+	defer cancel()
+	left, err := l.evictAll(ctx, c)
+	if err != nil {
+		l.failed("evict pods", err)
+	}
+	for _, p := range left {
+		l.stay("pod " + p + " was not gone in " + l.DrainTimeout.String() + " and was ended without the cluster")
+	}
+}
+
+// The pauses between looks at pods that go. kubelet tells the API server of each end;
+// the node's identity may not watch one pod that is gone.
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 2 * time.Second
+)
+
+// evictAll evicts until no pod is left, or until ctx ends; then it returns those that
+// are.
+func (l *leave) evictAll(ctx context.Context, c Cluster) (left []string, err error) {
+	asked := map[string]bool{}
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		pods, err := c.ListPods(ctx, l.node)
+		if ctx.Err() != nil {
+			return left, nil
+		}
+		if err != nil {
+			return left, err
+		}
+		pods = working(pods)
+		if left = names(pods); len(left) == 0 {
+			return nil, nil
+		}
+		for _, p := range pods {
+			l.evict(ctx, c, &p, asked)
+		}
+		if l.Host.Sleep(ctx, pause) != nil {
+			return left, nil
+		}
+	}
+}
+
+// evict asks once for each pod, and again where a disruption budget kept it.
+func (l *leave) evict(ctx context.Context, c Cluster, p *core.Pod, asked map[string]bool) {
+	if asked[string(p.UID)] || p.DeletionTimestamp != nil {
+		return
+	}
+	err := c.Evict(ctx, p)
+	if apierrors.IsTooManyRequests(err) || ctx.Err() != nil {
+		return
+	}
+	asked[string(p.UID)] = true
+	if err != nil {
+		l.failed("evict pod "+p.Namespace+"/"+p.Name, err)
+		return
+	}
+	l.Say("evicted pod " + p.Namespace + "/" + p.Name)
+}

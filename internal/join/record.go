@@ -1,0 +1,55 @@
+package join
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// recordPath says that a run has begun to take a node away, so that the next one goes
+// on where nothing tells any more what the machine was.
+const recordPath = ledger.StateDir + "/leaving.json"
+
+// record is what is remembered of a run.
+type record struct {
+	// Node is what the machine was registered as.
+	Node string `json:"node,omitempty"`
+	// Done: only berth's own state is left.
+	Done bool `json:"done,omitempty"`
+}
+
+// interrupted is the run that was cut off; nil where none was, or where the machine has
+// been made a node again since.
+func (l *leave) interrupted(ctx context.Context) (*record, error) {
+	text, ok, err := ledger.ReadFile(l.Host, recordPath)
+	if err != nil {
+		return nil, fmt.Errorf("look for a run that was cut off: %w", err)
+	}
+	if !ok {
+		return nil, nil
+	}
+	r := &record{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, nil // it was cut off before it began
+	}
+	l.node = r.Node
+	if l.running(ctx, kubelet.Unit) && !l.Force {
+		return nil, nil
+	}
+	return r, nil
+}
+
+func (l *leave) remember(r record) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("remember this run: %w", err)
+	}
+	if err := host.WriteFile(l.Host, recordPath, append(text, '\n'), host.Attributes{Mode: 0o600}); err != nil {
+		return fmt.Errorf("remember this run: %w", err)
+	}
+	return nil
+}
