@@ -6,13 +6,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // The instance metadata service takes a connection on its link within a few
@@ -20,19 +20,27 @@ import (
 // is given to it where kubelet has an address that holds: what comes late would
 // only say the same.
 const (
-	metadataURL          = "http://169.254.169.254/metadata/instance/network?api-version=2021-02-01"
+	metadataURL          = "http://169.254.169.254/metadata/instance?api-version=2021-02-01"
 	metadataConnect      = 60 * time.Millisecond
 	metadataConnectAgain = 15 * time.Millisecond
 	metadataAnswer       = 400 * time.Millisecond
 	metadataPause        = 25 * time.Millisecond
 )
 
-// NodeAddress is the address that the cloud knows of the first interface, IPv4
-// and, with a comma between, IPv6. Where the cloud does not tell, kubelet keeps
-// the one that it has been given, if the machine still has it: a service that is
-// busy must not restart kubelet with half of its addresses. Then the source
-// address of the default route; empty if there is none.
-func NodeAddress(ctx context.Context, h host.FS) string {
+// Cloud is what the cloud says of the machine.
+type Cloud struct {
+	// Address is that of the first interface, IPv4 and, with a comma between, IPv6;
+	// else one that the machine has; empty if it has none.
+	Address string
+	// RotationOff is as in component.Facts.
+	RotationOff bool
+}
+
+// AskCloud asks once for all that a run wants to know. Where the cloud does not
+// tell, kubelet keeps what it has been given: a service that is busy must not
+// restart it. An address must still be the machine's; without one the source
+// address of the default route is taken.
+func AskCloud(ctx context.Context, h host.FS) Cloud {
 	return addresses{url: metadataURL, here: interfaceAddresses, route: routeSource, dial: (&net.Dialer{}).DialContext}.of(ctx, h)
 }
 
@@ -44,28 +52,32 @@ type addresses struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-func (s addresses) of(ctx context.Context, h host.FS) string {
+func (s addresses) of(ctx context.Context, h host.FS) Cloud {
 	here := s.here()
 	given := inForce(h, func(a netip.Addr) bool { return slices.Contains(here, a) })
 	patience := metadataConnect
 	if given != "" {
 		patience = metadataConnectAgain
 	}
-	if a := s.cloudAddress(ctx, patience); a != "" {
-		return a
+	told := Cloud{RotationOff: rotationWasOff(h)}
+	if d, ok := s.ask(ctx, patience); ok {
+		told = Cloud{Address: d.Network.first(), RotationOff: d.Compute.rotationOff()}
 	}
-	if given != "" {
-		return given
+	if told.Address == "" {
+		told.Address = given
 	}
-	return s.route()
+	if told.Address == "" {
+		told.Address = s.route()
+	}
+	return told
 }
 
-var nodeIPFlag = regexp.MustCompile(`[ "]--node-ip=([0-9A-Fa-f:.,]+)[ "]`)
+var nodeIPFlag = lazyregexp.New(`[ "]--node-ip=([0-9A-Fa-f:.,]+)[ "]`)
 
 // inForce is the address in kubelet's flags, if all of it is still there.
 func inForce(h host.FS, has func(netip.Addr) bool) string {
 	b, err := h.ReadFile(kubelet.FlagsFile)
-	m := nodeIPFlag.FindSubmatch(b)
+	m := nodeIPFlag().FindSubmatch(b)
 	if err != nil || m == nil {
 		return ""
 	}
@@ -93,6 +105,11 @@ func interfaceAddresses() []netip.Addr {
 	return out
 }
 
+type metadata struct {
+	Compute metadataCompute `json:"compute"`
+	Network metadataNetwork `json:"network"`
+}
+
 type metadataNetwork struct {
 	Interface []struct {
 		IPv4 metadataAddresses `json:"ipv4"`
@@ -106,8 +123,9 @@ type metadataAddresses struct {
 	} `json:"ipAddress"`
 }
 
-// cloudAddress asks again while the service is busy and there is time.
-func (s addresses) cloudAddress(ctx context.Context, patience time.Duration) string {
+// ask asks again while the service is busy and there is time; ok is false where
+// nobody tells.
+func (s addresses) ask(ctx context.Context, patience time.Duration) (d metadata, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, metadataAnswer)
 	defer cancel()
 	t := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) { // never through a proxy
@@ -117,38 +135,38 @@ func (s addresses) cloudAddress(ctx context.Context, patience time.Duration) str
 	}}
 	defer t.CloseIdleConnections()
 	for pause := metadataPause; ; pause *= 2 {
-		n, busy := askMetadata(ctx, &http.Client{Transport: t}, s.url)
+		d, ok, busy := askMetadata(ctx, &http.Client{Transport: t}, s.url)
 		if !busy {
-			return n.first()
+			return d, ok
 		}
 		again := time.NewTimer(pause)
 		select {
 		case <-again.C:
 		case <-ctx.Done():
 			again.Stop()
-			return ""
+			return metadata{}, false
 		}
 	}
 }
 
-func askMetadata(ctx context.Context, c *http.Client, url string) (n metadataNetwork, busy bool) {
+func askMetadata(ctx context.Context, c *http.Client, url string) (d metadata, ok, busy bool) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return n, false
+		return d, false, false
 	}
 	req.Header.Set("Metadata", "true")
 	resp, err := c.Do(req)
 	if err != nil {
-		return n, false
+		return d, false, false
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 {
-		return n, true
+		return d, false, true
 	}
-	if resp.StatusCode != http.StatusOK || json.NewDecoder(http.MaxBytesReader(nil, resp.Body, 1<<20)).Decode(&n) != nil {
-		return metadataNetwork{}, false
+	if resp.StatusCode != http.StatusOK || json.NewDecoder(http.MaxBytesReader(nil, resp.Body, 1<<20)).Decode(&d) != nil {
+		return metadata{}, false, false
 	}
-	return n, false
+	return d, true, false
 }
 
 func (n metadataNetwork) first() string {

@@ -15,7 +15,7 @@ import (
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
-const dualStack = `{"interface":[{"ipv4":{"ipAddress":[{"privateIpAddress":"10.0.0.4"}]},"ipv6":{"ipAddress":[{"privateIpAddress":"fd00::4"}]}}]}`
+const dualStack = `{"network":{"interface":[{"ipv4":{"ipAddress":[{"privateIpAddress":"10.0.0.4"}]},"ipv6":{"ipAddress":[{"privateIpAddress":"fd00::4"}]}}]}}`
 
 func TestNodeAddress(t *testing.T) {
 	there := []netip.Addr{netip.MustParseAddr("10.0.0.4"), netip.MustParseAddr("fd00::4")}
@@ -51,7 +51,7 @@ func TestNodeAddress(t *testing.T) {
 			}
 			s := addresses{url: server.URL, here: func() []netip.Addr { return c.there }, route: func() string { return "192.0.2.9" }, dial: (&net.Dialer{}).DialContext}
 			start := time.Now()
-			if got := s.of(t.Context(), h); got != c.want {
+			if got := s.of(t.Context(), h).Address; got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			if spent := time.Since(start); spent > metadataAnswer+2*time.Second {
@@ -88,7 +88,7 @@ func TestNobodyAnswers(t *testing.T) {
 					},
 				}
 				start := time.Now()
-				if got := s.of(t.Context(), h); got != c.want || time.Since(start) > c.most {
+				if got := s.of(t.Context(), h).Address; got != c.want || time.Since(start) > c.most {
 					t.Errorf("%q after %s", got, time.Since(start))
 				}
 			})

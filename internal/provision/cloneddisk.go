@@ -1,22 +1,28 @@
 package provision
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/berth-dev/berth/internal/component/cni"
+	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 )
 
 // resetClonedDisk removes from a machine that was made from another one's disk the pod
 // network that the cluster gave to the other: containerd keeps a configuration
-// that it has, and the pods of both would share addresses.
-func (r *run) resetClonedDisk() error {
+// that it has, and the pods of both would share addresses. What was good for the
+// other one is not known to be good here.
+func (r *run) resetClonedDisk(ctx context.Context) error {
 	if !isClone(r.Host, r.instance, r.terms.ImageBuild) {
 		return nil
 	}
 	if err := remove(r.Host, cni.GeneratedFile); err != nil {
 		return fmt.Errorf("remove another machine's pod network: %w", err)
+	}
+	if err := trial.Clear(ctx, r.Host); err != nil {
+		return fmt.Errorf("forget another machine's configuration: %w", err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/report"
@@ -44,7 +45,7 @@ func (r *run) end(ctx context.Context, outcome error) int {
 	}
 	r.withdraw() // now, not later: who waits for the result looks whether a run goes on
 	r.Status(inShort(f, r.stage))
-	if err := converge.Safely(func() error { return r.aftermath(d) }); err != nil {
+	if err := converge.Safely(func() error { return r.aftermath(ctx, d) }); err != nil {
 		r.log.Warn("the result is written, but not all that belongs to it is done", "error", err)
 	}
 	return f.Code.Number
@@ -114,7 +115,7 @@ func (r *run) document(ctx context.Context, f report.Failure) report.Result {
 		},
 	}
 	d.BootDatapoints.CSEStartTime = start
-	report.ReadBoot(ctx, r.Host).Into(&d)
+	report.ReadBoot(ctx, r.Host, kubelet.Unit).Into(&d)
 	if f.Code.Number != exitcode.OK {
 		d.Berth.Hint = f.Hint
 	}
@@ -125,8 +126,12 @@ func (r *run) document(ctx context.Context, f report.Failure) report.Result {
 }
 
 // aftermath is what comes after the result, when nobody waits any more:
-// telemetry, known names, and old results that go.
-func (r *run) aftermath(d report.Result) error {
+// telemetry, known names, old results that go, and what programs hold.
+func (r *run) aftermath(ctx context.Context, d report.Result) error {
 	e := report.Ended(report.TaskProvision, d, r.Start, r.Host.Now())
-	return errors.Join(report.WriteEvent(r.Host, e), report.LinkLogs(r.Host), prune(r.Host))
+	err := errors.Join(report.WriteEvent(r.Host, e), report.LinkLogs(r.Host), prune(r.Host))
+	if r.state != nil && !r.terms.ImageBuild {
+		err = errors.Join(err, r.Remember(ctx, r.state))
+	}
+	return err
 }

@@ -7,7 +7,11 @@ import (
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/artifact/oci"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/component/packetfilter"
+	"github.com/berth-dev/berth/internal/component/ssh"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/kind/nftables"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
@@ -61,22 +65,64 @@ func code(err error) int {
 // resourceCode is the published code for a failure with a kind of resource.
 func resourceCode(a *converge.ActionError) int {
 	kind, name, _ := strings.Cut(string(a.ID), ":")
-	if kind == "unit" && name == kubelet.Unit {
-		return exitcode.Kubelet
-	}
-	if kind == "artifact" {
+	switch kind {
+	case "unit":
+		return unitCode(name, a.Verb)
+	case "artifact":
 		return artifactCode(a, artifacts[name])
+	case "image":
+		return imageCode(a)
+	}
+	if f, ok := errors.AsType[*nftables.Error](a.Err); ok {
+		return packetFilterCode(f.Filter)
 	}
 	return kinds[kind]
 }
 
+// unitCode: of the SSH server a reload is about its keys, anything else about
+// whether it is there.
+func unitCode(name string, verb converge.Verb) int {
+	switch {
+	case name == kubelet.Unit:
+		return exitcode.Kubelet
+	case ssh.IsUnit(name) && verb == converge.VerbReload:
+		return exitcode.PublicKeys
+	case ssh.IsUnit(name):
+		return exitcode.DisableSSH
+	}
+	return exitcode.UnitStart
+}
+
+// imageCode: what is pulled is the image of the sandbox.
+func imageCode(err error) int {
+	if is[*artifact.PullError](err) {
+		return exitcode.SandboxImage
+	}
+	return exitcode.ImagePull
+}
+
+// packetFilterCode is the published one where the table has a rule that it is for.
+func packetFilterCode(f *desired.PacketFilter) int {
+	for _, c := range f.Chains {
+		switch {
+		case c.Name != packetfilter.MetadataChain:
+		case c.Priority == packetfilter.Mangle:
+			return exitcode.MetadataInMangle
+		default:
+			return exitcode.MetadataInFilter
+		}
+	}
+	return exitcode.PacketFilter
+}
+
 var kinds = map[string]int{
-	"unit":       exitcode.UnitStart,
 	"sysctl":     exitcode.Sysctl,
 	"module":     exitcode.Module,
 	"trust":      exitcode.Trust,
 	"credential": exitcode.Credential,
 	"check":      exitcode.APIConnect,
+	"nftables":   exitcode.PacketFilter,
+	"sshd":       exitcode.PublicKeys,
 }
 
 // artifactCodes are the published codes for what goes wrong with an artifact.
@@ -95,6 +141,10 @@ var artifacts = map[string]artifactCodes{
 	"kubernetes": {
 		download: exitcode.KubernetesDownload, pull: exitcode.KubernetesPull,
 		install: exitcode.KubernetesInstall, mismatch: exitcode.KubernetesInstall, absent: exitcode.KubeletInstall,
+	},
+	"kubectl": {
+		download: exitcode.KubectlInstall, pull: exitcode.KubectlInstall,
+		install: exitcode.KubectlInstall, mismatch: exitcode.KubectlInstall, absent: exitcode.KubectlInstall,
 	},
 	"cni-plugins": {
 		download: exitcode.CNIDownload, pull: exitcode.CNIDownload,

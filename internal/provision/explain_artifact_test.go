@@ -15,6 +15,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/imagestore"
 )
 
 // programs are a node's artifacts as its contract would make them.
@@ -102,6 +103,32 @@ func TestArtifactCodes(t *testing.T) {
 					t.Errorf("code %d %s, want %d", got.Code.Number, got.Code.Name, codes[i])
 				}
 			})
+		}
+	}
+}
+
+// TestImageCodes pins the code of a failing image.
+func TestImageCodes(t *testing.T) {
+	pull := func(err error) error { return &artifact.PullError{Source: "oci://r.azurecr.io/pause:1", Err: err} }
+	answer := func(registry string, status int) error {
+		return pull(&oci.StatusError{Subject: oci.Subject{Registry: registry}, Status: status})
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{
+		"not there":       {answer("r.azurecr.io", 404), exitcode.SandboxImage},
+		"in trouble":      {answer("r.azurecr.io", 503), exitcode.SandboxImage},
+		"not let in":      {answer("r.azurecr.io", 403), exitcode.RegistryUnauthorized},
+		"no identity":     {answer(oci.MetadataService, 503), exitcode.RegistryIdentity},
+		"no answer":       {pull(&oci.RequestError{Subject: oci.Subject{Registry: "r.azurecr.io"}, Err: syscall.ECONNREFUSED}), exitcode.RegistryConnect},
+		"no digest":       {&artifact.RefusedError{NoDigest: true}, exitcode.Digest},
+		"of a bundle":     {errors.New("no bundle holds it"), exitcode.ImagePull},
+		"containerd full": {&imagestore.NoSpaceError{Err: errors.New("full")}, exitcode.NoSpace},
+	} {
+		err := &converge.ActionError{ID: desired.ImageID("mcr.microsoft.com/pause:1"), Verb: converge.VerbImport, Err: c.err}
+		if got := Explain(err).Code.Number; got != c.want {
+			t.Errorf("%s: code %d, want %d", name, got, c.want)
 		}
 	}
 }

@@ -15,8 +15,10 @@ import (
 
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/contract/aks"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/kind/nftables"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
@@ -26,6 +28,12 @@ import (
 
 func action(id desired.ID, v converge.Verb, err error) error {
 	return &converge.ActionError{ID: id, Verb: v, Field: "some_field", Err: err}
+}
+
+// filterError is what the kernel says where it has no nf_tables.
+func filterError(s packetfilter.Settings) error {
+	rs, _ := packetfilter.Resources(s)
+	return &nftables.Error{Filter: rs[1].(*desired.PacketFilter), Doing: "read", Err: syscall.EPROTONOSUPPORT}
 }
 
 func TestExplain(t *testing.T) {
@@ -62,6 +70,12 @@ func TestExplain(t *testing.T) {
 		"kubelet":               {action("unit:kubelet.service", "start", &host.JobError{}), 34, "start unit:kubelet.service", "journalctl"},
 		"sysctl":                {action("sysctl:vm.max_map_count", "set", syscall.EINVAL), 103, "set sysctl:vm.max_map_count", "range"},
 		"module":                {action("module:overlay", "load", errors.New("no")), 49, "load module:overlay", "modprobe"},
+		"SSH server":            {action("unit:ssh.socket", "stop", &host.JobError{}), 172, "stop unit:ssh.socket", "systemctl status"},
+		"SSH server's keys":     {action("sshd:/etc/ssh/sshd_config", "check", errors.New("no")), 178, "check sshd:/etc/ssh/sshd_config", "sshd -T"},
+		"SSH server's reload":   {action("unit:sshd.service", "reload", &host.JobError{}), 178, "reload unit:sshd.service", "sshd -T"},
+		"packet filter":         {action("nftables:berth", "set", filterError(packetfilter.Settings{})), 244, "set nftables:berth", "nf_tables"},
+		"metadata":              {action("nftables:berth", "check", filterError(packetfilter.Settings{RestrictMetadata: true})), 175, "check nftables:berth", "nf_tables"},
+		"metadata in mangle":    {action("nftables:berth", "set", filterError(packetfilter.Settings{RestrictMetadata: true, InMangle: true})), 174, "set nftables:berth", "nf_tables"},
 		"trust":                 {action("trust:ca", "create", errors.New("no")), 161, "create trust:ca", "certificate"},
 		"artifact":              {action("artifact:cni-plugins", "fetch", errors.New("404")), 41, "fetch artifact:cni-plugins", "network_config"},
 		"digest":                {action("artifact:cni-plugins", "fetch", &artifact.DigestError{Want: "a", Got: "b"}), 251, "fetch artifact:cni-plugins", "digest"},

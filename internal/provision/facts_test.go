@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-dev/berth/internal/component/containerd"
+	"github.com/berth-dev/berth/internal/component/ssh"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/google/go-cmp/cmp"
@@ -26,12 +28,12 @@ func TestGatherAsksFirst(t *testing.T) {
 		}
 	}
 	f, err := Gather(ctx, h, FactsSource{
-		Address: func(context.Context) string {
+		Cloud: func(context.Context) Cloud {
 			close(asked)
 			if !either(read) {
-				return ""
+				return Cloud{}
 			}
-			return "10.0.0.4"
+			return Cloud{Address: "10.0.0.4", RotationOff: true}
 		},
 		Version: func(context.Context, host.Host, string) (string, error) {
 			defer close(read)
@@ -41,7 +43,7 @@ func TestGatherAsksFirst(t *testing.T) {
 			return "2.0.0", nil
 		},
 	})
-	if err != nil || f.NodeIP != "10.0.0.4" || f.ContainerdVersion != "2.0.0" {
+	if err != nil || f.NodeIP != "10.0.0.4" || !f.RotationOff || f.ContainerdVersion != "2.0.0" {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
@@ -56,6 +58,18 @@ func TestCNIConfigured(t *testing.T) {
 		if got := cniConfigured(h); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+func TestGatherPackages(t *testing.T) {
+	h := memory.New()
+	want := []string{"/opt/azure-acr-credential-provider/downloads/azure-acr-credential-provider_1.34.1-1_amd64.deb", "/opt/kubectl/downloads/kubectl_1.34.1-1_amd64.deb", "/opt/kubelet/downloads/kubelet_1.34.1-1_amd64.deb", "/opt/kubelet/downloads/kubelet_1.34.2-1_amd64.deb"}
+	for _, p := range []string{want[2], want[0], want[3], want[1], "/opt/other/downloads/other_1-1_amd64.deb"} {
+		h.Put(p, "", 0o644)
+	}
+	f, err := Gather(t.Context(), h, FactsSource{})
+	if diff := cmp.Diff(want, f.Packages); err != nil || diff != "" {
+		t.Errorf("%v, %s", err, diff)
 	}
 }
 
@@ -78,5 +92,65 @@ func TestGatherLooksAtTheImage(t *testing.T) {
 			h.Put("/opt/bin/"+name, "", 0o755)
 		}
 		h.Put("/run/systemd/resolve/resolv.conf", "nameserver 10.0.0.1\n", 0o644)
+	}
+}
+
+// TestSSHIncludes: only what comes before every other word is sure to count.
+func TestSSHIncludes(t *testing.T) {
+	for text, want := range map[string]bool{
+		"# comment\n\nInclude /etc/ssh/sshd_config.d/*.conf\nUsePAM yes\n":  true,
+		"include \"/etc/ssh/sshd_config.d/*.conf\"\r\n":                     true,
+		"Include=/etc/other/*.conf /etc/ssh/sshd_config.d/*.conf\n":         true,
+		"#Include /etc/ssh/sshd_config.d/*.conf\nUsePAM yes\n":              false,
+		"PubkeyAuthentication yes\nInclude /etc/ssh/sshd_config.d/*.conf\n": false,
+		"Match all\nInclude /etc/ssh/sshd_config.d/*.conf\n":                false,
+		"Include /etc/ssh/sshd_config.d/local.conf\n":                       false,
+		"": false,
+	} {
+		h := memory.New()
+		h.Put(ssh.Config, text, 0o644)
+		h.Put("/usr/lib/ssh/sshd", "", 0o755)
+		h.PutLink("/usr/lib/ssh/sshd", "/usr/bin/sshd", 0)
+		f, err := Gather(t.Context(), h, FactsSource{})
+		if err != nil || f.SSHIncludes != want || f.SSHServer != "/usr/bin/sshd" {
+			t.Errorf("%q: %+v, %v", text, f, err)
+		}
+	}
+	if f, err := Gather(t.Context(), memory.New(), FactsSource{}); err != nil || f.SSHIncludes || f.SSHServer != "" {
+		t.Errorf("no server: %+v, %v", f, err)
+	}
+}
+
+// What berth itself put into a configuration for others is no fact: the next run
+// would decide otherwise.
+func TestContainerdConfig(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "version = 3\n": "version = 3\n", containerd.ChangesHeader + "version = 3\n": "",
+		"# BEGIN berth imports\nimports = []\n# END berth imports\nversion = 2\n": "version = 2\n",
+	} {
+		h := memory.New()
+		h.PutDir("/etc/containerd")
+		h.Put(containerd.ConfigFile, text, 0o644)
+		if got := containerdConfig(h); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := containerdConfig(memory.New()); got != "" {
+		t.Errorf("nothing: %q", got)
+	}
+}
+
+// What an agent before this one wrote of containerd is told as it is.
+func TestContainerdFiles(t *testing.T) {
+	h := memory.New()
+	if got := containerdFiles(h); got != nil {
+		t.Error(got)
+	}
+	hosts := containerd.HostsFile("a.b")
+	h.Put(hosts, "x = 1", 0o644)
+	h.PutDir("/etc/containerd/certs.d/empty")
+	h.Put(containerd.PathDropIn, "[Service]\n", 0o600)
+	if d := cmp.Diff(map[string]string{hosts: "x = 1", containerd.PathDropIn: "[Service]\n"}, containerdFiles(h)); d != "" {
+		t.Error(d)
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/imagestore"
@@ -22,15 +24,17 @@ func BundledImages(h host.FS) ([]component.BundledImage, error) {
 	return all, err
 }
 
-// Images brings those of the machine's bundles into its containerd.
+// Images brings container images into the machine's containerd: those of its
+// bundles, and those that a document has come from a registry.
 type Images struct {
-	Host  host.FS
-	store imagestore.Store
+	Host    host.FS
+	Fetcher *artifact.Fetcher
+	store   imagestore.Store
 }
 
 // Lacks implements converge.Images.
 func (s *Images) Lacks(ctx context.Context, i *desired.Image) (string, error) {
-	ok, reason, err := s.store.Has(ctx, imagestore.Image{Reference: i.Reference, Digest: i.Digest})
+	ok, reason, err := s.store.Has(ctx, imagestore.Image{Reference: i.Reference, Digest: i.Digest, Pinned: i.Pinned})
 	if _, stopped := errors.AsType[*imagestore.NotRunningError](err); stopped {
 		return "containerd does not run yet", nil
 	}
@@ -41,19 +45,46 @@ func (s *Images) Lacks(ctx context.Context, i *desired.Image) (string, error) {
 }
 
 // Import implements converge.Images.
-func (s *Images) Import(ctx context.Context, i *desired.Image) error {
+func (s *Images) Import(ctx context.Context, i *desired.Image) (converge.Staged, error) {
+	if i.Pinned {
+		if whole, err := s.store.Pin(ctx, imagestore.Image{Reference: i.Reference, Digest: i.Digest}); whole || err != nil {
+			return converge.Staged{}, err
+		}
+	}
+	if i.Source == "" {
+		return converge.Staged{}, s.unpack(ctx, i)
+	}
+	return s.pull(ctx, i)
+}
+
+// unpack takes an image out of a bundle.
+func (s *Images) unpack(ctx context.Context, i *desired.Image) error {
 	b, file, err := artifact.ImageBundle(s.Host, i.Digest, i.Reference)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	return s.store.Import(ctx, imagestore.Image{Reference: i.Reference, Digest: i.Digest, Blob: func(digest string) (io.ReadCloser, int64, error) {
+	return s.store.Import(ctx, imagestore.Image{Reference: i.Reference, Digest: i.Digest, Pinned: i.Pinned, Blob: func(digest string) (io.ReadCloser, int64, error) {
 		content, err := b.Blob(digest)
 		if err != nil {
 			return nil, 0, err
 		}
 		return blob{content}, content.Size(), nil
 	}})
+}
+
+// pull takes an image from its source in a registry. containerd checks what the
+// manifest promises.
+func (s *Images) pull(ctx context.Context, i *desired.Image) (converge.Staged, error) {
+	from, err := s.Fetcher.Image(ctx, i.Source, i.Via)
+	if err != nil {
+		return converge.Staged{}, err
+	}
+	if i.Digest != "" && from.Digest != i.Digest {
+		return converge.Staged{}, &artifact.DigestError{URL: i.Source, Want: i.Digest, Got: from.Digest, Source: "the document"}
+	}
+	err = s.store.Import(ctx, imagestore.Image{Reference: i.Reference, Digest: from.Digest, Pinned: i.Pinned, Blob: from.Blob})
+	return converge.Staged{URL: i.Source, SHA256: strings.TrimPrefix(from.Digest, "sha256:"), Unverified: !from.Named && i.Digest == ""}, err
 }
 
 // blob is a part of a bundle; Close leaves the bundle open.

@@ -3,12 +3,12 @@ package provision
 import (
 	"cmp"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // Node is the node that a state makes of a machine, as far as a wait for it must
@@ -42,7 +42,7 @@ func (n *Node) read(f *desired.File) {
 	if f.Path != kubelet.FlagsFile && path.Dir(f.Path) != kubelet.DropInDir {
 		return
 	}
-	for _, m := range nodeFlag.FindAllStringSubmatch(string(f.Content.Data()), -1) {
+	for _, m := range nodeFlag().FindAllStringSubmatch(string(f.Content.Data()), -1) {
 		switch value := m[2]; m[1] {
 		case "kubeconfig":
 			n.Kubeconfig = value
@@ -54,4 +54,4 @@ func (n *Node) read(f *desired.File) {
 	}
 }
 
-var nodeFlag = regexp.MustCompile(`--(kubeconfig|bootstrap-kubeconfig|hostname-override)=([^\s"']+)`)
+var nodeFlag = lazyregexp.New(`--(kubeconfig|bootstrap-kubeconfig|hostname-override)=([^\s"']+)`)

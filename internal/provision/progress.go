@@ -2,12 +2,14 @@ package provision
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -15,6 +17,9 @@ import (
 // progressPath tells of the run that goes on. It is there from before the last
 // result goes until the run's own is written.
 const progressPath = report.RunDir + "/provision.progress"
+
+// applyPath tells of the command apply that goes on.
+const applyPath = report.RunDir + "/apply.progress"
 
 // progressEvery is how often a run says anew what it does.
 const progressEvery = 500 * time.Millisecond
@@ -38,42 +43,76 @@ func (p Progress) String() string {
 // Underway finds the run that goes on; false where there is none. What a killed
 // run left counts for nothing: nobody holds its lock.
 func Underway(h host.Host) (Progress, bool) {
-	p, ok := readProgress(h)
-	if !ok {
-		return Progress{}, false
-	}
-	unlock, err := h.Lock(over, lockPath, "a look (pid "+fmt.Sprint(os.Getpid())+")")
-	if err == nil {
-		_ = unlock() // the kernel does it, too, when the program ends
-		return Progress{}, false
-	}
-	return p, true
+	p, ok := readProgress(h, progressPath)
+	return p, ok && holder(h, lockPath) != ""
 }
 
-func readProgress(h host.FS) (p Progress, ok bool) {
-	b, err := h.ReadFile(progressPath)
+// Applying finds the command apply that goes on, as Underway finds a run.
+func Applying(h host.Host) (Progress, bool) {
+	p, ok := readProgress(h, applyPath)
+	return p, ok && holder(h, ledger.LockPath) == p.holder()
+}
+
+// holder is who holds a lock; "" for nobody.
+func holder(h host.Host, path string) string {
+	unlock, err := h.Lock(over, path, "a look (pid "+fmt.Sprint(os.Getpid())+")")
+	if err == nil {
+		_ = unlock() // the kernel does it, too, when the program ends
+		return ""
+	}
+	if held, ok := errors.AsType[*host.LockedError](err); ok {
+		return held.Holder
+	}
+	return "unknown"
+}
+
+func readProgress(h host.FS, path string) (p Progress, ok bool) {
+	b, err := h.ReadFile(path)
 	return p, err == nil && json.Unmarshal(b, &p) == nil
 }
 
 // announce tells of the run until withdraw is called, which may be done twice.
 // It is best effort: no run fails because nobody can be told of it.
 func (r *run) announce() (withdraw func()) {
-	told := r.progress("read " + r.Config)
-	_ = r.tellProgress(told)
+	first := r.progress("read " + r.Config)
+	r.Status(first.Doing)
+	_ = first.tell(r.Host, progressPath)
+	told := first.Doing
+	return follow(r.Host, progressPath, first, func() Progress {
+		p := r.progress(r.current())
+		if p.Doing != told {
+			told = p.Doing
+			r.Status(told)
+		}
+		return p
+	})
+}
+
+// Tell has a command that applies a document tell what it is doing until withdraw
+// is called. One that is done soon tells nothing.
+func Tell(h host.Host, command string, start time.Time, doing func() string) (withdraw func()) {
+	p := Progress{Command: command, PID: os.Getpid(), Start: start}
+	return follow(h, applyPath, Progress{}, func() Progress {
+		p.Doing = doing()
+		return p
+	})
+}
+
+// follow tells anew whenever what is done is not what was told.
+func follow(h host.Host, path string, told Progress, now func() Progress) (withdraw func()) {
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		_ = converge.Safely(func() error { r.follow(told, done); return nil })
+		_ = converge.Safely(func() error { keepTelling(h, path, told, now, done); return nil })
 	}()
 	return sync.OnceFunc(func() {
 		close(done)
 		<-stopped
-		_ = r.Host.Remove(progressPath)
+		_ = h.Remove(path)
 	})
 }
 
-// follow tells anew whenever the run does something else.
-func (r *run) follow(told Progress, done <-chan struct{}) {
+func keepTelling(h host.Host, path string, told Progress, now func() Progress, done <-chan struct{}) {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	for {
@@ -82,9 +121,8 @@ func (r *run) follow(told Progress, done <-chan struct{}) {
 		case <-done:
 			return
 		}
-		if now := r.progress(r.current()); now != told {
-			told = now
-			_ = r.tellProgress(now)
+		if p := now(); p != told && p.tell(h, path) == nil {
+			told = p
 		}
 	}
 }
@@ -95,11 +133,13 @@ func (r *run) progress(doing string) Progress {
 	return Progress{Command: r.Command, PID: os.Getpid(), Start: r.Start, Stage: r.stage, Doing: doing}
 }
 
-func (r *run) tellProgress(p Progress) error {
-	r.Status(p.Doing)
+// holder is what the command calls itself where it holds a lock.
+func (p Progress) holder() string { return fmt.Sprintf("%s (pid %d)", p.Command, p.PID) }
+
+func (p Progress) tell(h host.Host, path string) error {
 	b, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(r.Host, progressPath, append(b, '\n'), host.Attributes{Mode: 0o600})
+	return host.WriteFile(h, path, append(b, '\n'), host.Attributes{Mode: 0o600})
 }

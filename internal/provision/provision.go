@@ -42,6 +42,8 @@ type Options struct {
 	Facts  func(context.Context, host.Host) (component.Facts, error)
 	// Apply brings the machine to a state; converge's engine.
 	Apply func(context.Context, *desired.State, converge.Observer) (*converge.Result, error)
+	// Remember reads what the programs of a state hold, when nobody waits any more.
+	Remember func(context.Context, *desired.State) error
 	// Await waits for stages of the node up to one, and tells each it reaches.
 	Await func(ctx context.Context, st *desired.State, to Stage, reached func(Stage)) error
 	// Refused is why the command line can't be carried out; nil if it can.
@@ -95,7 +97,7 @@ func (r *run) begin(ctx context.Context) error {
 		r.Ask(ctx)
 	}
 	r.syncRoot()
-	if err := r.resetClonedDisk(); err != nil { // while the sentinel still tells whose disk this was
+	if err := r.resetClonedDisk(ctx); err != nil { // while the sentinel still tells whose disk this was
 		return err
 	}
 	if err := forget(r.Host, r.terms.ImageBuild); err != nil {

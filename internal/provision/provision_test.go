@@ -35,7 +35,7 @@ func (fakeContract) Notes() []desired.FieldNote {
 func (c fakeContract) Terms() contract.Terms { return c.terms }
 func (fakeContract) Translate(component.Facts) (*desired.State, error) {
 	st := &desired.State{Owner: desired.OwnerAKS, Unhandled: []string{"gpu_config"}}
-	st.Add(&desired.Artifact{Name: "kubernetes", ExitCode: 31, Files: []desired.ArtifactFile{{Path: "/opt/bin/kubelet"}}})
+	st.Add(&desired.Artifact{Name: "kubernetes", Files: []desired.ArtifactFile{{Path: "/opt/bin/kubelet"}}})
 	return st, st.Seal()
 }
 
@@ -69,6 +69,7 @@ func options(h host.Host) Options {
 			reached(to)
 			return ctx.Err()
 		},
+		Remember: func(context.Context, *desired.State) error { return nil },
 	}
 }
 
@@ -120,6 +121,26 @@ func TestProvisionReportsSuccess(t *testing.T) {
 
 // TestAsksFirst: what takes long to answer is asked before the run does anything,
 // and not at all by a run that keeps a result.
+// Programs are read when who waits for the result has it, and what becomes of that
+// changes no result.
+func TestRemembersLast(t *testing.T) {
+	h := machineOf(`{"version":"v1"}`)
+	o, called := options(h), false
+	o.Remember = func(context.Context, *desired.State) error {
+		called = true
+		if d := result(t, h, report.ResultPath); d.ExitCode != "0" {
+			t.Errorf("result %+v", d)
+		}
+		if _, err := report.ReadSentinel(h, report.SentinelPath); err != nil {
+			t.Error(err)
+		}
+		return errors.New("the disk is slow")
+	}
+	if code := Provision(t.Context(), o); code != 0 || !called {
+		t.Errorf("code %d, called %t", code, called)
+	}
+}
+
 func TestAsksFirst(t *testing.T) {
 	h := machineOf(`{}`)
 	o, did := options(h), []string{}

@@ -136,10 +136,23 @@ func (r *run) read() (contract.Contract, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := Takes(doc.Kind()); err != nil {
+		return nil, err
+	}
 	for _, n := range doc.Notes() {
 		r.log.Warn("tolerated", "field", n.Path, "reason", n.Reason)
 	}
 	return doc, nil
+}
+
+// Takes refuses documents that make a machine a node in another way.
+func Takes(k contract.Kind) error {
+	if k == contract.AKS {
+		return nil
+	}
+	return &exitcode.Error{Number: exitcode.Internal, During: "read the configuration",
+		Remedy: "berth apply makes the machine as this document says.",
+		Err:    fmt.Errorf("the document is: %s, and provisioning takes an %s", k, contract.AKS)}
 }
 
 func (r *run) unreadable(err error) error {
@@ -180,7 +193,7 @@ func (r *run) apply(ctx context.Context, st *desired.State) error {
 	r.step = "apply the configuration" // until the first action, and between two
 	r.mu.Unlock()
 	res, err := r.Apply(ctx, st, r.observe)
-	err = withUnitLog(ctx, r.Host, err)
+	err = WithUnitLog(ctx, r.Host, err)
 	if res == nil {
 		return err
 	}

@@ -29,6 +29,14 @@ func (r *run) lockRun(ctx context.Context) (unlock func() error, err error) {
 	return lock(ctx, r.Host, Command)
 }
 
+// Lock keeps runs away while something else changes the machine as a whole, and waits
+// for one that goes on as a run waits for another.
+func Lock(ctx context.Context, h host.Host, command string) (unlock func() error, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return lock(ctx, h, command)
+}
+
 func lock(ctx context.Context, h host.Host, command string) (unlock func() error, err error) {
 	if _, err := host.MkdirAll(h, report.RunDir); err != nil {
 		return nil, fmt.Errorf("lock: %w", err)

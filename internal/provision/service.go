@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
@@ -51,7 +52,7 @@ func ResultIfMissing(ctx context.Context, h host.Host, config, version string, e
 		return fmt.Sprintf("no result yet: the run ended by %s %s and starts again", e.ExitCode, e.ExitStatus), nil
 	}
 	d := killed(ctx, h, e, instance, version)
-	left, ok := readProgress(h)
+	left, ok := readProgress(h, progressPath)
 	if ok && left.Doing != "" {
 		d.Berth.Doing, d.Berth.Stage = left.Doing, string(left.Stage)
 	}
@@ -117,6 +118,6 @@ func killed(ctx context.Context, h host.Host, e Ending, instance, version string
 		},
 		Berth: &report.Details{Version: version, InstanceID: instance, Code: c.Name, Doing: "provision", Hint: c.Hint},
 	}
-	report.ReadBoot(ctx, h).Into(&d)
+	report.ReadBoot(ctx, h, kubelet.Unit).Into(&d)
 	return d
 }

@@ -65,7 +65,7 @@ func TestResultOfAKilledRun(t *testing.T) {
 	if err != nil || tl.ExitCode != 247 || tl.Start.Hour() != 1 || len(tl.Spans) != 0 {
 		t.Errorf("timeline %+v, %v", tl, err)
 	}
-	if p, ok := readProgress(h); ok {
+	if p, ok := readProgress(h, progressPath); ok {
 		t.Errorf("left is %s", p)
 	}
 }

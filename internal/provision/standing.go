@@ -6,6 +6,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -16,9 +17,13 @@ type Standing struct {
 	InstanceID string `json:"instanceID,omitempty"`
 	// Running is the run that goes on, if one does.
 	Running *Progress `json:"running,omitempty"`
+	// Applying is the command apply that goes on, if one does.
+	Applying *Progress `json:"applying,omitempty"`
 	// Provision is the last result.
 	Provision Last           `json:"provision"`
 	Units     []UnitStanding `json:"units"`
+	// Trial is the change that is not confirmed, if there is one.
+	Trial *trial.Note `json:"trial,omitempty"`
 	// LastRun is the last run that has a timeline, provision's or apply's, without
 	// the timeline.
 	LastRun *report.Timeline `json:"lastRun,omitempty"`
@@ -41,8 +46,14 @@ func Stand(ctx context.Context, h host.Host, version string) (Standing, error) {
 		return Standing{}, err
 	}
 	s := Standing{Version: version, InstanceID: InstanceID(h), Provision: last}
+	if s.Trial, err = trial.Load(h); err != nil {
+		return Standing{}, err
+	}
 	if p, ok := Underway(h); ok {
 		s.Running = &p
+	}
+	if p, ok := Applying(h); ok {
+		s.Applying = &p
 	}
 	for _, u := range []string{report.ServiceUnit, containerd.Unit, kubelet.Unit} {
 		s.Units = append(s.Units, unitStanding(ctx, h, u))

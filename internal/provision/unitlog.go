@@ -14,11 +14,11 @@ import (
 // journalBudget bounds the look at the journal.
 const journalBudget = 3 * time.Second
 
-// withUnitLog adds to the failure of a unit what the unit said last: a job's
-// result does not tell why.
-func withUnitLog(ctx context.Context, h host.Runner, err error) error {
+// WithUnitLog adds to the failure of a unit what the unit said last: a job's
+// result does not tell why. A trial that failed tells that itself.
+func WithUnitLog(ctx context.Context, h host.Runner, err error) error {
 	u, ok := errors.AsType[*converge.UnitError](err)
-	if !ok {
+	if !ok || is[*converge.TrialError](err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journalBudget)

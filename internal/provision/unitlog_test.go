@@ -21,7 +21,7 @@ func TestAUnitsFailureIsToldInItsWords(t *testing.T) {
 		return host.Output{Stdout: []byte("starting\nunknown flag: --x, token abcdef.0123456789abcdef\n")}
 	})
 	failed := &converge.UnitError{Unit: "kubelet.service", Err: &host.JobError{Unit: "kubelet.service", Job: "start", Result: "failed"}}
-	err := withUnitLog(t.Context(), h, &converge.ActionError{ID: "unit:kubelet.service", Verb: "start", Err: failed})
+	err := WithUnitLog(t.Context(), h, &converge.ActionError{ID: "unit:kubelet.service", Verb: "start", Err: failed})
 	text := Explain(err).Cause
 	if !strings.Contains(text, "its last lines: starting; unknown flag: --x, token REDACTED#") || strings.Contains(text, "0123456789abcdef") {
 		t.Errorf("cause %q", text)
@@ -30,7 +30,7 @@ func TestAUnitsFailureIsToldInItsWords(t *testing.T) {
 		t.Errorf("code %d", f.Code.Number)
 	}
 	other := errors.New("no")
-	if got := withUnitLog(t.Context(), h, other); !errors.Is(got, other) {
+	if got := WithUnitLog(t.Context(), h, other); !errors.Is(got, other) {
 		t.Errorf("%v became %v", other, got)
 	}
 }

@@ -27,18 +27,19 @@ type Boot struct {
 	Summary string
 }
 
-// ReadBoot asks systemd.
-func ReadBoot(ctx context.Context, h host.Host) Boot {
+// ReadBoot asks systemd; kubelet is kubelet's unit. What every boot has comes first:
+// on a machine under load the time may not do for all.
+func ReadBoot(ctx context.Context, h host.Host, kubelet string) Boot {
+	kernel, finished := managerTimes(ctx, h)
 	b := Boot{
+		Kernel:         kernel,
+		Kubelet:        started(ctx, h, kubelet),
 		CloudInitLocal: started(ctx, h, "cloud-init-local.service"),
 		CloudInit:      started(ctx, h, CloudInitUnits...),
 		CloudFinal:     started(ctx, h, "cloud-final.service"),
 		Networkd:       started(ctx, h, "systemd-networkd.service"),
 		GuestAgent:     started(ctx, h, "walinuxagent.service", "waagent.service"),
-		Kubelet:        started(ctx, h, "kubelet.service"),
 	}
-	finished := false
-	b.Kernel, finished = managerTimes(ctx, h)
 	if finished {
 		b.Summary = printed(ctx, h, "/usr/bin/systemd-analyze", "time")
 	}
