@@ -1,5 +1,6 @@
 // Command berth makes a Linux machine a Kubernetes node and keeps it one.
-// Invoked as aks-node-controller it answers that name's command line.
+// Invoked as aks-node-controller or gardener-node-agent it answers that name's
+// command line.
 package main
 
 import (

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,35 +10,48 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
 
 func (e *env) apply() *cobra.Command {
 	var f documentFlags
 	var fetch bool
-	var timeout time.Duration
+	var timeout, within time.Duration
 	c := &cobra.Command{
 		Use: "apply -f FILE", Short: "Make the machine as a document says", Args: e.noArgs,
 		Long: "Make the machine as a document says; what is right already is not touched. With --root nothing of this machine\n" +
 			"is changed, and what needs a running machine is left for its first boot. Exit code 4: done, but something that\n" +
-			"nobody wants any more was kept, since it is not berth's alone; it is named.",
-		RunE: func(c *cobra.Command, _ []string) error { return e.runApply(c, f, fetch, timeout) },
+			"nobody wants any more was kept, since it is not berth's alone; it is named.\n\n" +
+			"A change that restarts what runs well is a trial: where a unit does not stay up, or the node does not stand as\n" +
+			"before, the last good configuration is applied again, and the exit code is 1. So it is where the command is told\n" +
+			"to stop meanwhile, and at the next boot where the machine goes down. With --confirm-within, somebody must run\n" +
+			"berth confirm in that time, too: counted from the first change, also when the command or its terminal is gone.",
+		RunE: func(c *cobra.Command, _ []string) error { return e.runApply(c, f, fetch, timeout, within) },
 	}
 	f.bind(c, "", "")
 	e.bindDigests(c)
 	e.bindTakeOver(c)
+	e.bindNoRevert(c)
+	c.Flags().DurationVar(&within, "confirm-within", 0, "go back unless berth confirm is run within this `TIME`, as 5m")
+	c.Flags().Lookup("confirm-within").DefValue = ""
 	c.Flags().DurationVar(&timeout, "timeout", 0, "give up after this `TIME`, as 90s or 10m; without it, never")
 	c.Flags().Lookup("timeout").DefValue = ""
 	c.Flags().BoolVar(&fetch, "fetch", false, "with --root: download what is missing")
 	return c
 }
 
-func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout time.Duration) error {
+func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, within time.Duration) error {
 	if err := f.complete(); err != nil {
 		return e.usage(c, err)
 	}
-	if timeout < 0 {
+	switch {
+	case timeout < 0:
 		return e.usage(c, fmt.Errorf("--timeout %s: must not be negative", timeout))
+	case within < 0:
+		return e.usage(c, fmt.Errorf("--confirm-within %s: must not be negative", within))
+	case within > 0 && (e.noRevert || f.root != "/"):
+		return e.usage(c, errors.New("--confirm-within goes neither with --no-revert nor with --root"))
 	}
 	ctx, cancel := bounded(c.Context(), timeout)
 	defer cancel()
@@ -45,14 +59,21 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout ti
 	if err != nil {
 		return withCause(ctx, err)
 	}
-	d.parts.fetch = fetch
+	d.parts.fetch, d.parts.within = fetch, within
 	p := newProgress(e)
-	res, err := d.parts.engine(d.host, "berth apply", p.observe).Apply(ctx, d.state)
-	if err = withCause(ctx, err); err != nil {
+	engine := d.parts.engine(d.host, applyCommand, p.observe)
+	if f.root == "/" {
+		defer provision.Tell(d.host, applyCommand, e.start, p.doing)()
+	}
+	res, err := engine.Apply(ctx, d.state)
+	if err = withCause(ctx, provision.WithUnitLog(ctx, d.host, err)); err != nil {
 		d.save(e.start, res, classify(err))
 		return err
 	}
 	p.say(applied(res, time.Since(e.start)))
+	if err := engine.Remember(ctx, d.state); err != nil {
+		p.say("left for the next run: " + err.Error())
+	}
 	if len(res.Plan.Kept) > 0 {
 		d.save(e.start, res, exitcode.Kept)
 		return told(exitcode.Kept)
@@ -60,6 +81,9 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout ti
 	d.save(e.start, res, 0)
 	return nil
 }
+
+// applyCommand is what the command calls itself where it holds the lock.
+const applyCommand = "berth apply"
 
 // bounded is a context that ends after a time; 0 is none.
 func bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
@@ -73,6 +97,9 @@ func applied(res *converge.Result, took time.Duration) string {
 	s := fmt.Sprintf("applied %d changes in %s", len(res.Plan.Actions), took.Round(time.Millisecond))
 	if res.Plan.Empty() {
 		s = "no changes"
+	}
+	if !res.Until.IsZero() {
+		s += fmt.Sprintf("\nrun berth confirm until %s, or the last good configuration comes back", report.SystemdTime(res.Until))
 	}
 	for _, u := range res.Unverified {
 		s += "\nwarning: " + u + " came without a digest"
@@ -92,7 +119,7 @@ func (d *document) save(start time.Time, res *converge.Result, code int) {
 		return
 	}
 	t := &report.Timeline{
-		Command: "berth apply", Version: Version(), Start: start, End: d.host.Now(), ExitCode: code, Spans: res.Timeline,
+		Command: applyCommand, Version: Version(), Start: start, End: d.host.Now(), ExitCode: code, Spans: res.Timeline,
 	}
 	_ = t.Save(d.host, report.TimelinePath)
 }

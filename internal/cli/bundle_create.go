@@ -28,7 +28,8 @@ func (e *env) bundleCreate() *cobra.Command {
 		Long: `Write a bundle of what a document wants, of single artifacts and of container images. The same content makes
 the same bytes. FILE is there when it is whole, and not before; an older one is replaced.
 
---filename takes all artifacts that the document names by URL, and its sandbox (pause) image.
+--filename takes all artifacts that the document names by URL, and its sandbox (pause) image. Files that an
+OperatingSystemConfig takes out of images (imageRef) are left out, and named: they come out of a registry.
 --artifact takes an https, http or oci URL, or a file of this machine: [NAME[@VERSION]=]SOURCE[#sha256=HEX].
 With the NAME of an artifact of the document, its content is taken from SOURCE and still stands for the document's
 URLs.

@@ -235,6 +235,18 @@ func TestBundleClearsUp(t *testing.T) {
 	s.nothingLeft()
 }
 
+// TestBundleWithoutFilesOfImages: what a bundle can't hold is named, with the place that
+// it has to come from.
+func TestBundleWithoutFilesOfImages(t *testing.T) {
+	s := newSite(t)
+	write(t, s.path("osc.yaml"), "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: OperatingSystemConfig\nspec:\n  files:\n"+
+		"  - path: /opt/bin/kubelet\n    content: {imageRef: {image: 'registry.test/kubelet:v1', filePathInImage: /kubelet}}\n")
+	_, said := s.must("create --platform linux/amd64 -f @/osc.yaml -o @/a.bundle --artifact runc=@/runc")
+	if !strings.Contains(said, "left out: /opt/bin/kubelet: a bundle holds no files out of images") || !strings.Contains(said, "registry.test/kubelet:v1") {
+		t.Error(said)
+	}
+}
+
 func TestBundleOfADocument(t *testing.T) {
 	s := newSite(t)
 	s.pauseArchive()
@@ -268,24 +280,25 @@ func TestBundleOfADocument(t *testing.T) {
 	}
 }
 
-func TestPagesOfBundle(t *testing.T) {
-	for _, c := range (&env{}).bundle().Commands() {
-		root := (&env{}).berth()
-		c, _, err := root.Find([]string{"bundle", c.Name()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := "../../docs/commands/bundle-" + c.Name() + ".md"
-		got := page(c)
-		if *update {
-			write(t, name, got)
-		}
-		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(string(want), got); d != "" {
-			t.Errorf("%s is stale (-file +now):\n%s", name, d)
+func TestPagesOfGroups(t *testing.T) {
+	root := (&env{}).berth()
+	for _, group := range root.Commands() {
+		for _, c := range group.Commands() {
+			if group.Hidden || c.Hidden {
+				continue
+			}
+			name := "../../docs/commands/" + group.Name() + "-" + c.Name() + ".md"
+			got := page(c)
+			if *update {
+				write(t, name, got)
+			}
+			want, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("%s is stale (-file +now):\n%s", name, d)
+			}
 		}
 	}
 }

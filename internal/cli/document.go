@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/desired"
@@ -68,19 +69,31 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	p := e.parts(h)
 	p.offline = f.root != "/"
 	p.ask(ctx)
-	c, err := readContract(ctx, f.file)
+	if p.document, err = readDocument(ctx, f.file); err != nil {
+		return nil, err
+	}
+	c, err := decode(p.document)
 	if err != nil {
 		return nil, err
 	}
-	facts, err := p.facts(ctx, h)
+	facts, err := p.factsOf(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	st, err := c.Translate(facts)
+	if is[documentError](err) {
+		return nil, refused{err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("translate %s: %w", f.file, err)
 	}
 	return &document{c, st, h, p}, nil
+}
+
+// documentError blames fields of the document.
+type documentError interface {
+	error
+	List() field.ErrorList
 }
 
 // unused are the remarks on fields: what validation tolerated, and what has no

@@ -33,7 +33,9 @@ type env struct {
 	// requireDigests is a flag of the commands that may fetch, takeOver one of those
 	// that plan.
 	requireDigests, takeOver bool
-	open                     func(root string) (host.Host, error)
+	// noRevert is one of those that try a change.
+	noRevert bool
+	open     func(root string) (host.Host, error)
 }
 
 // Main runs the command line and returns the exit code. args[0] is the name
@@ -48,8 +50,11 @@ func Main(args []string) int {
 
 func (e *env) run(ctx context.Context, args []string) int {
 	root := e.berth()
-	if strings.HasPrefix(path.Base(args[0]), "aks-node-controller") {
+	switch name := path.Base(args[0]); {
+	case strings.HasPrefix(name, publishedName):
 		root = e.nodeController()
+	case strings.HasPrefix(name, publishedAgent):
+		root = e.nodeAgent()
 	}
 	e.program = args[0]
 	root.SetArgs(args[1:])
@@ -90,17 +95,31 @@ func interruptible() (context.Context, func()) {
 func (e *env) berth() *cobra.Command {
 	root := e.root("berth", "Make a Linux machine a Kubernetes node and keep it one")
 	root.Long = exitHelp
-	root.AddCommand(e.provision(), e.provisionWait(), e.render(), e.plan(), e.apply(), e.status(), e.timeline(), e.bundle(),
+	root.AddCommand(e.provision(), e.provisionWait(), e.render(), e.plan(), e.apply(), e.confirm(), e.status(), e.timeline(), e.bundle(), e.agent(), e.rbac(), e.approver(), e.config(), e.schema(),
 		e.version(), e.checkHotfix(), e.downloadHotfix(), e.node())
+	root.AddCommand(e.leave())
 	return root
 }
 
-const publishedName = "aks-node-controller"
+// The published names.
+const (
+	publishedName  = "aks-node-controller"
+	publishedAgent = "gardener-node-agent"
+)
 
 // nodeController is the command tree of the published name.
 func (e *env) nodeController() *cobra.Command {
 	root := e.root(publishedName, "Provision an AKS node")
 	root.AddCommand(e.provision(), e.provisionWait(), e.version(), e.checkHotfix(), e.downloadHotfix(), e.node())
+	return root
+}
+
+// nodeAgent is the command tree of the agent's published name: the root itself is
+// the agent.
+func (e *env) nodeAgent() *cobra.Command {
+	root := e.root(publishedAgent, "Keep this machine as a Secret of its cluster says")
+	e.agentCommand(root)
+	root.AddCommand(e.version(), e.node())
 	return root
 }
 

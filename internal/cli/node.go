@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/berth-dev/berth/internal/agent/selfupdate"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -13,7 +17,7 @@ import (
 // node holds the verbs that berth's own units call.
 func (e *env) node() *cobra.Command {
 	c := &cobra.Command{Use: "node", Short: "Verbs for berth's own units", Hidden: true, Args: cobra.ArbitraryArgs, RunE: e.noCommand}
-	c.AddCommand(e.nodeResult())
+	c.AddCommand(e.nodeResult(), e.nodeRestore(), e.nodeRevert(), e.nodeFirewall())
 	return c
 }
 
@@ -37,4 +41,68 @@ func (e *env) nodeResult() *cobra.Command {
 	}
 	c.Flags().StringVar(&config, "provision-config", report.ConfigPath, "the `FILE` that the run reads")
 	return c
+}
+
+// nodeRestore is what trial.RestoreUnit calls at boot.
+func (e *env) nodeRestore() *cobra.Command {
+	return &cobra.Command{
+		Use: "restore", Short: "Go back to the last good configuration at boot", Args: e.noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return e.goBack(c, "restore", restore) },
+	}
+}
+
+// nodeRevert is what trial.RevertTimer calls when the time is over.
+func (e *env) nodeRevert() *cobra.Command {
+	return &cobra.Command{
+		Use: "revert", Short: "Go back to the last good configuration", Args: e.noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return e.goBack(c, "revert", e.revert) },
+	}
+}
+
+func restore(ctx context.Context, engine *converge.Engine) (string, error) {
+	return engine.Restore(ctx)
+}
+
+// revert goes back, unless what is on trial is an agent that can't speak for itself and
+// has stayed up.
+func (e *env) revert(ctx context.Context, engine *converge.Engine) (string, error) {
+	h, err := e.open("/")
+	if err != nil {
+		return "", err
+	}
+	if good, err := selfupdate.TimeIsOver(ctx, h); err != nil || !good {
+		if err != nil {
+			fmt.Fprintln(e.err, "look at the agent on trial:", err)
+		}
+		return engine.Revert(ctx)
+	}
+	_, err = engine.Confirm(ctx, desired.OwnerBerth)
+	return "", err
+}
+
+func (e *env) goBack(c *cobra.Command, verb string, back func(context.Context, *converge.Engine) (string, error)) error {
+	h, err := e.open("/")
+	if err != nil {
+		return err
+	}
+	p := newProgress(e)
+	done, err := back(c.Context(), e.parts(h).engine(h, "berth node "+verb, p.observe))
+	if done == "" || err != nil {
+		return err
+	}
+	p.say(done + ": the last good configuration is in force again")
+	return nil
+}
+
+func (e *env) nodeFirewall() *cobra.Command {
+	return &cobra.Command{
+		Use: "firewall", Short: "Put the packet filter in force", Args: e.noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			h, err := e.open("/")
+			if err != nil {
+				return err
+			}
+			return provision.RestorePacketFilter(c.Context(), h)
+		},
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
 
@@ -41,9 +42,13 @@ func (e *env) plan() *cobra.Command {
 	return c
 }
 
-// runPlan prints a plan; dry tells that pending changes are no exit code.
+// runPlan prints a plan; dry tells that it is that of provision, to which pending
+// changes are no exit code.
 func (e *env) runPlan(ctx context.Context, f documentFlags, dry bool) error {
 	d, err := e.load(ctx, f)
+	if err == nil && dry {
+		err = provision.Takes(d.contract.Kind())
+	}
 	if err != nil {
 		return err
 	}

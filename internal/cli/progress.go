@@ -75,6 +75,17 @@ func (p *progress) named(by desired.ID) {
 	p.prepared = rest
 }
 
+// doing is what was begun last and goes on; "" for nothing.
+func (p *progress) doing() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.running) == 0 {
+		return ""
+	}
+	last := p.running[len(p.running)-1]
+	return fmt.Sprintf("%s %s", last.Verb, last.ID)
+}
+
 // say prints a line between the actions.
 func (p *progress) say(line string) {
 	p.mu.Lock()

@@ -34,6 +34,7 @@ func (e *env) provision() *cobra.Command {
 	c.Flags().StringVar(&f.waitFor, "wait-for", string(provision.StageRegistered), "succeed when this `STAGE` is true: kubelet, registered or ready")
 	e.bindDigests(c)
 	e.bindTakeOver(c)
+	e.bindNoRevert(c)
 	c.Flags().BoolVar(&f.boot, "boot", false, "started by the unit: keep the result of a run that has ended")
 	_ = c.Flags().MarkHidden("boot") // the flag exists
 	return c

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -49,6 +50,9 @@ func standingText(s provision.Standing) string {
 	default:
 		fmt.Fprintf(&b, "provisioning: %s\n", s.Running)
 	}
+	if s.Applying != nil {
+		fmt.Fprintf(&b, "applying: %s\n", s.Applying)
+	}
 	for _, u := range s.Units {
 		fmt.Fprintf(&b, "%-28s %s", u.Name, u.Active)
 		if u.Sub != "" {
@@ -59,10 +63,22 @@ func standingText(s provision.Standing) string {
 		}
 		b.WriteByte('\n')
 	}
+	if t := s.Trial; t != nil {
+		fmt.Fprintf(&b, "on trial: %s\n", trialText(t))
+	}
 	if t := s.LastRun; t != nil {
 		fmt.Fprintf(&b, "last run: %s, %s, exit code %d\n", t.Command, report.SystemdTime(t.Start), t.ExitCode)
 	}
 	return b.String()
+}
+
+// trialText is the change that is not confirmed, in a line.
+func trialText(n *trial.Note) string {
+	s := fmt.Sprintf("a change of the %s configuration since %s", n.Owner, report.SystemdTime(n.Began))
+	if n.Waiting {
+		return s + "; run berth confirm until " + report.SystemdTime(n.Until)
+	}
+	return s + "; not confirmed yet: if no run goes on, apply goes on with it, and a restart of the machine takes it back"
 }
 
 func or(s, fallback string) string {

@@ -46,6 +46,30 @@ func TestStatusOfARunThatGoesOn(t *testing.T) {
 	}
 }
 
+// TestStatusOfAnApplication: what a killed command left is not taken for one that
+// goes on, whoever holds the lock now.
+func TestStatusOfAnApplication(t *testing.T) {
+	h := memory.New()
+	h.PutDir("/run/berth")
+	h.Put("/run/berth/apply.progress", `{"command":"berth apply","pid":7,"start":"2026-11-21T01:02:03Z","doing":"restart unit:kubelet.service"}`, 0o600)
+	for holder, want := range map[string]bool{"": false, "berth apply (pid 8)": false, "berth provision (pid 7)": false, "berth apply (pid 7)": true} {
+		unlock := func() error { return nil }
+		if holder != "" {
+			var err error
+			if unlock, err = h.Lock(t.Context(), "/run/berth/lock", holder); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, stdout, _ := invoke(h, "berth", "status")
+		if got := strings.Contains(stdout, "applying: goes on since ") && strings.Contains(stdout, "(berth apply, pid 7): restart unit:kubelet.service\n"); got != want {
+			t.Errorf("held by %q: %s", holder, stdout)
+		}
+		if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestStateDirectoryRebuilt: a node without a timeline was provisioned all the same.
 func TestStateDirectoryRebuilt(t *testing.T) {
 	h := memory.New()

@@ -10,6 +10,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"github.com/berth-dev/berth/internal/agent"
+	"github.com/berth-dev/berth/internal/agent/selfupdate"
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/component"
@@ -31,20 +33,36 @@ type parts struct {
 	fetcher *artifact.Fetcher
 	// offline: the host is a root directory; fetch: download there all the same.
 	offline, fetch bool
-	// asked is the answer to a question for the address that was put early.
-	asked func() (string, error)
+	// asked is the answer to a question to the cloud that was put early.
+	asked func() (provision.Cloud, error)
+	// node is the Node, asked for early, too.
+	node apiserver.Ahead
 	// takeOver makes a path this document's that another one wants otherwise.
 	takeOver bool
+	// noRevert leaves a change as it is that does not hold; within is how long a person
+	// has to confirm one.
+	noRevert bool
+	within   time.Duration
+	// yields leaves a change alone that a person tries.
+	yields bool
+	// document is what is applied, gathered what translation knew of the machine.
+	document []byte
+	gathered component.Facts
 }
 
 func (e *env) parts(h host.Host) *parts {
-	return &parts{host: h, fetcher: artifact.New(artifact.Options{RequireDigests: e.requireDigests}), takeOver: e.takeOver}
+	return &parts{host: h, fetcher: artifact.New(artifact.Options{RequireDigests: e.requireDigests}), takeOver: e.takeOver, noRevert: e.noRevert}
 }
 
 // bindTakeOver is the flag of commands that make a plan.
 func (e *env) bindTakeOver(c *cobra.Command) {
 	c.Flags().BoolVar(&e.takeOver, "take-over", false,
 		"make this document's what a document of another kind put on the machine and wants otherwise")
+}
+
+// bindNoRevert is the flag of commands that try a change.
+func (e *env) bindNoRevert(c *cobra.Command) {
+	c.Flags().BoolVar(&e.noRevert, "no-revert", false, "leave a change as it is that breaks what ran; without it, the last good configuration comes back")
 }
 
 // bindDigests is the flag of commands that may fetch.
@@ -54,48 +72,120 @@ func (e *env) bindDigests(c *cobra.Command) {
 }
 
 func (p *parts) engine(h host.Host, command string, o converge.Observer) *converge.Engine {
-	return converge.New(converge.Options{
-		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h), Prober: apiserver.Prober{}, Images: &provision.Images{Host: h},
+	return converge.New(p.engineOptions(h, command, o))
+}
+
+func (p *parts) engineOptions(h host.Host, command string, o converge.Observer) converge.Options {
+	connections := &apiserver.Connections{}
+	return converge.Options{
+		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h).Over(connections), Prober: apiserver.Prober{Connections: connections}, Images: &provision.Images{Host: h, Fetcher: p.fetcher}, Nodes: apiserver.Nodes{Host: h, Ahead: &p.node},
 		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Observer: o,
 		Command: fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
 		Offline: p.offline, NoFetch: p.offline && !p.fetch, TakeOver: p.takeOver,
-	})
+		Trial: p.trial(),
+	}
 }
 
-func (p *parts) facts(ctx context.Context, _ host.Host) (component.Facts, error) {
-	return provision.Gather(ctx, p.host, p.factsSource())
+func (p *parts) facts(ctx context.Context, _ host.Host) (f component.Facts, err error) {
+	if f, err = provision.Gather(ctx, p.host, p.factsSource()); err == nil {
+		f.Agent, err = agent.IsService(p.host)
+	}
+	p.gathered = f
+	return f, err
 }
 
-// ask begins the question that takes longest where nobody answers.
-func (p *parts) ask(ctx context.Context) { p.asked = p.factsSource().Ask(ctx) }
+// factsOf are the facts for a document, with what it refers to. A NodeConfig says
+// itself what clouds say of other machines: nobody waits for their answer.
+func (p *parts) factsOf(ctx context.Context, c contract.Contract) (component.Facts, error) {
+	if c.Kind() == contract.NodeConfig {
+		p.asked = func() (provision.Cloud, error) { return provision.Cloud{}, nil }
+	}
+	f, err := p.facts(ctx, p.host)
+	if err != nil {
+		return f, err
+	}
+	if c.Terms().RequireDigests {
+		p.fetcher = artifact.New(artifact.Options{RequireDigests: true})
+	}
+	p.gathered, err = provision.Refer(ctx, p.host, contract.ReferencesOf(c), f)
+	return p.gathered, err
+}
+
+// decode takes a document, and remembers it.
+func (p *parts) decode(b []byte) (contract.Contract, error) {
+	p.document = b
+	return contract.Decode(b)
+}
+
+// ask begins the questions that take longest: to the cloud, where nobody may answer,
+// and to the API server, for the Node that this machine is in nearly every case. It
+// has the connection to systemd opened meanwhile.
+func (p *parts) ask(ctx context.Context) {
+	p.asked = p.factsSource().Ask(ctx)
+	if p.offline {
+		return
+	}
+	go func() {
+		_ = converge.Safely(func() error {
+			p.node.Ask(ctx, p.host, kubelet.Kubeconfig, provision.Hostname(p.host))
+			return nil
+		})
+	}()
+	go func() {
+		_ = converge.Safely(func() error {
+			_, err := p.host.ListUnits(ctx, kubelet.Unit) // whoever asks next has the error
+			return err
+		})
+	}()
+}
 
 func (p *parts) factsSource() provision.FactsSource {
+	own, _ := os.Executable() // where it does not tell, units name the published path
 	return provision.FactsSource{
-		Version: p.fetcher.Version, Images: provision.BundledImages, Offline: p.offline, Asked: p.asked,
-		Address: func(ctx context.Context) string { return provision.NodeAddress(ctx, p.host) },
+		Program: selfupdate.Called(own), Version: p.fetcher.Version, Images: provision.BundledImages, Offline: p.offline, Asked: p.asked,
+		Cloud: func(ctx context.Context) provision.Cloud { return provision.AskCloud(ctx, p.host) },
 	}
 }
 
 // options are what a run needs of the program; the command adds the rest.
 func (p *parts) options() provision.Options {
 	return provision.Options{
-		Host: p.host, Decode: contract.Decode, Ask: p.ask, Facts: p.facts,
+		Host: p.host, Decode: p.decode, Ask: p.ask, Facts: p.facts,
 		Apply: func(ctx context.Context, st *desired.State, o converge.Observer) (*converge.Result, error) {
-			return p.engine(p.host, provision.Command, o).Apply(ctx, st)
+			return p.provisioner(o).Apply(ctx, st)
+		},
+		Remember: func(ctx context.Context, st *desired.State) error {
+			return p.engine(p.host, provision.Command, nil).Remember(ctx, st)
 		},
 		Await: p.await,
 	}
 }
 
-// await waits for the node that the state makes of this machine.
+// provisioner is the engine of a run that says itself when a first configuration
+// is good.
+func (p *parts) provisioner(o converge.Observer) *converge.Engine {
+	opt := p.engineOptions(p.host, provision.Command, o)
+	opt.Trial.Later = true
+	return converge.New(opt)
+}
+
+// await waits for the node that the state makes of this machine. What has come so
+// far is good.
 func (p *parts) await(ctx context.Context, st *desired.State, to provision.Stage, reached func(provision.Stage)) error {
-	n := provision.NodeOf(p.host, st)
-	w := &apiserver.NodeWatcher{
-		Host: p.host, Node: n.Name, Kubeconfig: n.Kubeconfig, BootstrapKubeconfig: n.Bootstrap, Unit: kubelet.Unit,
-		OnReach: func(s apiserver.NodeStage, _ time.Time) { reached(provision.Stage(s)) },
+	w := p.watcher(st)
+	w.OnReach = func(s apiserver.NodeStage, _ time.Time) { reached(provision.Stage(s)) }
+	if _, err := w.WaitFor(ctx, apiserver.NodeStage(to)); err != nil {
+		return err
 	}
-	_, err := w.WaitFor(ctx, apiserver.NodeStage(to))
-	return err
+	return p.provisioner(nil).Keep(ctx, st.Owner)
+}
+
+// watcher watches the node that a state makes of this machine.
+func (p *parts) watcher(st *desired.State) apiserver.NodeWatcher {
+	n := provision.NodeOf(p.host, st)
+	return apiserver.NodeWatcher{
+		Host: p.host, Node: n.Name, Kubeconfig: n.Kubeconfig, BootstrapKubeconfig: n.Bootstrap, Unit: kubelet.Unit,
+	}
 }
 
 // notifyStatus tells systemd how a run stands, where a unit of its started it. It

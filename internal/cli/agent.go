@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/spf13/cobra"
+
+	"github.com/berth-dev/berth/internal/agent"
+	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/agent/event"
+	"github.com/berth-dev/berth/internal/agent/reconcile"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/identity"
+	"github.com/berth-dev/berth/internal/provision"
+)
+
+func (e *env) agent() *cobra.Command {
+	c := &cobra.Command{
+		Use: "agent", Short: "Keep this machine as a Secret of its cluster says",
+		Long: "Keep this machine as the OperatingSystemConfig in a Secret of its cluster says: take each new one, repair what\n" +
+			"others change, and say on the Node which one is in force. docs/agent.md describes it.",
+	}
+	e.agentCommand(c)
+	return c
+}
+
+// agentCommand makes a command the agent's: under berth's own name and as the
+// published program.
+func (e *env) agentCommand(c *cobra.Command) {
+	dir := config.BaseDir
+	c.Args = e.noArgs
+	c.RunE = func(c *cobra.Command, _ []string) error { return e.runAgent(c, dir) }
+	bindConfigDir(c, &dir)
+	c.AddCommand(e.agentBootstrap(), e.agentPause(), e.agentReset())
+}
+
+func (e *env) runAgent(c *cobra.Command, dir string) error {
+	h, err := e.open("/")
+	if err != nil {
+		return err
+	}
+	worked := resident(c.Context())
+	a, err := e.newAgent(h, dir, worked)
+	if is[*config.Error](err) {
+		return refused{err}
+	}
+	if err != nil {
+		return err
+	}
+	return a.Run(c.Context())
+}
+
+// NewAgent is the agent of a machine, wired as the command has it; its log goes to w.
+func NewAgent(h host.Host, w io.Writer, configDir string) (*agent.Agent, error) {
+	return (&env{err: w}).newAgent(h, configDir, func() {})
+}
+
+func (e *env) newAgent(h host.Host, configDir string, worked func()) (*agent.Agent, error) {
+	return agent.New(agent.Settings{
+		Host: h, Issuer: identity.New(h), Version: Version(), ConfigDir: configDir,
+		NewLog:  e.newLog,
+		Status:  notifyStatus,
+		Explain: explain,
+		Open: func(src agent.Source, secrets agent.SecretReader, try bool) reconcile.Opener {
+			return newOpener(e, h, src, secrets, try)
+		},
+		Release: func(size int) {
+			release(size)
+			worked()
+		},
+		Updater: func(o *config.Options, events *event.Recorder, log *slog.Logger) reconcile.SelfUpdate {
+			return e.updater(h, configDir, o, events, log)
+		},
+		Ready: func() { _, _ = daemon.SdNotify(false, daemon.SdNotifyReady) },
+	})
+}
+
+// newLog is the log of the whole process.
+func (e *env) newLog(level, format string) *slog.Logger {
+	o := &slog.HandlerOptions{Level: map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level]}
+	var h slog.Handler = slog.NewJSONHandler(e.err, o)
+	if format == "text" {
+		h = slog.NewTextHandler(e.err, o)
+	}
+	log := slog.New(h)
+	slog.SetDefault(log)
+	return log
+}
+
+// explain is what the Node is told of an error.
+func explain(err error) (code, cause, remedy string) {
+	f := provision.Explain(err)
+	return f.Code.Name, f.Cause, f.Hint
+}

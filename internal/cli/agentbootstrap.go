@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-dev/berth/internal/agent"
+	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/agent/selfupdate"
+	"github.com/berth-dev/berth/internal/converge"
+)
+
+func (e *env) agentBootstrap() *cobra.Command {
+	dir := config.BaseDir
+	c := &cobra.Command{
+		Use: "bootstrap", Short: "Make the agent a service of this machine", Args: e.noArgs,
+		Long: "Make the agent a service of this machine: write, enable and start " + config.Unit + ", which calls this\n" +
+			"program where it is now; then disable " + config.InitUnit + " and a cloud-config-downloader.service. It may run\n" +
+			"again at any time.",
+		RunE: func(c *cobra.Command, _ []string) error { return e.runAgentBootstrap(c, dir) },
+	}
+	bindConfigDir(c, &dir)
+	return c
+}
+
+func bindConfigDir(c *cobra.Command, dir *string) {
+	c.Flags().StringVar(dir, "config-dir", *dir, "read config-VERSION.yaml in `DIR`: that of this program's version, else the newest")
+}
+
+func (e *env) runAgentBootstrap(c *cobra.Command, dir string) error {
+	h, err := e.open("/")
+	if err != nil {
+		return err
+	}
+	file, err := config.Find(h, dir, Version())
+	if err != nil {
+		return err
+	}
+	told, _, err := config.Read(h, file)
+	if is[*config.Error](err) {
+		return refused{err}
+	}
+	if err != nil {
+		return err
+	}
+	if err := agent.DataDisk(c.Context(), h, told); err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	if err := selfupdate.Forget(c.Context(), h); err != nil {
+		return err
+	}
+	st, err := agent.Setup(h, selfupdate.Called(program), dir)
+	if err != nil {
+		return err
+	}
+	progress := newProgress(e)
+	p := e.parts(h)
+	opt := p.engineOptions(h, "berth agent bootstrap", progress.observe)
+	opt.Trial = nil
+	res, err := converge.New(opt).Apply(c.Context(), st)
+	if err != nil {
+		return err
+	}
+	progress.say(fmt.Sprintf("%s runs; %d changes", config.Unit, len(res.Plan.Actions)))
+	return nil
+}

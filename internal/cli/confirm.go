@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (e *env) confirm() *cobra.Command {
+	return &cobra.Command{
+		Use: "confirm", Short: "Confirm the change that apply --confirm-within has made", Args: e.noArgs,
+		Long: "Confirm the change that apply --confirm-within has made. Without it the last good configuration comes back when\n" +
+			"the time is over, or when the machine restarts.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			h, err := e.open("/")
+			if err != nil {
+				return err
+			}
+			owner, err := e.parts(h).engine(h, "berth confirm", nil).Confirm(c.Context())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(e.err, "confirmed: the %s configuration is the last good one now\n", owner)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-dev/berth/internal/agent"
+	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/cri"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/podnet"
+	"github.com/berth-dev/berth/internal/identity"
+	"github.com/berth-dev/berth/internal/join"
+)
+
+// drainTimeout is how long pods have to go by themselves unless the command line says
+// otherwise.
+const drainTimeout = 2 * time.Minute
+
+func (e *env) leave() *cobra.Command {
+	var owner, kubeconfig string
+	var force bool
+	var drain time.Duration
+	c := &cobra.Command{
+		Use: "leave", Short: "Take this machine out of its cluster and give it back as it was", Args: e.noArgs,
+		Long: "Take this machine out of its cluster and give it back as it was: the node is cordoned and its pods are evicted, then\n" +
+			"kubelet, the pods that are left and the container runtime end, and what berth, kubelet, the runtime and CNI plugins\n" +
+			"put on the machine goes. What stood there before is there again; what others changed or mounted since is kept.\n\n" +
+			"While pods run that are neither static nor of a DaemonSet, nothing is touched and the exit code is 1, unless --force\n" +
+			"is given. Each thing that stayed is named, and the exit code is 4 then. A Node can't delete itself: without\n" +
+			"--kubeconfig it stays in the cluster. A run that was cut off is continued by the next one; where berth has nothing on\n" +
+			"the machine, there is nothing to do.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !knownOwner(owner) {
+				return e.usage(c, fmt.Errorf("--owner %s: must be aks, osc, node or berth", owner))
+			}
+			if drain < 0 {
+				return e.usage(c, fmt.Errorf("--drain-timeout %s: must not be negative", drain))
+			}
+			h, err := e.open("/")
+			if err != nil {
+				return err
+			}
+			if kubeconfig != "" {
+				if kubeconfig, err = filepath.Abs(kubeconfig); err != nil {
+					return fmt.Errorf("find %s: %w", kubeconfig, err)
+				}
+				if _, err := apiserver.Open(h, kubeconfig); err != nil {
+					return err
+				}
+			}
+			p := newProgress(e)
+			o := e.leaving(h, p)
+			o.Owner, o.Force, o.DrainTimeout, o.Kubeconfig = desired.Owner(owner), force, drain, kubeconfig
+			return e.runLeave(c.Context(), p, o)
+		},
+	}
+	c.Flags().StringVar(&owner, "owner", "", "withdraw only what documents of this `KIND` asked for: aks, osc, node or berth; without it, all")
+	c.Flags().BoolVar(&force, "force", false, "leave while pods run: they are evicted, and what is left of them ends")
+	c.Flags().DurationVar(&drain, "drain-timeout", drainTimeout, "how long evicted pods have to go, as a `TIME`")
+	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "delete the Node with the credential in this `FILE`")
+	return c
+}
+
+func knownOwner(name string) bool {
+	switch desired.Owner(name) {
+	case "", desired.OwnerAKS, desired.OwnerOSC, desired.OwnerNode, desired.OwnerBerth:
+		return true
+	}
+	return false
+}
+
+// leaving is what leaving needs of the program; the command adds the rest.
+func (e *env) leaving(h host.Host, p *progress) join.Options {
+	opt := e.parts(h).engineOptions(h, "berth leave", p.observe)
+	opt.Trial = nil // what is left of the machine can't prove itself
+	apply := converge.New(opt).Apply
+	return join.Options{
+		Host: h, Apply: apply, AgentUnit: config.Unit, Command: "berth leave", Say: p.say,
+		Reset:   func(ctx context.Context) ([]string, error) { return agent.Reset(ctx, h, apply) },
+		Network: podnet.Network{Programs: h, Files: h},
+		Runtime: func(ctx context.Context) (join.Runtime, error) { return cri.Open(ctx, cri.Socket) },
+		Cluster: func(path string) (join.Cluster, error) { return apiserver.Open(h, path) },
+		NodeName: func(path string) (string, error) {
+			return identity.NodeName(h, path)
+		},
+	}
+}
+
+func (e *env) runLeave(ctx context.Context, p *progress, o join.Options) error {
+	out, err := join.Leave(ctx, o)
+	for _, s := range out.Stayed {
+		p.say("left: " + s)
+	}
+	switch {
+	case err != nil:
+		return err
+	case out.Nothing:
+		p.say("nothing to do: berth has nothing on this machine")
+	case len(out.Stayed) > 0:
+		return told(exitcode.Kept)
+	default:
+		p.say("the machine is as it was")
+	}
+	return nil
+}

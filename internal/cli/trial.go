@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/berth-dev/berth/internal/agent/selfupdate"
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/containerd"
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/contract"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// trial is what the engine needs to try a change.
+func (p *parts) trial() *converge.Trial {
+	facts, err := json.Marshal(p.gathered)
+	if err != nil {
+		panic("facts have no JSON: " + err.Error())
+	}
+	program, _ := os.Executable() // what runs has a path; only a broken /proc hides it
+	return &converge.Trial{
+		Contract: trial.Contract{Document: p.document, Facts: facts},
+		State:    p.stateOf, Stands: p.stands, Await: p.awaitAgain,
+		LastWords: func(ctx context.Context, unit string) string { return apiserver.LastLogLines(ctx, p.host, unit) },
+		Kubelet:   kubelet.Unit,
+		Elsewhere: map[string][]string{containerd.Unit: {containerd.DropInDir}, kubelet.Unit: {kubelet.ConfigDir}},
+		Program:   program, First: []string{report.ServiceUnit},
+		NoRevert: p.noRevert, Within: p.within, Yields: p.yields,
+	}
+}
+
+// stateOf translates a kept contract with the facts of its time.
+func (p *parts) stateOf(_ context.Context, c *trial.Contract) (*desired.State, error) {
+	if selfupdate.IsVersion(c.Document) {
+		return selfupdate.State(p.host, c.Document)
+	}
+	var facts component.Facts
+	if err := json.Unmarshal(c.Facts, &facts); err != nil {
+		return nil, fmt.Errorf("read the facts: %w", err)
+	}
+	doc, err := contract.Decode(c.Document)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Translate(facts)
+}
+
+// stands says how the node of a state stands.
+func (p *parts) stands(ctx context.Context, st *desired.State) trial.Standing {
+	healthy, ready := p.watcher(st).Stands(ctx)
+	return trial.Standing{Healthy: healthy, Ready: ready}
+}
+
+// awaitAgain waits until the node stands as before. An API server that is away
+// tells nothing of the change.
+func (p *parts) awaitAgain(ctx context.Context, st *desired.State, before trial.Standing) (remark string, err error) {
+	w, stage := p.watcher(st), apiserver.StageKubelet
+	switch {
+	case before.Ready:
+		stage = apiserver.StageReady
+	case !before.Healthy:
+		return "", nil
+	}
+	if _, err = w.WaitFor(ctx, stage); err == nil {
+		return "", nil
+	}
+	e, ok := errors.AsType[*apiserver.StageError](err)
+	if !ok || e.Stage == apiserver.StageKubelet && before.Healthy || ctx.Err() == nil {
+		return "", err
+	}
+	away := w.Away(context.WithoutCancel(ctx))
+	if away == nil {
+		return "", err
+	}
+	return "the API server was away, so nobody could see whether the Node is Ready again: " + away.Error(), nil
+}

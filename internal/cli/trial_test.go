@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/contract"
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// What is kept of a contract comes to the same state again, on a machine that
+// answers nothing any more.
+func TestKeptContractIsTheSameState(t *testing.T) {
+	document, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := component.Facts{Hostname: "node-1", NodeIP: "10.0.0.4,fd00::4", IPv6: true, Resolved: true, ContainerdVersion: "2.2.9",
+		ContainerdPath: "/usr/bin/containerd", VendorUnits: []string{"containerd.service"}, VersionedPrograms: []string{"kubelet-1.34.2"},
+		Images: []component.BundledImage{{Reference: "r", Digest: "sha256:d"}}}
+	doc, err := contract.Decode(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := doc.Translate(facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &parts{host: memory.New(), document: document, gathered: facts}
+	kept := p.trial().Contract
+	got, err := (&parts{host: memory.New()}).stateOf(t.Context(), &kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(printed(t, want), printed(t, got)); d != "" {
+		t.Error(d)
+	}
+}
+
+func printed(t *testing.T, st *desired.State) string {
+	t.Helper()
+	b, err := json.Marshal(st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestConfirmCommandLine(t *testing.T) {
+	for args, c := range map[string]struct {
+		code   int
+		stderr string
+	}{
+		"confirm":      {exitcode.Failed, "error: nothing waits to be confirmed: no change is on trial\n"},
+		"confirm x":    {exitcode.Failed, `takes no argument "x"`},
+		"node restore": {0, ""},
+		"node revert":  {0, ""},
+		"apply -f " + sample + " --confirm-within -1s":             {exitcode.Failed, "must not be negative"},
+		"apply -f " + sample + " --confirm-within 1m --no-revert":  {exitcode.Failed, "goes neither with --no-revert nor with --root"},
+		"apply -f " + sample + " --confirm-within 1m --root /mnt":  {exitcode.Failed, "goes neither with --no-revert nor with --root"},
+		"apply -f " + sample + " --confirm-within 1m --timeout 1m": {exitcode.Failed, "there is nothing to go back to"},
+	} {
+		h := memory.New()
+		h.Value("/proc/sys/kernel/hostname", "node-1\n")
+		code, _, stderr := invoke(h, append([]string{"berth"}, strings.Fields(args)...)...)
+		if code != c.code || !strings.Contains(stderr, c.stderr) {
+			t.Errorf("%s: code %d: %s", args, code, stderr)
+		}
+	}
+}
+
+func TestStatusOfATrial(t *testing.T) {
+	h := memory.New()
+	n := &trial.Note{Owner: desired.OwnerAKS, Began: time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)}
+	for says, edit := range map[string]func(){
+		"a change of the aks configuration since Sun 2026-11-22 08:00:00 UTC; not confirmed yet": func() {},
+		"; run berth confirm until Sun 2026-11-22 08:05:00 UTC": func() {
+			n.Waiting, n.Until = true, n.Began.Add(5*time.Minute)
+		},
+	} {
+		m := *n
+		edit()
+		if err := n.Save(h); err != nil {
+			t.Fatal(err)
+		}
+		if code, stdout, _ := invoke(h, "berth", "status"); code != 0 || !strings.Contains(stdout, "on trial: ") || !strings.Contains(stdout, says) {
+			t.Errorf("code %d: %s", code, stdout)
+		}
+		*n = m
+	}
+	if _, stdout, _ := invoke(h, "berth", "status", "-ojson"); !strings.Contains(stdout, `"owner": "aks"`) {
+		t.Error(stdout)
+	}
+}
