@@ -45,7 +45,8 @@ func TestDependenciesStayFew(t *testing.T) {
 	}
 	allowed := []string{
 		"google.golang.org/protobuf/", "github.com/berth-dev/berth/api/aksnodeconfig/", "github.com/berth-dev/berth/pkg/nodeconfigutils",
-		"github.com/berth-dev/berth/internal/contract/aks/decode", "github.com/berth-dev/berth/internal/desired",
+		"github.com/berth-dev/berth/internal/contract/aks/decode", "github.com/berth-dev/berth/internal/contract/value", "github.com/berth-dev/berth/internal/desired", "github.com/berth-dev/berth/internal/lazyregexp", "github.com/berth-dev/berth/internal/unitname",
+		"github.com/berth-dev/berth/internal/ignition",
 		"k8s.io/apimachinery/pkg/util/", "k8s.io/apimachinery/pkg/api/validate/",
 	}
 	for _, path := range strings.Fields(string(out)) {
