@@ -78,5 +78,9 @@ func (l *Lab) HasBerth() bool { return l.berth != "" }
 // Berth is the path of the program that nodes get; it also runs on the host.
 func (l *Lab) Berth() string { return filepath.Join(l.berth, "usr/local/bin/berth") }
 
+// AuditLog is the path of the log of what Config.AuditGroup asks the API server for:
+// an audit.k8s.io/v1 Event for each line.
+func (l *Lab) AuditLog() string { return l.plane.AuditLog() }
+
 // Ready waits until the API server says that it is ready.
 func (l *Lab) Ready(ctx context.Context) error { return l.plane.AwaitReady(ctx) }

@@ -51,6 +51,9 @@ type Config struct {
 	Subnet netip.Prefix
 	// WithoutBerth does not build berth: nodes are plain.
 	WithoutBerth bool
+	// AuditGroup is the group of users whose requests the API server logs; see
+	// Lab.AuditLog. None if empty.
+	AuditGroup string
 }
 
 func (c *Config) setDefaults() (err error) {
@@ -155,6 +158,6 @@ func newLab(c Config) (*Lab, error) {
 	l := &Lab{Name: c.Name, log: log, cache: cache, root: c.Root, subnet: c.Subnet,
 		ns: netns.Namespace("berth-lab-" + c.Name), lowers: map[Flavour][]string{}}
 	l.plane = &controlplane.Plane{Namespace: l.ns, Address: l.Gateway().String(), Names: []string{APIServerName},
-		Dir: filepath.Join(state.DataDir, c.Name, "controlplane"), Started: l.recordProcess}
+		Dir: filepath.Join(state.DataDir, c.Name, "controlplane"), Started: l.recordProcess, AuditGroup: c.AuditGroup}
 	return l, nil
 }

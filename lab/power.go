@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/berth-dev/berth/lab/internal/proc"
 	"github.com/berth-dev/berth/lab/internal/state"
@@ -46,13 +48,33 @@ func (n *Node) Reboot(ctx context.Context) error {
 	if err := n.Run(ctx, "systemctl", "reboot"); err != nil {
 		return err
 	}
-	return proc.Poll(ctx, "reboot of "+n.Name, func() (bool, error) {
+	err = proc.Poll(ctx, "reboot of "+n.Name, func() (bool, error) {
 		r, err := n.spec.State()
 		if err != nil {
 			return false, err
 		}
 		return r.Boots > before && n.Running(), nil
 	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, n.shutdownState())
+	}
+	return nil
+}
+
+// shutdownState says what a reboot waits for: systemd's jobs, the processes that
+// still run, and what the console shows.
+func (n *Node) shutdownState() string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	jobs, err := n.Output(ctx, "sh", "-c", "systemctl list-jobs; ps axo pid,ppid,stat,wchan:20,args")
+	if err != nil {
+		jobs = err.Error()
+	}
+	console, err := os.ReadFile(filepath.Join(n.rec.Dir, "console.log"))
+	if err != nil {
+		return jobs + err.Error()
+	}
+	return jobs + string(console[max(0, len(console)-4000):])
 }
 
 // Partition cuts the node off the network, or connects it again.

@@ -5,16 +5,21 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/berth-dev/berth/lab/internal/pki"
 )
 
 // AwaitSigner returns when the cluster signs certificate requests: a controller
@@ -54,4 +59,30 @@ func probeRequest() ([]byte, error) {
 		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
+}
+
+// Reissue signs a client certificate (PEM) once more, for the same name, groups and
+// key, with another lifetime: the cluster's own signer gives none below ten minutes.
+func (l *Lab) Reissue(certificate []byte, from, until time.Time) ([]byte, error) {
+	block, _ := pem.Decode(certificate)
+	if block == nil {
+		return nil, errors.New("reissue a certificate: no PEM block")
+	}
+	old, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("reissue a certificate: %w", err)
+	}
+	dir := filepath.Join(l.plane.Dir, "pki")
+	ca, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
+	if err != nil {
+		return nil, fmt.Errorf("reissue a certificate: %w", err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: old.SerialNumber, Subject: old.Subject, NotBefore: from, NotAfter: until,
+		KeyUsage: old.KeyUsage, ExtKeyUsage: old.ExtKeyUsage,
+	}, ca.Leaf, old.PublicKey, ca.PrivateKey)
+	if err != nil {
+		return nil, fmt.Errorf("reissue a certificate: %w", err)
+	}
+	return pki.CertPEM(der), nil
 }

@@ -19,7 +19,9 @@ type Options struct {
 	Pairs int
 	// Only names the parts to run; all if empty. See Parts.
 	Only []string
-	Log  io.Writer
+	// Agents are the sizes of fleets; 100 and 300 if empty.
+	Agents []int
+	Log    io.Writer
 }
 
 // Case is one state of the machine at the start of the measured command.

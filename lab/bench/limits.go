@@ -22,7 +22,7 @@ type Limit struct {
 
 // limits measures on a node of its own.
 func limits(ctx context.Context, l *lab.Lab, o Options, w io.Writer) error {
-	n, err := provisioned(ctx, l)
+	n, err := provisioned(ctx, l, "limits")
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func PrintLimits(w io.Writer, all []Limit) {
 }
 
 // provisioned is a node that CustomData made.
-func provisioned(ctx context.Context, l *lab.Lab) (*lab.Node, error) {
+func provisioned(ctx context.Context, l *lab.Lab, name string) (*lab.Node, error) {
 	cfg, err := l.NodeConfiguration()
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func provisioned(ctx context.Context, l *lab.Lab) (*lab.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := l.AddNode(ctx, lab.NodeConfig{Name: "limits", UserData: data})
+	n, err := l.AddNode(ctx, lab.NodeConfig{Name: name, UserData: data})
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ type part struct {
 	name   string
 	inLab  func(context.Context, *lab.Lab, Options, io.Writer) error
 	onHost func(context.Context, Options, io.Writer) error
+	// audited: it counts what agents ask the API server for.
+	audited bool
 }
 
 var parts = []part{
@@ -23,6 +25,8 @@ var parts = []part{
 	{name: "limits", inLab: limits},
 	{name: "artifacts", onHost: Artifacts},
 	{name: "bare", inLab: bare},
+	{name: "agent", inLab: agents, audited: true},
+	{name: "fleet", inLab: fleets, audited: true},
 	{name: "engine", onHost: Engines},
 }
 
@@ -49,6 +53,14 @@ func (o Options) Check() error {
 // NeedsLab says whether a part that o names needs a lab.
 func (o Options) NeedsLab() bool {
 	return slices.ContainsFunc(parts, func(p part) bool { return o.names(p) && p.inLab != nil })
+}
+
+// AuditGroup is the group of users whose requests the lab's API server has to log.
+func (o Options) AuditGroup() string {
+	if slices.ContainsFunc(parts, func(p part) bool { return o.names(p) && p.audited }) {
+		return agentsGroup
+	}
+	return ""
 }
 
 func (o Options) names(p part) bool { return len(o.Only) == 0 || slices.Contains(o.Only, p.name) }

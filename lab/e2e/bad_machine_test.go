@@ -17,10 +17,6 @@ import (
 // printedLimit is how much provision-wait may print, in bytes.
 const printedLimit = 4000
 
-// idleUserData boots a node that has no configuration: berth's unit does not
-// start.
-var idleUserData = []byte("#cloud-config\n{}\n")
-
 // outcome is a provision.json as far as these tests look at it.
 type outcome struct {
 	nodeconfigutils.CSEStatus

@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -174,4 +176,9 @@ func copyTo(t *testing.T, n *lab.Node, dest, dir, name string) {
 	if err != nil || r.Code != 0 {
 		t.Fatalf("copy to %s: %v, exit code %d\n%s", dest, err, r.Code, r.Stderr)
 	}
+}
+
+// verdicts counts the lines of a test program's output that tell a verdict.
+func verdicts(out []byte, verdict string) int {
+	return len(regexp.MustCompile(fmt.Sprintf(`(?m)^ *--- (?:%s)`, verdict)).FindAll(out, -1))
 }

@@ -28,6 +28,7 @@ type resource struct {
 		CertFile      string        `json:"certFile"`
 		KeyFile       string        `json:"keyFile"`
 		Triggers      []string      `json:"triggers"`
+		File          string        `json:"file"`
 		Files         []programFile `json:"files"`
 	} `json:"spec"`
 }
@@ -114,7 +115,10 @@ func repair(t *testing.T, n *lab.Node, m mutation) {
 		t.Errorf("%s: plan shows %q, want %q", m.name, first.Actions, m.plan)
 	}
 	if fields[0] != "2" || fields[1] != "0" || fields[2] != "0" {
-		t.Errorf("%s: plan, apply and plan end with %s, %s, %s; want 2, 0, 0\n%s\n%s", m.name, fields[0], fields[1], fields[2], parts[1], parts[2])
+		var second planned
+		_ = json.Unmarshal([]byte(parts[2]), &second)
+		t.Errorf("%s: plan, apply and plan end with %s, %s, %s; want 2, 0, 0; apply:\n%s\nsecond plan: %q, %q",
+			m.name, fields[0], fields[1], fields[2], parts[1], second.Actions, second.Remarks)
 	}
 	if got := restarted(fields[3], fields[4]); !slices.Equal(got, m.restarts) {
 		t.Errorf("%s: restarted %q, want %q", m.name, got, m.restarts)
@@ -161,9 +165,16 @@ func (m *mutator) all() []mutation {
 			out = append(out, serving(r)...)
 		case "credential":
 			out = append(out, credential(r)...)
-		case "artifact", "module", "check":
-			// An artifact without an address can't be repaired, a kernel's module is
-			// every node's, and a check is nothing on the machine.
+		case "node":
+			out = append(out, labelOf(r))
+		case "podnetwork":
+			out = append(out, podNetwork(r)...)
+		case "nftables":
+			out = append(out, one(r, "emptied", "nft flush ruleset", "set"))
+		case "artifact", "image", "module", "check":
+			// An artifact without an address and an image of a registry that is not there
+			// can't be repaired, a kernel's module is every node's, and a check is nothing
+			// on the machine.
 		default:
 			out = append(out, mutation{name: "no mutation for kind " + r.Kind, script: "false"})
 		}
@@ -261,14 +272,30 @@ func (m *mutator) unit(r resource) []mutation {
 			[]string{r.ID + " restart"}, again},
 		{r.ID + " lost a foreign drop-in", "rm /etc/systemd/system/" + u + ".d/99-foreign.conf", []string{r.ID + " restart"}, again},
 	}
-	if m.has("file:/etc/systemd/system/" + u) {
-		return out // masked in place of its definition: see file
+	if !m.has("file:/etc/systemd/system/" + u) { // else masked in place of its definition: see file
+		unmask := []string{r.ID + " reload", r.ID + " unmask"}
+		out = append(out,
+			mutation{r.ID + " masked", "systemctl mask " + u, unmask, nil},
+			mutation{r.ID + " masked until the next boot", "systemctl mask --runtime " + u, unmask, nil},
+			mutation{r.ID + " masked and stopped", "systemctl mask --now " + u, []string{r.ID + " start", r.ID + " unmask"}, again})
 	}
-	unmask := []string{r.ID + " reload", r.ID + " unmask"}
-	return append(out,
-		mutation{r.ID + " masked", "systemctl mask " + u, unmask, nil},
-		mutation{r.ID + " masked until the next boot", "systemctl mask --runtime " + u, unmask, nil},
-		mutation{r.ID + " masked and stopped", "systemctl mask --now " + u, []string{r.ID + " start", r.ID + " unmask"}, again})
+	return m.withImages(u, out)
+}
+
+// withImages: whether an image is there, a runtime that does not run can't tell.
+func (m *mutator) withImages(unit string, all []mutation) []mutation {
+	for i := range all {
+		if unit != "containerd.service" || !slices.Contains(all[i].plan, "unit:"+unit+" start") {
+			continue
+		}
+		for _, r := range m.resources {
+			if r.Kind == "image" {
+				all[i].plan = append(all[i].plan, r.ID+" import")
+			}
+		}
+		slices.Sort(all[i].plan)
+	}
+	return all
 }
 
 func (m *mutator) has(id string) bool {
@@ -334,6 +361,26 @@ func credential(r resource) []mutation {
 		{r.ID + " names another server", "sed -i s,https://,https://other., " + p, issue, []string{unit}},
 		{r.ID + " emptied", ": >" + p, issue, []string{unit}},
 		{r.ID + " removed", "rm " + p, issue, []string{unit}},
+	}
+}
+
+// labelOf: somebody with the node's credential changes a label.
+func labelOf(r resource) mutation {
+	const pki, certs = "/var/lib/kubelet/pki/kubelet-client-current.pem", "/etc/kubernetes/certs/ca.crt"
+	return one(r, "label changed", "curl -sSf --cacert "+certs+" --cert "+pki+" --key "+pki+
+		" -X PATCH -H 'Content-Type: application/merge-patch+json' -d '{\"metadata\":{\"labels\":{\"agentpool\":\"edited\"}}}' "+
+		"$(sed -n 's/ *server: //p' /var/lib/kubelet/kubeconfig)/api/v1/nodes/"+r.Spec.Name, "update")
+}
+
+// podNetwork: containerd makes it once after each start of kubelet, some time after
+// it: one that is removed before comes back by itself.
+func podNetwork(r resource) []mutation {
+	const unit = "kubelet.service"
+	restart := "unit:" + unit + " restart"
+	told := "journalctl -q -o cat _SYSTEMD_INVOCATION_ID=$(systemctl show -p InvocationID --value " + unit + ") | grep -q 'Updating Pod CIDR'"
+	return []mutation{
+		{r.ID + " removed", "until " + told + "; do sleep 0.1; done; rm " + r.Spec.File, []string{restart}, []string{unit}},
+		{r.ID + " edited", "until test -e " + r.Spec.File + "; do sleep 0.1; done; echo >>" + r.Spec.File, []string{r.ID + " delete", restart}, []string{unit}},
 	}
 }
 

@@ -35,11 +35,14 @@ const (
 // privateSite is a place with a private registry and managed identities.
 type privateSite struct {
 	lab      *lab.Lab
+	held     *serve.Registry
 	registry *serve.ACR
 	// other is a registry like it, with the same content and another name.
 	other    *serve.ACR
 	metadata *serve.Metadata
 	ca       string // of the registries' certificate, as the contract has it
+	// archive is the file with kubelet and kubectl.
+	archive string
 	// kubernetes and the others are references; blobs are those of the artifacts.
 	kubernetes, containerd, runc, cni string
 	version                           string // of containerd
@@ -51,7 +54,7 @@ type privateSite struct {
 func serveSite(t *testing.T, l *lab.Lab) *privateSite {
 	t.Helper()
 	held := serve.NewRegistry()
-	s := &privateSite{lab: l, metadata: serve.NewMetadata(serve.Instance{})}
+	s := &privateSite{lab: l, held: held, metadata: serve.NewMetadata(serve.Instance{})}
 	s.registry = serve.NewACR(siteRegistry, siteStore, held, s.metadata)
 	s.other = serve.NewACR(otherRegistry, siteStore, held, s.metadata)
 	for _, id := range []string{puller, strangeClient} {
@@ -83,6 +86,8 @@ func (s *privateSite) fill(t *testing.T, held *serve.Registry) {
 		s.blobs = append(s.blobs, pushed)
 		return pushed
 	}
+	name, _, _ := strings.Cut(path.Base(p.Kubernetes), "#")
+	s.archive = filepath.Join(dir, name)
 	const at = "oci://" + siteRegistry + "/"
 	s.kubernetes = at + "tools/kubernetes@" + push("tools/kubernetes", p.Kubernetes).Manifest
 	s.cni = at + "tools/cni:v1@" + push("tools/cni", p.CNI).Manifest

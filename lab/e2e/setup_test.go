@@ -13,6 +13,9 @@ const (
 
 var (
 	sharedLab           = setup.Lab
+	addNode             = setup.AddNode
+	idleUserData        = setup.IdleUserData
+	removeNode          = setup.RemoveNode
 	within              = setup.Within
 	nodeConfig          = setup.Config
 	document            = setup.Document

@@ -14,13 +14,14 @@ import (
 
 func (a *app) bench() *cobra.Command {
 	var o bench.Options
-	cmd := &cobra.Command{Use: "bench", Short: "Measure berth against kubeadm join, the shell's downloads, an engine of another day and its limits", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "bench", Short: "Measure berth against kubeadm join, the shell's downloads, an engine of another day, the agent, fleets of agents, and its limits", Args: cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error { return o.Check() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = os.Stderr
 			return runBench(cmd.Context(), o)
 		}}
 	cmd.Flags().IntVar(&o.Pairs, "pairs", 10, "runs of each side in each case")
+	cmd.Flags().IntSliceVar(&o.Agents, "agents", []int{100, 300}, "measure fleets of so many `agents`")
 	cmd.Flags().StringSliceVar(&o.Only, "only", nil, "run only these `parts`: "+strings.Join(bench.Parts(), ", "))
 	return cmd
 }
@@ -29,7 +30,7 @@ func runBench(ctx context.Context, o bench.Options) (err error) {
 	if !o.NeedsLab() {
 		return bench.All(ctx, nil, o, os.Stdout)
 	}
-	l, err := lab.Start(ctx, lab.Config{Name: fmt.Sprintf("bench-%d", os.Getpid())})
+	l, err := lab.Start(ctx, lab.Config{Name: fmt.Sprintf("bench-%d", os.Getpid()), AuditGroup: o.AuditGroup()})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (m *machine) step(t *testing.T, what string) {
 func TestCaseMachine(t *testing.T) {
 	l := setup.Lab(t)
 	m := addMachine(t, l)
-	parts := []part{{"first boot", m.firstBoot}, {"node", m.becameNode}, {"reboot", m.reboot}}
+	parts := []part{{"first boot", m.firstBoot}, {"node", m.becameNode}, {"automount", m.automount}, {"reboot", m.reboot}, {"data disk", m.dataDisk}}
 	for _, c := range cuts {
 		parts = append(parts, part{"power cut " + c.name, func(t *testing.T) { m.powerCut(t, c) }})
 	}

@@ -21,7 +21,7 @@ func (p *Plane) etcdArgs() []string {
 }
 
 func (p *Plane) apiserverArgs() []string {
-	return []string{
+	return append([]string{
 		"--etcd-servers=" + etcdURL, "--bind-address=0.0.0.0", "--secure-port=443",
 		"--advertise-address=" + p.Address, "--service-cluster-ip-range=" + ServiceCIDR,
 		"--tls-cert-file=" + p.file("apiserver.crt"), "--tls-private-key-file=" + p.file("apiserver.key"),
@@ -33,7 +33,7 @@ func (p *Plane) apiserverArgs() []string {
 		"--enable-bootstrap-token-auth=true", "--allow-privileged=true",
 		// The names of nodes are not in the host's DNS.
 		"--kubelet-preferred-address-types=InternalIP",
-	}
+	}, p.auditArgs()...)
 }
 
 func (p *Plane) managerArgs() []string {

@@ -27,11 +27,16 @@ type Plane struct {
 	Programs  string   // directory of the programs
 	Dir       string   // keys, data, logs
 	Started   func(proc.ID) error
+	// AuditGroup is the group whose requests are logged; none if empty.
+	AuditGroup string
 }
 
 // Start starts everything and returns when the API server is ready.
 func (p *Plane) Start(ctx context.Context) error {
 	if err := p.writeKeys(); err != nil {
+		return err
+	}
+	if err := p.writeAuditPolicy(); err != nil {
 		return err
 	}
 	if err := p.StartStore(); err != nil {

@@ -34,3 +34,24 @@ func (v *VM) CopyDisk(ctx context.Context, to string) error {
 	}
 	return run(exec.CommandContext(ctx, "qemu-img", "convert", "-W", "-O", "raw", v.path(overlayName), to))
 }
+
+// AttachDisk puts a blank disk of size bytes into the running machine, as a cloud
+// attaches a volume. It goes with the power.
+func (v *VM) AttachDisk(ctx context.Context, name string, size int64) error {
+	file := v.path(name + ".raw")
+	if err := os.RemoveAll(file); err != nil {
+		return fmt.Errorf("attach disk: %w", err)
+	}
+	f, err := os.Create(file)
+	if err == nil {
+		err = errors.Join(f.Truncate(size), f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("attach disk: %w", err)
+	}
+	drive := map[string]any{"driver": "raw", "node-name": name, "file": map[string]string{"driver": "file", "filename": file}}
+	if err := v.command(ctx, "blockdev-add", drive, nil); err != nil {
+		return err
+	}
+	return v.command(ctx, "device_add", map[string]string{"driver": "virtio-blk-pci", "id": name + "-device", "drive": name}, nil)
+}

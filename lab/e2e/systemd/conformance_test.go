@@ -1,9 +1,8 @@
-package e2e
+package systemd
 
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,16 +13,17 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/lab"
+	"github.com/berth-dev/berth/lab/e2e/setup"
 )
 
 // TestHostConformance runs the suite that every implementation of berth's host
 // passes against a real machine: its disk and its systemd. A case that is
 // skipped counts as failed.
 func TestHostConformance(t *testing.T) {
-	l := sharedLab(t)
+	l := setup.Lab(t)
 	program := filepath.Join(t.TempDir(), "hosttest")
-	build := exec.CommandContext(within(t, 3*time.Minute), "go", "test", "-c", "-o", program, "./internal/host/hosttest")
-	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	build := exec.CommandContext(setup.Within(t, 3*time.Minute), "go", "test", "-c", "-o", program, "./internal/host/hosttest")
+	build.Dir, build.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the suite: %v\n%s", err, out)
 	}
@@ -31,14 +31,14 @@ func TestHostConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := addNode(t, l, lab.NodeConfig{Name: "conformance", UserData: idleUserData})
-	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
+	n := setup.AddNode(t, l, lab.NodeConfig{Name: "conformance", UserData: setup.IdleUserData})
+	if _, err := n.WaitBooted(setup.Within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.WriteFile("/root/hosttest", content, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r, err := n.Exec(within(t, 8*time.Minute), "env", "BERTH_CONFORMANCE=machine", "/root/hosttest", "-test.v=test2json")
+	r, err := n.Exec(setup.Within(t, 8*time.Minute), "env", "BERTH_CONFORMANCE=machine", "/root/hosttest", "-test.v=test2json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ type testCases struct{ result, said map[string]string }
 // testEvents reads what a test program printed under -test.v=test2json.
 func testEvents(t *testing.T, printed []byte) testCases {
 	t.Helper()
-	convert := exec.CommandContext(within(t, time.Minute), "go", "tool", "test2json")
+	convert := exec.CommandContext(setup.Within(t, time.Minute), "go", "tool", "test2json")
 	convert.Stdin = bytes.NewReader(printed)
 	events, err := convert.Output()
 	if err != nil {
@@ -101,8 +101,3 @@ func (c testCases) ended(how, pattern string) []string {
 
 // last is the end of a long output, where a program says why it gave up.
 func last(b []byte) []byte { return b[max(0, len(b)-3000):] }
-
-// verdicts counts the lines of a test program's output that tell a verdict.
-func verdicts(out []byte, verdict string) int {
-	return len(regexp.MustCompile(fmt.Sprintf(`(?m)^ *--- (?:%s)`, verdict)).FindAll(out, -1))
-}

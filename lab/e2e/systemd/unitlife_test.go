@@ -1,14 +1,12 @@
-package e2e
+package systemd
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/berth-dev/berth/lab"
+	"github.com/berth-dev/berth/lab/e2e/setup"
 )
 
 // TestUnitLives has the engine put units on a machine, change and withdraw them,
@@ -16,25 +14,16 @@ import (
 // run once, that are skipped, that crash, that take each other along. Each step is
 // followed by an empty plan and begins exactly the runs that it has to.
 func TestUnitLives(t *testing.T) {
-	l := sharedLab(t)
-	program := filepath.Join(t.TempDir(), "unitlife")
-	build := exec.CommandContext(within(t, 3*time.Minute), "go", "test", "-c", "-o", program, "./internal/converge/unitlife")
-	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the lives: %v\n%s", err, out)
-	}
-	content, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := addNode(t, l, lab.NodeConfig{Name: "unitlife", Flavour: lab.Bare, WithoutBerth: true, UserData: []byte("#cloud-config\n{}\n")})
-	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
+	l := setup.Lab(t)
+	content := setup.UnitLives(t, "../../..")
+	n := setup.AddNode(t, l, lab.NodeConfig{Name: "unitlife", Flavour: lab.Bare, WithoutBerth: true, UserData: setup.IdleUserData})
+	if _, err := n.WaitBooted(setup.Within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.WriteFile("/root/unitlife", content, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r, err := n.Exec(within(t, 12*time.Minute), "env", "BERTH_CONFORMANCE=machine", "/root/unitlife", "-test.v=test2json", "-test.run=/machine")
+	r, err := n.Exec(setup.Within(t, 12*time.Minute), "env", "BERTH_CONFORMANCE=machine", "/root/unitlife", "-test.v=test2json", "-test.run=/machine")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,318 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/berth-dev/berth/lab"
+)
+
+const (
+	agentDir     = "/var/lib/gardener-node-agent"
+	agentUnit    = "gardener-node-agent.service"
+	agentApplied = "checksum/cloud-config-data"
+)
+
+// The tests of the agent run beside each other, each with a machine, a Secret and a
+// group of its own: they wait most of the time.
+
+// TestAgent follows one node that provision made: the agent takes it over without
+// a stir, and keeps it as its Secret says through changes and drift.
+func TestAgent(t *testing.T) {
+	t.Parallel()
+	m := newAgent(t, "agent", nil)
+	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	m.told(t)
+	m.before = m.everything(t)
+	m.parts(t, []agentPart{
+		{"first document", m.first}, {"heartbeat", m.heartbeat}, {"units ready", m.unitsReady}, {"tokens", m.tokens},
+		{"restarts", m.restarts}, {"secret name", m.secretName}, {"change", m.change}, {"own configuration", m.ownConfiguration},
+		{"drift", m.drift}, {"pause", m.pause}, {"by hand", m.byHand}, {"refused", m.refused}, {"broken", m.broken}, {"withdrawn", m.withdrawn}, {"reset", m.reset},
+	})
+}
+
+// TestAgentHealth has the agent restart what does not answer.
+func TestAgentHealth(t *testing.T) {
+	t.Parallel()
+	m := newAgent(t, "agent-health", nil)
+	m.parts(t, []agentPart{{"first document", m.first}, {"health", m.health}})
+}
+
+// TestAgentKilled kills the agent, and then takes the API server away.
+func TestAgentKilled(t *testing.T) {
+	t.Parallel()
+	m := newAgent(t, "agent-killed", nil)
+	m.parts(t, []agentPart{{"first document", m.first}, {"killed", m.killed}, {"API server away", m.away}})
+}
+
+// TestAgentCertificates has the agent's certificate end, go, and be another cluster's.
+func TestAgentCertificates(t *testing.T) {
+	t.Parallel()
+	m := newAgent(t, "agent-certificates", nil)
+	m.parts(t, []agentPart{
+		{"first document", m.first}, {"renewed", m.certificateRenewed}, {"lost", m.certificateLost}, {"unknown", m.certificateUnknown},
+	})
+}
+
+// TestAgentFiles gives the agent documents in files.
+func TestAgentFiles(t *testing.T) {
+	t.Parallel()
+	m := newAgent(t, "agent-files", nil)
+	m.parts(t, []agentPart{{"first document", m.first}, {"AKS file", m.aksFile}, {"OSC file", m.oscFile}})
+}
+
+// first: the agent gets a certificate for the token, takes the document, and says so;
+// nothing that provision has put there stirs.
+func (m *agentMachine) first(t *testing.T) {
+	m.told(t)
+	sum := m.ask(t, hello("one"))
+	before := invocations(t, m.node)
+	run(t, m.node, berthPath, "agent", "bootstrap")
+	node := m.applied(t, sum)
+	if got := restarted(before, invocations(t, m.node)); len(got) > 0 {
+		t.Errorf("restarted: %q", got)
+	}
+	for label, want := range map[string]string{"worker.gardener.cloud/kubernetes-version": m.lab.KubernetesVersion(), "topology.kubernetes.io/zone": "zone-1"} {
+		if node.Labels[label] != want {
+			t.Errorf("label %s is %q, want %q", label, node.Labels[label], want)
+		}
+	}
+	if s := strings.TrimSpace(run(t, m.node, "systemctl", "is-active", "hello.service")); s != "active" {
+		t.Errorf("hello.service is %s", s)
+	}
+	if r := m.lease(t); r.Spec.LeaseDurationSeconds == nil || *r.Spec.LeaseDurationSeconds != 160 {
+		t.Errorf("lease %+v", r.Spec)
+	}
+	if _, err := m.node.ReadFile(agentDir + "/credentials/bootstrap-token"); err == nil {
+		t.Error("the bootstrap token is left")
+	}
+}
+
+// change: a file that a unit names restarts that unit and no other.
+func (m *agentMachine) change(t *testing.T) {
+	before, was := invocations(t, m.node), m.invocation(t, "hello.service")
+	m.applied(t, m.ask(t, hello("two")))
+	if got, err := m.node.ReadFile(helloFile); err != nil || string(got) != "two" {
+		t.Errorf("%q %v", got, err)
+	}
+	if got := restarted(before, invocations(t, m.node)); len(got) > 0 || m.invocation(t, "hello.service") == was {
+		t.Errorf("restarted %q, or hello.service was not", got)
+	}
+}
+
+// ownConfiguration: a document that brings the agent another configuration is applied
+// to its end, and then the agent starts anew with it.
+func (m *agentMachine) ownConfiguration(t *testing.T) {
+	path := agentDir + "/config-v0.0.1.yaml"
+	text, err := m.node.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := m.invocation(t, agentUnit)
+	m.applied(t, m.ask(t, oscDocument(oscFile(helloFile, "own")+oscFile(path, "logFormat: text\n"+string(text)), oscUnit("hello.service", helloUnit, helloFile))))
+	if err := m.node.Run(within(t, 30*time.Second), "sh", "-c", "while [ $(systemctl show -p InvocationID --value "+agentUnit+") = "+was+" ]; do sleep 0.05; done"); err != nil {
+		t.Errorf("the agent did not start anew: %v", err)
+	}
+	m.applied(t, m.ask(t, hello("two")))
+}
+
+// maskHello masks the unit at once: what is removed first is back before its mask comes.
+const maskHello = "ln -s /dev/null /etc/masked; mv -T /etc/masked /etc/systemd/system/hello.service; systemctl daemon-reload; systemctl stop hello.service"
+
+// drift: what somebody changes is put right as soon as it happens.
+func (m *agentMachine) drift(t *testing.T) {
+	for _, spoil := range []string{"echo edited >" + helloFile, "rm " + helloFile, "mv " + helloFile + " /tmp/elsewhere"} {
+		run(t, m.node, "sh", "-c", spoil)
+		m.becomes(t, helloFile, "two")
+	}
+	m.event(t, "DriftRepaired", helloFile)
+	for _, spoil := range []string{"systemctl stop hello.service", "systemctl kill -s KILL hello.service", maskHello, "systemctl disable --now hello.service"} {
+		run(t, m.node, "sh", "-c", spoil)
+		if err := m.node.Run(within(t, 30*time.Second), "sh", "-c", "until systemctl is-active -q hello.service && systemctl is-enabled -q hello.service; do sleep 0.05; done"); err != nil {
+			t.Errorf("after %s: %v\n%s", spoil, err, run(t, m.node, "journalctl", "-u", agentUnit, "-n", "20", "--no-pager"))
+		}
+	}
+	m.ownUnit(t)
+}
+
+// ownUnit: the agent's own unit is put right, too, and nothing is started for it.
+func (m *agentMachine) ownUnit(t *testing.T) {
+	own, was := unitDir+agentUnit, m.invocation(t, agentUnit)
+	good, err := m.node.ReadFile(own)
+	check(t, err)
+	run(t, m.node, "sh", "-c", "echo '# edited' >>"+own)
+	eventually(t, "repair of "+own, 30*time.Second, func() bool {
+		now, err := m.node.ReadFile(own)
+		return err == nil && string(now) == string(good)
+	})
+	m.event(t, "DriftRepaired", own)
+	if m.invocation(t, agentUnit) != was {
+		t.Error("the agent was started anew for its unit")
+	}
+}
+
+// pause: a change by hand stays while repairs rest.
+func (m *agentMachine) pause(t *testing.T) {
+	run(t, m.node, berthPath, "agent", "pause", "--for", "1h")
+	run(t, m.node, "sh", "-c", "echo paused >"+helloFile)
+	m.event(t, "DriftReported", helloFile)
+	if got, err := m.node.ReadFile(helloFile); err != nil || string(got) != "paused\n" {
+		t.Errorf("%q %v", got, err)
+	}
+	run(t, m.node, berthPath, "agent", "pause", "--for", "0s")
+	m.becomes(t, helloFile, "two")
+}
+
+// byHand: another document of the same contract is undone, and not without a word; one
+// that a person tries is left alone until the time is over.
+func (m *agentMachine) byHand(t *testing.T) {
+	const at = "/root/byhand.yaml"
+	before := m.invocation(t, "hello.service")
+	check(t, m.node.WriteFile(at, []byte(hello("by hand")), 0o600))
+	run(t, m.node, berthPath, "apply", "-f", at)
+	m.event(t, "AppliedByHand", "the agent goes back to its own")
+	m.becomes(t, helloFile, "two")
+	run(t, m.node, berthPath, "apply", "-f", at, "--confirm-within", "20s")
+	m.event(t, "AppliedByHand", "waits until")
+	if got, err := m.node.ReadFile(helloFile); err != nil || string(got) != "by hand" {
+		t.Errorf("%q %v", got, err)
+	}
+	eventually(t, "the end of the time", 40*time.Second, func() bool {
+		got, err := m.node.ReadFile(helloFile)
+		return err == nil && string(got) == "two" && !m.node.Exists("/var/lib/berth/trial.json")
+	})
+	if m.invocation(t, "hello.service") == before {
+		t.Error("hello.service was not restarted for its file")
+	}
+}
+
+// refused: a document that can't be is told of by path, and changes nothing.
+func (m *agentMachine) refused(t *testing.T) {
+	m.ask(t, oscDocument(oscFile("/proc/sys/x", "x"), oscUnit("hello.service", helloUnit)))
+	if said := m.condition(t, corev1.ConditionFalse); !strings.Contains(said, "spec.files[0]") {
+		t.Errorf("it says %q", said)
+	}
+	m.event(t, "ApplyFailed", "spec.files[0]")
+	if got, err := m.node.ReadFile(helloFile); err != nil || string(got) != "two" {
+		t.Errorf("%q %v", got, err)
+	}
+	m.applied(t, m.ask(t, hello("three")))
+	m.condition(t, corev1.ConditionTrue)
+}
+
+// broken: a change with which a unit does not stay up is taken back, told of, and
+// not tried again.
+func (m *agentMachine) broken(t *testing.T) {
+	bad := strings.Replace(helloUnit, "/bin/sleep infinity", "/bin/false", 1)
+	m.ask(t, oscDocument(oscFile(helloFile, "bad"), oscUnit("hello.service", bad, helloFile)))
+	if said := m.condition(t, corev1.ConditionFalse); !strings.Contains(said, "the last good configuration is in force again") {
+		t.Errorf("it says %q", said)
+	}
+	m.becomes(t, helloFile, "three")
+	was := m.invocation(t, "hello.service")
+	run(t, m.node, "systemctl", "restart", agentUnit)
+	m.applied(t, m.ask(t, hello("four")))
+	if m.invocation(t, "hello.service") == was {
+		t.Error("hello.service was not restarted for its new file")
+	}
+	m.condition(t, corev1.ConditionTrue)
+}
+
+// killed: the agent may die at any time; what it is asked for comes about, once.
+func (m *agentMachine) killed(t *testing.T) {
+	for i := range 3 {
+		text := fmt.Sprintf("killed %d", i)
+		sum := m.ask(t, hello(text))
+		time.Sleep(time.Duration(i*11) * time.Millisecond)
+		run(t, m.node, "systemctl", "kill", "-s", "KILL", agentUnit)
+		run(t, m.node, "systemctl", "reset-failed", agentUnit)
+		run(t, m.node, "systemctl", "start", agentUnit)
+		m.applied(t, sum)
+		m.becomes(t, helloFile, text)
+	}
+	if out := run(t, m.node, "systemctl", "show", "-p", "NRestarts", "--value", "hello.service"); strings.TrimSpace(out) != "0" {
+		t.Errorf("hello.service was restarted by systemd %s times", out)
+	}
+}
+
+// away: without an API server the machine is kept as it was asked for last, also by an
+// agent that has just started.
+func (m *agentMachine) away(t *testing.T) {
+	withoutServer(t, m.node, "DROP", func() {
+		run(t, m.node, "sh", "-c", "echo away >"+helloFile)
+		m.becomes(t, helloFile, "killed 2")
+		run(t, m.node, "systemctl", "stop", agentUnit)
+		run(t, m.node, "sh", "-c", "echo stopped >"+helloFile)
+		run(t, m.node, "systemctl", "start", agentUnit)
+		m.becomes(t, helloFile, "killed 2")
+	})
+	m.applied(t, m.ask(t, hello("back")))
+}
+
+// certificateLost: a new token gets the agent a new certificate.
+func (m *agentMachine) certificateLost(t *testing.T) {
+	run(t, m.node, "systemctl", "stop", agentUnit)
+	run(t, m.node, "rm", agentDir+"/credentials/kubeconfig")
+	if err := m.node.WriteFile(agentDir+"/credentials/bootstrap-token", []byte(lab.Token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, m.node, "systemctl", "start", agentUnit)
+	m.applied(t, m.ask(t, hello("again")))
+}
+
+// withdrawn: what a document does not mention any more is gone, and what provision put
+// there stands as it did.
+func (m *agentMachine) withdrawn(t *testing.T) {
+	before := invocations(t, m.node)
+	m.applied(t, m.ask(t, "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: OperatingSystemConfig\nspec:\n  files:\n"+oscFile("/etc/hello/b.conf", "b")))
+	if _, err := m.node.ReadFile(helloFile); err == nil {
+		t.Error("the file is left")
+	}
+	if s := run(t, m.node, "systemctl", "show", "-p", "LoadState", "--value", "hello.service"); strings.TrimSpace(s) != "not-found" {
+		t.Errorf("hello.service is %s", s)
+	}
+	if got := restarted(before, invocations(t, m.node)); len(got) > 0 {
+		t.Errorf("restarted: %q", got)
+	}
+	planIsEmpty(t, m.lab, m.node)
+	t.Log(run(t, m.node, "sh", "-c", "grep -E 'VmRSS|VmHWM|Threads' /proc/$(systemctl show -p MainPID --value "+agentUnit+")/status"))
+}
+
+// reset: the agent goes with all that it put there; the node of provision stays, and the
+// machine is as it was before bootstrap but for the token, which was used.
+func (m *agentMachine) reset(t *testing.T) {
+	m.applied(t, m.ask(t, hello("last")))
+	before := invocations(t, m.node)
+	run(t, m.node, berthPath, "agent", "reset")
+	if got := restarted(before, invocations(t, m.node)); len(got) > 0 {
+		t.Errorf("restarted: %q", got)
+	}
+	if diff := cmp.Diff(m.before, m.everything(t)); diff != "" {
+		t.Errorf("the machine is not as before (-before +after):\n%s", diff)
+	}
+	planIsEmpty(t, m.lab, m.node)
+}
+
+// everything is each file of the machine with its kind, mode, owner and content, and each
+// unit with its states. Left out is the token, the content of the configuration, into which
+// the agent has written its Secret's name, and what changes by itself: logs, what containerd,
+// kubelet and systemd write down of what runs, and which run of berth was the last.
+func (m *agentMachine) everything(t *testing.T) []string {
+	t.Helper()
+	return strings.Split(run(t, m.node, "sh", "-c", everything), "\n")
+}
+
+const everything = `files() { find / -xdev \( -path /tmp -o -path /var/log -o -path /var/lib/systemd -o -path /var/lib/containerd -o -path /var/lib/kubelet/pods \
+	-o -path ` + agentDir + `/credentials/bootstrap-token \) -prune -o "$@"; }
+files -printf '%p %y %m %U %G %l\n' | sort
+files -type f -size -4096k ! -path /var/lib/berth/ledger.json ! -path /var/lib/berth/ended \
+	! -path ` + agentDir + `/config-v0.0.1.yaml -exec sha256sum {} + | sort -k2
+systemctl list-unit-files --no-legend --plain | sort
+systemctl list-units --all --no-legend --plain -t service,timer,path,socket,mount,target | awk '{print $1, $2, $3, $4}' | sort`

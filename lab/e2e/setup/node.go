@@ -1,0 +1,40 @@
+package setup
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/berth-dev/berth/lab"
+)
+
+// IdleUserData boots a node that has no configuration: berth's unit does not
+// start on it.
+var IdleUserData = []byte("#cloud-config\n{}\n")
+
+// journalLines is how much of a node's journal a failed test shows.
+const journalLines = 30
+
+// AddNode boots a node that is removed when the test ends; if the test failed,
+// the end of its journal is logged, after all that the test itself says.
+func AddNode(t *testing.T, l *lab.Lab, c lab.NodeConfig) *lab.Node {
+	t.Helper()
+	n, err := l.AddNode(Within(t, time.Minute), c)
+	if err != nil {
+		t.Fatalf("add node: %v", err)
+	}
+	t.Cleanup(func() { RemoveNode(t, n) })
+	return n
+}
+
+// RemoveNode stops a node and takes it away.
+func RemoveNode(t *testing.T, n *lab.Node) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if t.Failed() {
+		t.Logf("journal of %s:\n%s", n.Name, n.Tail(ctx, journalLines))
+	}
+	if err := n.Remove(ctx); err != nil {
+		t.Errorf("remove node: %v", err)
+	}
+}

@@ -1,0 +1,45 @@
+package vm
+
+import (
+	"bytes"
+	"compress/gzip"
+	"strings"
+	"testing"
+
+	"github.com/berth-dev/berth/lab/e2e/setup"
+)
+
+// automount has the engine put automounts on the machine, change and withdraw them:
+// a container has no kernel of its own for those.
+func (m *machine) automount(t *testing.T) {
+	t.Helper()
+	ctx := setup.Within(t, vmDeadline)
+	const program = "/root/unitlife"
+	if r, err := m.Exec(ctx, packed(t, setup.UnitLives(t, "../../..")), "sh", "-c", "gunzip >"+program+" && chmod 755 "+program); err != nil || r.ExitCode != 0 {
+		t.Fatalf("%v, %d: %s", err, r.ExitCode, r.Stderr)
+	}
+	m.step(t, "the lives are there")
+	// The node's own contract is another owner's, and stays as it is.
+	r, err := m.Exec(ctx, nil, "env", "BERTH_CONFORMANCE=kernel", program, "-test.v", "-test.run=TestLives/machine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(r.Stdout), "--- PASS: TestLives/machine/"); r.ExitCode != 0 || n < 2 || strings.Contains(string(r.Stdout), "--- SKIP") {
+		t.Errorf("exit code %d, %d lives\n%s%s", r.ExitCode, n, r.Stdout, r.Stderr)
+	}
+	m.sh(t, "rm "+program)
+	m.step(t, "lived")
+}
+
+func packed(t *testing.T, content []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
