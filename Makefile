@@ -51,7 +51,7 @@ race: setup-tests ## unit tests under the race detector
 
 .PHONY: faults
 faults: setup-tests ## the property tests with a fault at every effect, of which unit and race have a sample
-	go test -timeout 40m ./internal/faults ./internal/converge/...
+	go test -timeout 40m ./internal/faults ./internal/converge/... ./internal/agent/selfupdate
 
 FUZZTIME ?= 20s
 .PHONY: fuzz
@@ -73,7 +73,7 @@ modules: setup-tests ## build and test the nested modules that need no machine
 .PHONY: e2e
 e2e: setup ## end-to-end tests on real systemd, containerd, kubelet and API server (root)
 	cd lab && go run ./cmd/berth-lab prepare
-	cd lab && $(LABTOOL) gotestsum --format testname -- -p 1 -count=1 -timeout 60m $(E2EFLAGS) ./e2e/...
+	cd lab && $(LABTOOL) gotestsum --format testname -- -p 1 -parallel 4 -count=1 -timeout 60m $(E2EFLAGS) ./e2e/...
 
 .PHONY: lint
 lint: ## golangci-lint with the layer rules
