@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
 
 	"github.com/berth-dev/berth/internal/host"
@@ -107,6 +108,68 @@ func TestRemoveTables(t *testing.T) {
 	}
 	if removed, err := removeTables(context.Background()); err != nil || len(removed) != 0 {
 		t.Errorf("again: %v, %v", removed, err)
+	}
+}
+
+// TestRemoveIdleChains: CNI plugins take their rules back themselves, and leave the chain
+// of iptables that they had them in. One that somebody uses stays, and so does all that
+// iptables did not make.
+func TestRemoveIdleChains(t *testing.T) {
+	const masquerades = "$I -t nat -N CNI-1; $I -t nat -A POSTROUTING -j CNI-1; $I -t nat -D POSTROUTING -j CNI-1; $I -t nat -X CNI-1; "
+	nat := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: "nat"}
+	postrouting := func(t *nftables.Table, priority nftables.ChainPriority) *nftables.Chain {
+		return &nftables.Chain{Table: t, Name: "POSTROUTING", Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting, Priority: &priority}
+	}
+	for _, tc := range []struct {
+		name, script string
+		others       func(*nftables.Conn)
+		removed      []string
+	}{
+		{"nothing else", masquerades, nil, []string{"table ip nat"}},
+		{"a chain of others", masquerades + "$I -t nat -N THEIRS", nil, []string{"chain POSTROUTING of table ip nat"}},
+		{"a rule of others", masquerades + "$I -t nat -A POSTROUTING -s 192.0.2.1 -j ACCEPT", nil, nil},
+		{"a policy of others", "$I -P FORWARD DROP", nil, nil},
+		{"a set of others", masquerades, func(c *nftables.Conn) {
+			if err := c.AddSet(&nftables.Set{Table: nat, Name: "theirs", KeyType: nftables.TypeIPAddr}, nil); err != nil {
+				t.Error(err)
+			}
+		}, []string{"chain POSTROUTING of table ip nat"}},
+		{"a table without chains", "", func(c *nftables.Conn) { c.AddTable(nat) }, nil},
+		{"a table that is none of iptables", "", func(c *nftables.Conn) {
+			c.AddChain(postrouting(c.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "nat"}), *nftables.ChainPriorityNATSource))
+		}, nil},
+		{"a chain at a place of its own", "", func(c *nftables.Conn) { c.AddChain(postrouting(c.AddTable(nat), 50)) }, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ownNetwork(t)
+			needs(t, "iptables-nft")
+			sh(t, strings.ReplaceAll(tc.script, "$I", "iptables-nft"))
+			c, err := dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.others != nil {
+				tc.others(c)
+				if err := c.Flush(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			removed, err := removeTables(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.removed, removed); diff != "" {
+				t.Error(diff)
+			}
+			chains, err := c.ListChains()
+			if err != nil {
+				t.Fatal(err)
+			}
+			is := slices.ContainsFunc(chains, func(c *nftables.Chain) bool { return slices.Contains(builtin, c.Name) })
+			if had := tc.removed == nil && tc.name != "a table without chains"; is != had {
+				t.Errorf("a chain of iptables is there: %t, want %t", is, had)
+			}
+		})
 	}
 }
 

@@ -65,14 +65,16 @@ func removeFrom(c *nftables.Conn, t *nftables.Table) (removed []string, err erro
 		return []string{"table " + nameOf(t)}, c.Flush()
 	}
 	own, others, err := chainsOf(c, t)
-	if err != nil || len(own) == 0 {
-		return nil, err
-	}
-	empty, idle, err := unlead(c, t, others)
 	if err != nil {
 		return nil, err
 	}
-	if empty { // iptables would make it again
+	empty, idle, err := unlead(c, t, others)
+	if err != nil || len(own)+len(idle) == 0 {
+		return nil, err
+	}
+	if sets, err := c.GetSets(t); err != nil {
+		return nil, err
+	} else if empty && len(sets) == 0 { // iptables would make it again
 		c.DelTable(t)
 		return []string{"table " + nameOf(t)}, c.Flush()
 	}
@@ -105,7 +107,8 @@ func chainsOf(c *nftables.Conn, t *nftables.Table) (own, others []*nftables.Chai
 
 // unlead deletes, with the next Flush, the rules of other chains that lead to ours. It
 // says whether the table does nothing without them, and which chains of iptables do
-// nothing any more: iptables would make them again.
+// nothing any more: iptables would make them again. CNI plugins leave such a chain
+// behind, without a rule that would tell whose it was.
 func unlead(c *nftables.Conn, t *nftables.Table, others []*nftables.Chain) (empty bool, idle []*nftables.Chain, err error) {
 	empty = true
 	for _, chain := range others {
@@ -125,7 +128,7 @@ func unlead(c *nftables.Conn, t *nftables.Table, others []*nftables.Chain) (empt
 		}
 		nothing := gone == len(rules) && slices.Contains(builtin, chain.Name) && (chain.Policy == nil || *chain.Policy == nftables.ChainPolicyAccept)
 		empty = empty && nothing
-		if nothing && gone > 0 {
+		if nothing && (gone > 0 || asIptables(t, chain)) {
 			idle = append(idle, chain)
 		}
 	}
@@ -138,4 +141,18 @@ func leads(r *nftables.Rule) bool {
 		v, ok := e.(*expr.Verdict)
 		return ok && ours(v.Chain)
 	})
+}
+
+// asIptables says whether iptables would make this chain of its at this place.
+func asIptables(t *nftables.Table, chain *nftables.Chain) bool {
+	at, ok := priorities[t.Name]
+	if t.Name == "nat" && (chain.Name == "INPUT" || chain.Name == "POSTROUTING") {
+		at = nftables.ChainPriorityNATSource
+	}
+	return ok && t.Family != nftables.TableFamilyINet && chain.Priority != nil && *chain.Priority == *at
+}
+
+// priorities are where iptables has the chains of the tables that CNI plugins use.
+var priorities = map[string]*nftables.ChainPriority{
+	"nat": nftables.ChainPriorityNATDest, "filter": nftables.ChainPriorityFilter, "mangle": nftables.ChainPriorityMangle,
 }
