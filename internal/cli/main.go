@@ -55,6 +55,8 @@ func (e *env) run(ctx context.Context, args []string) int {
 		root = e.nodeController()
 	case strings.HasPrefix(name, publishedAgent):
 		root = e.nodeAgent()
+	case strings.HasPrefix(name, publishedFlex):
+		root = e.flexNode()
 	}
 	e.program = args[0]
 	root.SetArgs(args[1:])
@@ -98,6 +100,7 @@ func (e *env) berth() *cobra.Command {
 	root.AddCommand(e.provision(), e.provisionWait(), e.render(), e.plan(), e.apply(), e.confirm(), e.status(), e.timeline(), e.bundle(), e.agent(), e.rbac(), e.approver(), e.config(), e.schema(),
 		e.version(), e.checkHotfix(), e.downloadHotfix(), e.node())
 	root.AddCommand(e.leave())
+	root.AddCommand(e.token())
 	return root
 }
 
@@ -105,6 +108,7 @@ func (e *env) berth() *cobra.Command {
 const (
 	publishedName  = "aks-node-controller"
 	publishedAgent = "gardener-node-agent"
+	publishedFlex  = "aks-flex-node"
 )
 
 // nodeController is the command tree of the published name.
@@ -120,6 +124,14 @@ func (e *env) nodeAgent() *cobra.Command {
 	root := e.root(publishedAgent, "Keep this machine as a Secret of its cluster says")
 	e.agentCommand(root)
 	root.AddCommand(e.version(), e.node())
+	return root
+}
+
+// flexNode is the command tree of the published name of the machines that join AKS
+// from elsewhere.
+func (e *env) flexNode() *cobra.Command {
+	root := e.root(publishedFlex, "Join this machine to an AKS cluster")
+	root.AddCommand(e.kubelogin(), e.version(), e.node())
 	return root
 }
 

@@ -1,0 +1,200 @@
+package azure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// How long a service may take.
+const (
+	connectBudget = 5 * time.Second
+	answerBudget  = 20 * time.Second
+)
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 256 << 10
+
+// unguided is how every client here meets a redirect: as the answer that it is. A
+// credential goes where it is meant to, and nowhere else.
+func unguided(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// direct is a client that uses no proxy. control may refuse an address.
+func direct(control func(network, address string, _ syscall.RawConn) error) *http.Client {
+	d := &net.Dialer{Timeout: connectBudget, Control: control}
+	return &http.Client{CheckRedirect: unguided, Transport: &http.Transport{
+		DialContext: d.DialContext, ResponseHeaderTimeout: answerBudget, MaxResponseHeaderBytes: 64 << 10,
+	}}
+}
+
+// outward is a client for the Internet, by the proxy of the environment.
+func outward() *http.Client {
+	return &http.Client{CheckRedirect: unguided, Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: connectBudget}).DialContext,
+		TLSHandshakeTimeout: answerBudget, ResponseHeaderTimeout: answerBudget, ForceAttemptHTTP2: true,
+	}}
+}
+
+var errNotLoopback = errors.New("the address is not this machine's own")
+
+// loopbackOnly refuses every address that leads off the machine, whatever a name
+// resolves to.
+func loopbackOnly(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !at.Addr().Unmap().IsLoopback() {
+		return fmt.Errorf("%s: %w", address, errNotLoopback)
+	}
+	return nil
+}
+
+// answer is what a service said.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// ask sends a request and reads the whole answer, whatever its status is.
+func ask(client *http.Client, req *http.Request) (answer, error) {
+	resp, err := client.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = errors.New("the answer does not end")
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{resp.StatusCode, resp.Header, body}, nil
+}
+
+// StatusError is an answer that is no token.
+type StatusError struct {
+	Status int
+	// Code and Text are what the service says: an OAuth error and its description.
+	Code, Text string
+}
+
+// Error gives status and the service's own words.
+func (e *StatusError) Error() string {
+	out := fmt.Sprintf("HTTP status %d", e.Status)
+	for _, s := range []string{e.Code, e.Text} {
+		if s != "" {
+			out += ": " + s
+		}
+	}
+	return out
+}
+
+// refusal reads what an answer other than 200 says.
+func (a answer) refusal() error {
+	var said struct {
+		Error       any    `json:"error"`
+		Description string `json:"error_description"`
+	}
+	e := &StatusError{Status: a.status}
+	if json.Unmarshal(a.body, &said) == nil {
+		e.Text = line(said.Description)
+		if code, ok := said.Error.(string); ok {
+			e.Code = line(code)
+		}
+	}
+	return e
+}
+
+// line is the first line of a text, printable and not long.
+func line(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	text = strings.Map(func(r rune) rune {
+		if strconv.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, text)
+	const most = 300
+	if cut := []rune(text); len(cut) > most {
+		return string(cut[:most]) + " …"
+	}
+	return text
+}
+
+// accessToken is the token in an answer of a token endpoint.
+func (a answer) accessToken() (string, error) {
+	if a.status != http.StatusOK {
+		return "", a.refusal()
+	}
+	var said struct {
+		Token string `json:"access_token"`
+	}
+	if err := json.Unmarshal(a.body, &said); err != nil {
+		return "", fmt.Errorf("the answer can't be read: %w", err)
+	}
+	if said.Token == "" {
+		return "", errors.New("the answer holds no token")
+	}
+	return said.Token, nil
+}
+
+// busy says that the same question may have a better answer soon. The metadata
+// service answers 404 and 410 while it is updated.
+//
+// Source: learn.microsoft.com/entra/identity/managed-identities-azure-resources,
+// "How to use managed identities on an Azure VM to acquire an access token", retry
+// guidance.
+func busy(status int) bool {
+	switch status {
+	case http.StatusNotFound, http.StatusGone, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= 500
+}
+
+// Pauses between tries.
+const (
+	firstPause = 250 * time.Millisecond
+	tries      = 5
+)
+
+// patiently asks again while a service is busy, as long as it asks to be left alone.
+func (s *Source) patiently(ctx context.Context, client *http.Client, request func() (*http.Request, error)) (answer, error) {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval = s.endpoints.pause
+	last, err := backoff.Retry(ctx, func() (answer, error) {
+		req, err := request()
+		if err != nil {
+			return answer{}, backoff.Permanent(err)
+		}
+		a, err := ask(client, req.WithContext(ctx))
+		switch {
+		case err != nil:
+			return a, backoff.Permanent(err)
+		case !busy(a.status):
+			return a, nil
+		}
+		if n, e := strconv.Atoi(a.header.Get("Retry-After")); e == nil && n > 0 && n <= 60 {
+			return a, errors.Join(a.refusal(), backoff.RetryAfter(n))
+		}
+		return a, a.refusal()
+	}, backoff.WithBackOff(pauses), backoff.WithMaxTries(tries), backoff.WithMaxElapsedTime(0))
+	switch {
+	case err == nil || last.status == 0:
+		return last, err
+	case ctx.Err() != nil:
+		return last, fmt.Errorf("%w; %w", last.refusal(), context.Cause(ctx))
+	}
+	return last, last.refusal()
+}

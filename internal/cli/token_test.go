@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berth-dev/berth/internal/component/azureidentity"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+const tenant = "11111111-1111-1111-1111-111111111111"
+
+// arcMachine is a machine with an agent of Azure Arc that gives tokens.
+func arcMachine(t *testing.T) (h *memory.Host, token string, requests *int) {
+	t.Helper()
+	h, requests = memory.New(), new(int)
+	claims := fmt.Sprintf(`{"aud":%q,"tid":%q,"exp":%d}`, azureidentity.AKS, tenant, h.Now().Add(time.Hour).Unix())
+	token = "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+	h.PutOwned("/var/opt/azcmagent/tokens/a.key", "the key", host.Attributes{Mode: 0o600})
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*requests++
+		if r.Header.Get("Authorization") != "Basic the key" {
+			w.Header().Set("Www-Authenticate", "Basic realm=/var/opt/azcmagent/tokens/a.key")
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		fmt.Fprintf(w, `{"access_token":%q}`, token)
+	}))
+	t.Cleanup(agent.Close)
+	t.Setenv("IDENTITY_ENDPOINT", agent.URL+"/metadata/identity/oauth2/token")
+	h.Put(azureidentity.Path, `{"kind":"arc","serverId":"`+azureidentity.AKS+`"}`, 0o600)
+	return h, token, requests
+}
+
+func TestToken(t *testing.T) {
+	h, token, requests := arcMachine(t)
+	for _, args := range [][]string{
+		{"berth", "token"}, {"berth", "token", "--server-id", strings.ToUpper(azureidentity.AKS)}, {"/usr/local/bin/aks-flex-node", "token", "kubelogin"},
+	} {
+		code, out, stderr := invoke(h, args...)
+		if code != 0 || !strings.Contains(out, token) || !strings.Contains(out, `"apiVersion":"client.authentication.k8s.io/v1"`) || stderr != "" {
+			t.Errorf("%q: %d %s %s", args, code, out, stderr)
+		}
+	}
+	if *requests != 2 {
+		t.Errorf("%d requests: tokens are not kept", *requests)
+	}
+	t.Setenv("KUBERNETES_EXEC_INFO", `{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1"}`)
+	if code, out, _ := invoke(h, "berth", "token"); code != 0 || !strings.Contains(out, `"client.authentication.k8s.io/v1beta1"`) {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+// No other token can be had with it, and what is wrong stands on stderr alone.
+func TestTokenRefuses(t *testing.T) {
+	const mine = "11111111-2222-3333-4444-555555555555"
+	for name, tc := range map[string]struct {
+		file, args string
+		env        map[string]string
+		want       string
+	}{
+		"another server":         {"", "berth token --server-id https://management.azure.com", nil, "Leave --server-id out"},
+		"as published":           {"", "aks-flex-node token kubelogin --server-id " + mine, nil, "Leave --server-id out"},
+		"another file":           {"", "berth token --identity /etc/none", nil, "This machine has joined no cluster"},
+		"the CLI":                {`{"kind":"azureCLI","serverId":"` + mine + `"}`, "berth token", nil, "for the time of a join alone"},
+		"a damaged file":         {`{`, "berth token", nil, "azure-identity.json"},
+		"proof of possession":    {"", "aks-flex-node token kubelogin --pop-enabled", nil, "not supported"},
+		"a method of another":    {"", "aks-flex-node token kubelogin", map[string]string{"AAD_LOGIN_METHOD": "devicecode"}, "expected msi or spn"},
+		"half a principal":       {"", "aks-flex-node token kubelogin", map[string]string{"AAD_LOGIN_METHOD": "spn"}, "tenantId and clientId"},
+		"another interface":      {"", "berth token", map[string]string{"KUBERNETES_EXEC_INFO": "{}"}, "KUBERNETES_EXEC_INFO"},
+		"an agent that is away":  {"", "berth token", map[string]string{"IDENTITY_ENDPOINT": "http://127.0.0.1:1/metadata/identity/oauth2/token"}, "systemctl status himdsd"},
+		"an agent from far away": {"", "berth token", map[string]string{"IDENTITY_ENDPOINT": "http://192.0.2.1/metadata/identity/oauth2/token"}, "IDENTITY_ENDPOINT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, _, requests := arcMachine(t)
+			if tc.file != "" {
+				h.Put(azureidentity.Path, tc.file, 0o600)
+			}
+			for k, v := range tc.env {
+				t.Setenv(k, v)
+			}
+			code, out, stderr := invoke(h, strings.Fields(tc.args)...)
+			if code != 1 || out != "" || !strings.Contains(stderr, tc.want) || *requests != 0 {
+				t.Errorf("%d %q %s; %d requests", code, out, stderr, *requests)
+			}
+		})
+	}
+}
