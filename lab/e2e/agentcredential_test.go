@@ -17,14 +17,15 @@ import (
 	"github.com/berth-dev/berth/lab"
 )
 
-// foreignCertificate is of no CA that the cluster knows, and otherwise an agent's.
-func foreignCertificate(t *testing.T, machine string) (certificate, key []byte) {
+// foreignCertificate is of no CA that the cluster knows, and otherwise this agent's: only
+// the API server can tell.
+func (m *agentMachine) foreignCertificate(t *testing.T) (certificate, key []byte) {
 	t.Helper()
 	pair, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check(t, err)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(30 * 24 * time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		Subject:     pkix.Name{CommonName: "gardener.cloud:node-agent:machine:" + machine, Organization: []string{"gardener.cloud:node-agents"}}}
+		Subject:     pkix.Name{CommonName: "gardener.cloud:node-agent:machine:" + m.node.Name, Organization: []string{m.group}}}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &pair.PublicKey, pair)
 	check(t, err)
 	raw, err := x509.MarshalECPrivateKey(pair)
@@ -41,7 +42,7 @@ func (m *agentMachine) certificateUnknown(t *testing.T) {
 	c, err := clientcmd.Load(text)
 	check(t, err)
 	for _, a := range c.AuthInfos {
-		a.ClientCertificateData, a.ClientKeyData = foreignCertificate(t, m.node.Name)
+		a.ClientCertificateData, a.ClientKeyData = m.foreignCertificate(t)
 	}
 	text, err = clientcmd.Write(*c)
 	check(t, err)
