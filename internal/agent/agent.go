@@ -81,10 +81,10 @@ type Agent struct {
 	counts  status.Counts
 	// owner is the Secret that was seen last.
 	owner atomic.Pointer[meta.OwnerReference]
-	// reconciler keeps what OperatingSystemConfigs ask for, aks what a file with an AKS
-	// document does; nil where there is no such source.
+	// reconciler keeps what the Secret asks for, or the file in its place; files are the
+	// sources beside it.
 	reconciler *reconcile.Reconciler
-	aks        *reconcile.Reconciler
+	files      []fileSource
 }
 
 // New reads what the agent is told; where that is refused, what it took last. The error

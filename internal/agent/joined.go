@@ -23,10 +23,10 @@ func (a *Agent) joined() error {
 	return a.keeper.TakeAway()
 }
 
-// aksJoined is that of the AKS document. Another source's document is not in force with
-// it, and may bring what takes the place of the token: then that one tells.
-func (a *Agent) aksJoined() error {
-	if s := a.options.Sources; *s.Secret || s.OperatingSystemConfig != "" {
+// joinedByFile is that of a file beside the Secret. Another source's document is not in
+// force with it, and may bring what takes the place of the token: then that one tells.
+func (a *Agent) joinedByFile() error {
+	if s := a.options.Sources; *s.Secret || s.OperatingSystemConfig != "" || len(a.files) > 1 {
 		return nil
 	}
 	return a.joined()

@@ -33,13 +33,16 @@ func TestFirstCredentialStaysForKubelet(t *testing.T) {
 	}
 }
 
-// The AKS document comes beside the one that brings kubelet's credentials: where there
-// is another source it takes nothing away.
+// A document in a file may come beside the one that brings kubelet's credentials: where
+// there is another source it takes nothing away.
 func TestFirstCredentialStaysForTheOtherDocument(t *testing.T) {
 	for text, gone := range map[string]bool{
 		"sources: {aksNodeConfig: /aks}\n":                                             false,
 		"sources: {secret: false, operatingSystemConfig: /osc, aksNodeConfig: /aks}\n": false,
 		"sources: {secret: false, aksNodeConfig: /aks}\n":                              true,
+		"sources: {secret: false, nodeConfig: /node}\n":                                true,
+		"sources: {nodeConfig: /node}\n":                                               false,
+		"sources: {secret: false, aksNodeConfig: /aks, nodeConfig: /node}\n":           false,
 	} {
 		h := machineWith(configText)
 		h.Put(config.OptionsPath, text, 0o600)
@@ -51,7 +54,7 @@ func TestFirstCredentialStaysForTheOtherDocument(t *testing.T) {
 		}
 		a.keeper = &credential.Keeper{Host: h}
 		a.node.latest.Set(&core.Node{Status: core.NodeStatus{NodeInfo: core.NodeSystemInfo{BootID: "this-boot"}}})
-		if err := a.aksJoined(); err != nil {
+		if err := a.joinedByFile(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.Lstat(config.BootstrapToken); (err != nil) != gone {

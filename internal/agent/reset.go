@@ -30,7 +30,11 @@ func Reset(ctx context.Context, h host.Host, apply func(context.Context, *desire
 	if err := selfupdate.Forget(ctx, h); err != nil {
 		return nil, err
 	}
-	for _, owner := range []desired.Owner{desired.OwnerOSC, desired.OwnerBerth} {
+	documents, err := DocumentsOwner(h)
+	if err != nil {
+		return nil, err
+	}
+	for _, owner := range []desired.Owner{documents, desired.OwnerBerth} {
 		st := &desired.State{Owner: owner}
 		if owner == desired.OwnerBerth {
 			named, said, err := stillNamed(h)
@@ -57,7 +61,7 @@ func Reset(ctx context.Context, h host.Host, apply func(context.Context, *desire
 	if err != nil {
 		return kept, err
 	}
-	for _, p := range []string{config.Kubeconfig, credential.KubeletBootstrap, reconcile.RecordPath, reconcile.RecordPathAKS, keptConfig, keptOptions, pause.Path, selfupdate.MemoryPath} {
+	for _, p := range []string{config.Kubeconfig, credential.KubeletBootstrap, reconcile.RecordPath, reconcile.RecordPathAKS, reconcile.RecordPathNode, keptConfig, keptOptions, pause.Path, selfupdate.MemoryPath} {
 		if err := remove(h, p); err != nil {
 			return kept, err
 		}
@@ -65,6 +69,11 @@ func Reset(ctx context.Context, h host.Host, apply func(context.Context, *desire
 	// Last: kubelet's first credential lies on it.
 	data, err := releaseDisk(ctx, h)
 	return append(kept, data...), err
+}
+
+// DocumentsOwner is whose the documents are that the agent has from its Secret.
+func DocumentsOwner(h host.FS) (desired.Owner, error) {
+	return reconcile.OwnerOf(h, reconcile.RecordPath, desired.OwnerOSC)
 }
 
 // releaseDisk unmounts the disk of kubelet's data, and says what is left of it.

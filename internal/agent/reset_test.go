@@ -76,6 +76,36 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// What a NodeConfig out of the Secret asked for goes with the agent; that of another
+// source's documents stays.
+func TestResetTakesTheDocumentsOfTheSecret(t *testing.T) {
+	h := memory.New()
+	h.PutDir("/run/berth")
+	apply := func(ctx context.Context, st *desired.State) (*converge.Result, error) {
+		return converge.New(converge.Options{Host: h, Command: "test"}).Apply(ctx, st)
+	}
+	for _, owner := range []desired.Owner{desired.OwnerOSC, desired.OwnerNode} {
+		st := &desired.State{Owner: owner}
+		st.Add(&desired.File{Path: "/etc/" + string(owner), Content: desired.Text("x"), Mode: 0o600, Life: desired.Managed})
+		if err := st.Seal(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := apply(t.Context(), st); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Put(reconcile.RecordPath, `{"owner":"node"}`, 0o600)
+	if kept, err := Reset(t.Context(), h, apply); err != nil || len(kept) > 0 {
+		t.Fatal(err, kept)
+	}
+	if _, err := h.Lstat("/etc/node"); err == nil {
+		t.Error("the Secret's document is left")
+	}
+	if _, err := h.Lstat("/etc/osc"); err != nil {
+		t.Error(err)
+	}
+}
+
 // A program that a unit of another contract starts stays as long as one does.
 func TestResetLeavesAProgramThatIsNamed(t *testing.T) {
 	const (

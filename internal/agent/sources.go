@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,20 +19,30 @@ import (
 // may be written in several steps, and a part of it may be a document, too.
 const settled = 500 * time.Millisecond
 
-// Source is where documents come from, and who owns what they ask for.
+// Source is where documents come from, and who may own what they ask for.
 type Source struct {
-	Owner desired.Owner
+	// Owners are those whose documents it may bring, one of them at a time.
+	Owners []desired.Owner
 	// File is theirs; "" is the Secret.
 	File string
 }
 
-// assembleSources makes a reconciler for each owner: the Secret's, which a file may
-// stand in for, and the AKS document's.
+// fileSource is a source beside the Secret's.
+type fileSource struct {
+	path       string
+	reconciler *reconcile.Reconciler
+}
+
+// assembleSources makes a reconciler for each source: the Secret's, which a file may
+// stand in for, and those of files.
 func (a *Agent) assembleSources() {
 	s := a.options.Sources
 	o := a.common()
-	o.Owner = desired.OwnerOSC
-	o.Opener, o.Condition, o.Record, o.Published = a.Open(Source{desired.OwnerOSC, s.OperatingSystemConfig}, a.secret, *a.options.Trial), reconcile.ConditionType, reconcile.RecordPath, true
+	o.Owners = []desired.Owner{desired.OwnerOSC}
+	if *s.Secret && s.NodeConfig == "" {
+		o.Owners = append(o.Owners, desired.OwnerNode)
+	}
+	o.Opener, o.Record, o.Published = a.Open(Source{o.Owners, s.OperatingSystemConfig}, a.secret, *a.options.Trial), reconcile.RecordPath, true
 	o.Turns = &turn{log: a.Log, mine: func() { a.reconciler.Again() }, turns: a.turns(a.node)}
 	o.Self = a.Updater(a.options, a.events, a.Log)
 	self := o.Self
@@ -40,15 +51,23 @@ func (a *Agent) assembleSources() {
 		o.Delay = noDelay
 	}
 	a.reconciler = reconcile.New(o)
-	if s.AKSNodeConfig == "" {
-		return
+	for _, f := range []struct {
+		owner        desired.Owner
+		path, record string
+	}{
+		{desired.OwnerAKS, s.AKSNodeConfig, reconcile.RecordPathAKS},
+		{desired.OwnerNode, s.NodeConfig, reconcile.RecordPathNode},
+	} {
+		if f.path == "" {
+			continue
+		}
+		o = a.common()
+		o.Owners = []desired.Owner{f.owner}
+		o.Opener, o.Record = a.Open(Source{o.Owners, f.path}, a.secret, *a.options.Trial), f.record
+		o.Self, o.Joined = noUpdate{self}, a.joinedByFile
+		o.Turns, o.Delay, o.Marks = noTurns{}, noDelay, func(*reconcile.Target) map[string]string { return nil }
+		a.files = append(a.files, fileSource{f.path, reconcile.New(o)})
 	}
-	o = a.common()
-	o.Owner = desired.OwnerAKS
-	o.Opener, o.Condition, o.Record = a.Open(Source{desired.OwnerAKS, s.AKSNodeConfig}, a.secret, *a.options.Trial), reconcile.ConditionTypeAKS, reconcile.RecordPathAKS
-	o.Self, o.Joined = noUpdate{self}, a.aksJoined
-	o.Turns, o.Delay, o.Marks = noTurns{}, noDelay, func(*reconcile.Target) map[string]string { return nil }
-	a.aks = reconcile.New(o)
 }
 
 // common are the options of all reconcilers.
@@ -76,7 +95,7 @@ func (noTurns) Acquire(context.Context) bool { return true }
 // Release implements reconcile.Turns.
 func (noTurns) Release(context.Context) error { return nil }
 
-// noUpdate: an AKS document has no agent. An agent on trial waits with it until the
+// noUpdate: a document in a file beside the Secret has no agent. An agent on trial waits with it until the
 // other document has let it prove itself.
 type noUpdate struct{ self reconcile.SelfUpdate }
 
@@ -99,14 +118,15 @@ func (noUpdate) Own() (*desired.State, error) { return nil, nil }
 
 // Repair implements reconcile.SelfUpdate.
 func (noUpdate) Repair(context.Context, *desired.State, converge.Scope) (*converge.Result, error) {
-	return nil, errors.New("an AKS document has no agent")
+	return nil, errors.New("this document has no agent")
 }
 
 func (a *Agent) reconcilers() []*reconcile.Reconciler {
-	if a.aks == nil {
-		return []*reconcile.Reconciler{a.reconciler}
+	all := []*reconcile.Reconciler{a.reconciler}
+	for _, f := range a.files {
+		all = append(all, f.reconciler)
 	}
-	return []*reconcile.Reconciler{a.reconciler, a.aks}
+	return all
 }
 
 // lookAgain looks at everything.
@@ -131,11 +151,12 @@ func (a *Agent) rest() (goOn func()) {
 
 // followFiles takes the documents of files whenever they change.
 func (a *Agent) followFiles(ctx context.Context, g *errgroup.Group) {
-	s := a.options.Sources
-	for p, r := range map[string]*reconcile.Reconciler{s.OperatingSystemConfig: a.reconciler, s.AKSNodeConfig: a.aks} {
-		if p != "" {
-			g.Go(func() error { a.followFile(ctx, p, r.See); return nil })
-		}
+	all := a.files
+	if p := a.options.Sources.OperatingSystemConfig; p != "" {
+		all = append(slices.Clip(all), fileSource{p, a.reconciler})
+	}
+	for _, f := range all {
+		g.Go(func() error { a.followFile(ctx, f.path, f.reconciler.See); return nil })
 	}
 }
 

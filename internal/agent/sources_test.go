@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -17,15 +18,16 @@ import (
 // TestSources: each source has an opener of its own, and no other.
 func TestSources(t *testing.T) {
 	for text, want := range map[string][]string{
-		"":                                 {"osc "},
-		"sources: {aksNodeConfig: /aks}\n": {"osc ", "aks /aks"},
-		"sources: {secret: false, operatingSystemConfig: /osc, aksNodeConfig: /aks}\n": {"osc /osc", "aks /aks"},
+		"":                                 {"[osc node] "},
+		"sources: {aksNodeConfig: /aks}\n": {"[osc node] ", "[aks] /aks"},
+		"sources: {nodeConfig: /node}\n":   {"[osc] ", "[node] /node"},
+		"sources: {secret: false, operatingSystemConfig: /osc, aksNodeConfig: /aks}\n": {"[osc] /osc", "[aks] /aks"},
 	} {
 		h := machineWith(configText)
 		h.Put(config.OptionsPath, text, 0o600)
 		s, got := settingsOf(h), []string(nil)
 		s.Open = func(src Source, _ SecretReader, _ bool) reconcile.Opener {
-			got = append(got, string(src.Owner)+" "+src.File)
+			got = append(got, fmt.Sprintf("%v %s", src.Owners, src.File))
 			return nil
 		}
 		a, err := New(s)

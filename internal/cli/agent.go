@@ -19,8 +19,8 @@ import (
 func (e *env) agent() *cobra.Command {
 	c := &cobra.Command{
 		Use: "agent", Short: "Keep this machine as a Secret of its cluster says",
-		Long: "Keep this machine as the OperatingSystemConfig in a Secret of its cluster says: take each new one, repair what\n" +
-			"others change, and say on the Node which one is in force. docs/agent.md describes it.",
+		Long: "Keep this machine as the OperatingSystemConfig or NodeConfig in a Secret of its cluster says: take each new one,\n" +
+			"repair what others change, and say on the Node which one is in force. docs/agent.md describes it.",
 	}
 	e.agentCommand(c)
 	return c
@@ -64,7 +64,7 @@ func (e *env) newAgent(h host.Host, configDir string, worked func()) (*agent.Age
 		Status:  notifyStatus,
 		Explain: explain,
 		Open: func(src agent.Source, secrets agent.SecretReader, try bool) reconcile.Opener {
-			return newOpener(e, h, src, secrets, try)
+			return &opener{e: e, host: h, secrets: secrets, source: src, try: try}
 		},
 		Release: func(size int) {
 			release(size)

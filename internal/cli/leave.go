@@ -59,6 +59,9 @@ func (e *env) leave() *cobra.Command {
 			}
 			p := newProgress(e)
 			o := e.leaving(h, p)
+			if o.AgentOwner, err = agent.DocumentsOwner(h); err != nil {
+				return err
+			}
 			o.Owner, o.Force, o.DrainTimeout, o.Kubeconfig = desired.Owner(owner), force, drain, kubeconfig
 			return e.runLeave(c.Context(), p, o)
 		},

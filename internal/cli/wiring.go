@@ -104,6 +104,9 @@ func (p *parts) factsOf(ctx context.Context, c contract.Contract) (component.Fac
 	if err != nil {
 		return f, err
 	}
+	if c.Kind() == contract.NodeConfig {
+		f.Agent = false // one that is there may follow other documents
+	}
 	if c.Terms().RequireDigests {
 		p.fetcher = artifact.New(artifact.Options{RequireDigests: true})
 	}

@@ -33,6 +33,11 @@ func Decode(data []byte) (Contract, error) {
 	if err != nil {
 		return nil, err
 	}
+	return DecodeAs(k, data)
+}
+
+// DecodeAs is Decode of a document that is to be of a kind.
+func DecodeAs(k Kind, data []byte) (Contract, error) {
 	switch k {
 	case AKS:
 		return decodeAKS(data)

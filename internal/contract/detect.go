@@ -5,8 +5,12 @@ package contract
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	node "github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
+	osc "github.com/berth-dev/berth/api/operatingsystemconfig/v1alpha1"
 )
 
 // Kind names a contract.
@@ -43,9 +47,9 @@ func Detect(data []byte) (Kind, error) {
 	switch {
 	case err != nil, m.APIVersion == "" && m.Kind == "":
 		return AKS, nil //nolint:nilerr // see above
-	case m.APIVersion == "extensions.gardener.cloud/v1alpha1" && m.Kind == "OperatingSystemConfig":
+	case m.APIVersion == osc.APIVersion && m.Kind == osc.Kind:
 		return OperatingSystemConfig, nil
-	case m.Kind == "NodeConfig":
+	case m.Kind == node.Kind:
 		return NodeConfig, nil
 	}
 	return "", &UnknownKindError{m.APIVersion, m.Kind}
@@ -63,7 +67,39 @@ func typeMeta(data []byte) (meta, error) {
 	if isJSON(data) {
 		return m, json.Unmarshal(data, &m)
 	}
+	if m, ok := metaOfLines(data); ok {
+		return m, nil
+	}
 	return m, yaml.Unmarshal(data, &m)
+}
+
+// metaOfLines finds the two keys in lines of their own, as nearly every document has
+// them at its beginning: to read a large one as a whole takes longer than to apply it. What
+// is spelled in another way is left to a reader of all of YAML.
+func metaOfLines(data []byte) (m meta, ok bool) {
+	for rest := data; len(rest) > 0; {
+		var line []byte
+		line, rest, _ = bytes.Cut(rest, []byte("\n"))
+		goesOn := len(rest) == 0 || rest[0] == ' '
+		switch text := string(line); {
+		case text == "apiVersion: "+osc.APIVersion && !goesOn, text == "apiVersion: "+node.APIVersion && !goesOn:
+			_, m.APIVersion, _ = strings.Cut(text, " ")
+		case text == "kind: "+osc.Kind && !goesOn, text == "kind: "+node.Kind && !goesOn:
+			_, m.Kind, _ = strings.Cut(text, " ")
+		case text != "" && !isOrdinary(text[0]):
+			return m, false
+		}
+		if m.APIVersion != "" && m.Kind != "" {
+			return m, true
+		}
+	}
+	return m, false
+}
+
+// isOrdinary says whether a line of block style may begin with a byte: a key, what is
+// below one, or a remark.
+func isOrdinary(c byte) bool {
+	return c == ' ' || c == '#' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
 func isJSON(data []byte) bool {

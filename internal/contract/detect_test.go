@@ -35,6 +35,26 @@ func TestDetect(t *testing.T) {
 	}
 }
 
+// TestMetaOfLines: what is found line by line is what all of the text says; what may mean
+// anything else is left to the reader of YAML.
+func TestMetaOfLines(t *testing.T) {
+	for text, found := range map[string]bool{
+		"apiVersion: berth.dev/v1alpha1\nkind: NodeConfig\nspec: {":                                true,
+		"# who\nkind: NodeConfig\nfiles:\n  kind: other\n\napiVersion: berth.dev/v1alpha1\nx: 1\n": true,
+		"kind: NodeConfig\napiVersion: berth.dev/v1alpha1":                                         false,
+		"apiVersion: berth.dev/v1alpha1\nkind: NodeConfig\n  more\n":                               false,
+		"apiVersion: berth.dev/v1alpha1\nkind: \"NodeConfig\"\nx: 1\n":                             false,
+		"apiVersion: v1\nkind: Pod\nx: 1\n":                                                        false,
+		"---\napiVersion: berth.dev/v1alpha1\nkind: NodeConfig\nx: 1\n":                            false,
+		"": false,
+	} {
+		m, ok := metaOfLines([]byte(text))
+		if ok != found || ok && (m != meta{"berth.dev/v1alpha1", "NodeConfig"}) {
+			t.Errorf("%q: %v %v", text, ok, m)
+		}
+	}
+}
+
 func FuzzDetect(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1"}`))
 	f.Add([]byte("kind: x\n"))

@@ -129,7 +129,7 @@ func (l *leave) endsNode() bool {
 
 // withdraw has the engine take away what documents asked for.
 func (l *leave) withdraw(ctx context.Context) {
-	if slices.Contains(l.owners, desired.OwnerOSC) {
+	if slices.Contains(l.owners, l.AgentOwner) {
 		kept, err := l.Reset(ctx)
 		l.keep("take the agent away", kept, err)
 	}

@@ -184,7 +184,7 @@ func (n network) Remove(_ context.Context, kept []string) ([]string, error) {
 
 func (w *world) options() Options {
 	return Options{
-		Host: w.h, DrainTimeout: time.Minute, AgentUnit: "gardener-node-agent.service", Command: "test", Network: network{w}, Say: func(string) {},
+		Host: w.h, DrainTimeout: time.Minute, AgentOwner: desired.OwnerOSC, AgentUnit: "gardener-node-agent.service", Command: "test", Network: network{w}, Say: func(string) {},
 		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
 			return converge.New(converge.Options{Host: w.h, Command: "test", Workers: 1}).Apply(ctx, st)
 		},

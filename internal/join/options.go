@@ -27,6 +27,8 @@ type Options struct {
 	Apply func(context.Context, *desired.State) (*converge.Result, error)
 	// Reset takes the agent away, with its documents.
 	Reset func(context.Context) (kept []string, err error)
+	// AgentOwner is whose the agent's documents are.
+	AgentOwner desired.Owner
 	// AgentUnit is the service that would repair what goes.
 	AgentUnit string
 	// Network takes away what pods had of it; kept are interfaces that stay.

@@ -72,6 +72,8 @@ type Sources struct {
 	Secret *bool `json:"secret"`
 	// AKSNodeConfig is a file with an AKS document; "" for none.
 	AKSNodeConfig string `json:"aksNodeConfig"`
+	// NodeConfig is a file with a NodeConfig; "" for none. The Secret then holds none.
+	NodeConfig string `json:"nodeConfig"`
 	// OperatingSystemConfig is a file that takes the Secret's place; "" for none.
 	OperatingSystemConfig string `json:"operatingSystemConfig"`
 }
@@ -191,20 +193,23 @@ func (o *Options) validate() field.ErrorList {
 
 func (s *Sources) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name, p := range map[string]string{"aksNodeConfig": s.AKSNodeConfig, "operatingSystemConfig": s.OperatingSystemConfig} {
-		if p != "" && (!path.IsAbs(p) || path.Clean(p) != p) {
-			errs = append(errs, field.Invalid(at.Child(name), p, "must be an absolute and clean path"))
+	seen := map[string]bool{"": true}
+	for _, f := range []struct{ name, path string }{
+		{"aksNodeConfig", s.AKSNodeConfig}, {"nodeConfig", s.NodeConfig}, {"operatingSystemConfig", s.OperatingSystemConfig},
+	} {
+		switch child := at.Child(f.name); {
+		case f.path != "" && (!path.IsAbs(f.path) || path.Clean(f.path) != f.path):
+			errs = append(errs, field.Invalid(child, f.path, "must be an absolute and clean path"))
+		case f.name == "operatingSystemConfig" && f.path != "" && *s.Secret:
+			errs = append(errs, field.Forbidden(child, "the Secret has the document of this kind: set secret to false, or leave this out"))
+		case f.path != "" && seen[f.path]:
+			errs = append(errs, field.Duplicate(child, f.path))
 		}
+		seen[f.path] = true
 	}
-	switch osc := s.OperatingSystemConfig; {
-	case osc != "" && *s.Secret:
-		errs = append(errs, field.Forbidden(at.Child("operatingSystemConfig"), "the Secret has the document of this kind: set secret to false, or leave this out"))
-	case osc != "" && osc == s.AKSNodeConfig:
-		errs = append(errs, field.Duplicate(at.Child("operatingSystemConfig"), osc))
-	case !*s.Secret && osc == "" && s.AKSNodeConfig == "":
+	if !*s.Secret && len(seen) == 1 {
 		errs = append(errs, field.Required(at, "without the Secret, a file must have the document"))
 	}
-	slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	return errs
 }
 

@@ -25,6 +25,7 @@ lease:
 maxUnavailable: 1
 sources:
   aksNodeConfig: ""
+  nodeConfig: ""
   operatingSystemConfig: ""
   secret: true
 trial: true
@@ -66,6 +67,8 @@ func TestOptionsAreStrict(t *testing.T) {
 		"drift: {paths: [{path: /etc/x}]}":                                       "drift.paths[0].policy",
 		"sources: {aksNodeConfig: x.json}":                                       "sources.aksNodeConfig",
 		"sources: {operatingSystemConfig: /x}":                                   "sources.operatingSystemConfig",
+		"sources: {nodeConfig: x.yaml}":                                          "sources.nodeConfig",
+		"sources: {nodeConfig: /x, aksNodeConfig: /x}":                           "sources.nodeConfig",
 		"sources: {secret: false}":                                               "sources",
 		"sources: {secret: false, operatingSystemConfig: /x, aksNodeConfig: /x}": "sources.operatingSystemConfig",
 	} {

@@ -19,6 +19,10 @@ func (r *Reconciler) document(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
+	other, err := r.ownerOf(d)
+	if err != nil {
+		return err
+	}
 	if err := r.prove(ctx, d); err != nil {
 		return err
 	}
@@ -30,6 +34,9 @@ func (r *Reconciler) document(ctx context.Context) error {
 		return r.update(ctx)
 	}
 	r.see(d)
+	if other != "" {
+		return r.failed(ctx, d, kindChanged(r.owner, other))
+	}
 	if r.record.Reverted == d.Checksum {
 		return nil
 	}
@@ -94,7 +101,10 @@ func (r *Reconciler) apply(ctx context.Context, d *Document) error {
 	}
 	r.take(ctx, t)
 	next := r.record
-	next.Sum, next.Checksum, next.Reverted = d.Sum, d.Checksum, ""
+	next.Sum, next.Checksum, next.Reverted, next.Owner = d.Sum, d.Checksum, "", ""
+	if r.owner != r.o.Owners[0] {
+		next.Owner = r.owner
+	}
 	if err := r.change(next); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ import (
 )
 
 // bench is a machine in memory, an API server of one Node, and a reconciler. A
-// document is lines: "file PATH TEXT", "unit NAME TRIGGER", "template NAME", "refused".
+// document is lines: "node", "file PATH TEXT", "unit NAME TRIGGER", "template NAME", "refused".
 type bench struct {
 	t *testing.T
 	h *memory.Host
@@ -37,6 +37,7 @@ type bench struct {
 	engineHost host.Host
 	options    config.Options
 	own        []string
+	owners     []desired.Owner
 	delay      time.Duration
 	paused     time.Time
 	turn       bool
@@ -54,6 +55,7 @@ type bench struct {
 	node       *core.Node
 	events     []string
 	conditions []string
+	types      []core.NodeConditionType
 	patches    int
 	released   int
 	joined     int
@@ -84,7 +86,7 @@ func newBench(t *testing.T) *bench {
 	h := memory.New()
 	h.PutDir("/run/berth")
 	h.Put("/usr/bin/sleep", "program", 0o755)
-	return &bench{t: t, h: h, options: *o, turn: true, node: &core.Node{ObjectMeta: apimeta.ObjectMeta{Name: "n"}}}
+	return &bench{t: t, h: h, owners: []desired.Owner{desired.OwnerOSC, desired.OwnerNode}, options: *o, turn: true, node: &core.Node{ObjectMeta: apimeta.ObjectMeta{Name: "n"}}}
 }
 
 // start runs a reconciler as a new process would.
@@ -92,7 +94,7 @@ func (b *bench) start() {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	b.r = New(Options{
-		Host: watched{b.h, b}, Opener: b, Owner: desired.OwnerOSC, Condition: ConditionType, Record: RecordPath, Published: true, Turns: b, Self: b, Node: b, Events: b, Drift: b.options.Drift, Own: b.own, SyncPeriod: 10 * time.Minute,
+		Host: watched{b.h, b}, Opener: b, Owners: b.owners, Record: RecordPath, Published: true, Turns: b, Self: b, Node: b, Events: b, Drift: b.options.Drift, Own: b.own, SyncPeriod: 10 * time.Minute,
 		Delay: func(string) time.Duration { return b.delay }, Marks: func(*Target) map[string]string { return map[string]string{"l": "v", "m": "w"} },
 		Paused: func() time.Time { return b.paused }, Joined: func() error { b.joined++; return nil },
 		Release: func(int) {}, Count: b.counts.Add,
@@ -222,9 +224,20 @@ func (b *bench) Open(_ context.Context, d *Document) (*Target, error) {
 	return b.target(d, st), nil
 }
 
+// Owner implements Opener.
+func (b *bench) Owner(d *Document) desired.Owner { return ownerOf(d.Text) }
+
+// ownerOf: a document whose first line is "node" is a NodeConfig.
+func ownerOf(text []byte) desired.Owner {
+	if strings.HasPrefix(string(text), "node\n") {
+		return desired.OwnerNode
+	}
+	return desired.OwnerOSC
+}
+
 // LastGood implements Opener.
-func (b *bench) LastGood(context.Context) (*Target, error) {
-	kept, err := trial.Good(b.h, desired.OwnerOSC)
+func (b *bench) LastGood(_ context.Context, owner desired.Owner) (*Target, error) {
+	kept, err := trial.Good(b.h, owner)
 	if err != nil || kept == nil {
 		return nil, err
 	}
@@ -257,7 +270,7 @@ func agentOf(document []byte) *selfupdate.Parts {
 }
 
 func state(document []byte) (*desired.State, error) {
-	st := &desired.State{Owner: desired.OwnerOSC}
+	st := &desired.State{Owner: ownerOf(document)}
 	for line := range strings.Lines(string(document)) {
 		f := strings.Fields(line)
 		switch {
@@ -273,7 +286,7 @@ func state(document []byte) (*desired.State, error) {
 			u := &desired.Unit{Name: f[1], Enablement: desired.Enabled}
 			u.After = []desired.ID{def.ID()}
 			st.Add(def, u)
-		case len(f) > 1 && f[0] == "agent":
+		case len(f) > 1 && f[0] == "agent", len(f) == 1 && f[0] == "node":
 		default:
 			return nil, fmt.Errorf("no such line: %s", line)
 		}
@@ -387,6 +400,7 @@ func (b *bench) Condition(_ context.Context, c core.NodeCondition) error {
 		return errors.New("away")
 	}
 	b.conditions = append(b.conditions, string(c.Status)+" "+c.Reason)
+	b.types = append(b.types, c.Type)
 	b.node.Status.Conditions = []core.NodeCondition{c}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"path"
 
 	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // inherit takes over what the published agent has put on the machine, by what it says
@@ -16,7 +17,7 @@ import (
 // stays. Whatever else is in the way may pass: it is tried again until a document of
 // this agent is there.
 func (r *Reconciler) inherit(ctx context.Context) {
-	if !r.o.Published || r.record.Inherited || r.current != nil {
+	if !r.o.Published || r.owner != desired.OwnerOSC || r.record.Inherited || r.current != nil {
 		return
 	}
 	text, err := r.o.Host.ReadFile(config.FormerDocument)

@@ -104,7 +104,7 @@ func hasCondition(n *core.Node, c core.NodeCondition) bool {
 func (r *Reconciler) condition(status core.ConditionStatus, reason, message string) {
 	now := meta.NewTime(r.o.Host.Now())
 	r.show(func(f *face) {
-		f.condition = core.NodeCondition{Type: r.o.Condition, Status: status, Reason: reason, Message: cut(message, 4000),
+		f.condition = core.NodeCondition{Type: conditionTypes[r.owner], Status: status, Reason: reason, Message: cut(message, 4000),
 			LastHeartbeatTime: now, LastTransitionTime: now}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,12 +36,14 @@ type Target struct {
 
 // Opener makes targets.
 type Opener interface {
+	// Owner is whose a document is by its kind; "" where that can't be told.
+	Owner(*Document) desired.Owner
 	// Open decodes a document and translates it. The error is a *RefusedError where no
 	// further try would change it.
 	Open(context.Context, *Document) (*Target, error)
-	// LastGood is the document that was in force last, as it was translated then; nil
-	// where there is none. It needs no API server.
-	LastGood(context.Context) (*Target, error)
+	// LastGood is the document of an owner that was in force last, as it was translated
+	// then; nil where there is none. It needs no API server.
+	LastGood(context.Context, desired.Owner) (*Target, error)
 	// Former is what another agent was asked for, with what it left on the machine in
 	// place of what only the cluster can tell. It needs no API server. The error is a
 	// *RefusedError where the document can't be understood.
@@ -102,12 +105,11 @@ type Recorder interface {
 type Options struct {
 	Host   host.Host
 	Opener Opener
-	// Owner is whose the documents are.
-	Owner desired.Owner
-	// Condition of the Node says how it stands with the documents, Record is where is
-	// what has to be remembered of them.
-	Condition core.NodeConditionType
-	Record    string
+	// Owners are whose the documents may be; the first where nothing tells. A machine has
+	// those of one of them.
+	Owners []desired.Owner
+	// Record is where is what has to be remembered of the documents.
+	Record string
 	// Published: the documents are those of a cluster manager, which waits for their
 	// checksums on the Node, and which may have had another agent here.
 	Published bool
@@ -174,6 +176,8 @@ type Reconciler struct {
 	record  record
 	saved   record
 	current *Target
+	// owner is whose current is, or is to be.
+	owner desired.Owner
 	// inForce: all of current is.
 	inForce bool
 	// half: a document has changed the machine and is neither in force nor taken back.
@@ -289,6 +293,10 @@ func (r *Reconciler) begin(ctx context.Context) (err error) {
 		return err
 	}
 	r.saved = r.record
+	r.owner = r.o.Owners[0]
+	if slices.Contains(r.o.Owners, r.record.Owner) {
+		r.owner = r.record.Owner
+	}
 	if r.good, err = r.keptNow(); err != nil {
 		return err
 	}
@@ -311,7 +319,7 @@ func (r *Reconciler) begin(ctx context.Context) (err error) {
 
 // lastGood is the document that was in force last; nil where there is none.
 func (r *Reconciler) lastGood(ctx context.Context) *Target {
-	last, err := r.o.Opener.LastGood(ctx)
+	last, err := r.o.Opener.LastGood(ctx, r.owner)
 	if err != nil {
 		r.o.Log.Error("the last document can't be read any more", "error", err)
 		return nil

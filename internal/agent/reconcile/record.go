@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -15,6 +16,8 @@ import (
 const (
 	RecordPath    = ledger.StateDir + "/agent.json"
 	RecordPathAKS = ledger.StateDir + "/agent-aks.json"
+	// RecordPathNode is of a NodeConfig in a file.
+	RecordPathNode = ledger.StateDir + "/agent-node.json"
 )
 
 // record is small and written whole. Lost or of another time, it costs a delay that
@@ -30,6 +33,8 @@ type record struct {
 	// Checksum is what the document of Sum is called in the cluster.
 	Sum      string `json:"sum,omitempty"`
 	Checksum string `json:"checksum,omitempty"`
+	// Owner is whose the document of Sum is, where that is not the source's first one.
+	Owner desired.Owner `json:"owner,omitempty"`
 	// Inherited: what the former agent left is taken over, or nothing can be.
 	Inherited bool `json:"inherited,omitempty"`
 }

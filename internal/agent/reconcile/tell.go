@@ -4,13 +4,20 @@ import (
 	"strings"
 
 	core "k8s.io/api/core/v1"
+
+	"github.com/berth-dev/berth/internal/desired"
 )
 
-// The conditions say whether the machine is as a document says.
+// The conditions say whether the machine is as the document of an owner says.
 const (
-	ConditionType    core.NodeConditionType = "OperatingSystemConfigApplied"
-	ConditionTypeAKS core.NodeConditionType = "AKSNodeConfigApplied"
+	ConditionType     core.NodeConditionType = "OperatingSystemConfigApplied"
+	ConditionTypeAKS  core.NodeConditionType = "AKSNodeConfigApplied"
+	ConditionTypeNode core.NodeConditionType = "NodeConfigApplied"
 )
+
+var conditionTypes = map[desired.Owner]core.NodeConditionType{
+	desired.OwnerOSC: ConditionType, desired.OwnerAKS: ConditionTypeAKS, desired.OwnerNode: ConditionTypeNode,
+}
 
 // concern is what an error is about, and how that is called in events and in the
 // condition.

@@ -35,7 +35,7 @@ func (r *Reconciler) yields(ctx context.Context) (bool, error) {
 	if err != nil || n == nil {
 		return false, err
 	}
-	own := n.Owner == r.o.Owner
+	own := n.Owner == r.owner
 	update := r.o.Published && n.Owner == desired.OwnerBerth
 	switch {
 	case !n.Waiting:
@@ -59,7 +59,7 @@ func (r *Reconciler) tried(n *trial.Note) {
 // began to wait when the run waited for its end.
 func (r *Reconciler) isOnTrial(err error) bool {
 	e, ok := errors.AsType[*converge.OnTrialError](err)
-	if ok && e.Note.Owner == r.o.Owner {
+	if ok && e.Note.Owner == r.owner {
 		r.tried(e.Note)
 	}
 	return ok
@@ -95,11 +95,11 @@ type known struct {
 
 // keptNow is the sum of the last good contract, "" where there is none.
 func (r *Reconciler) keptNow() (string, error) {
-	at, err := trial.GoodInfo(r.o.Host, r.o.Owner)
+	at, err := trial.GoodInfo(r.o.Host, r.owner)
 	if err != nil || at.Unchanged(r.seenGood.at) {
 		return r.seenGood.sum, err
 	}
-	good, err := trial.Good(r.o.Host, r.o.Owner)
+	good, err := trial.Good(r.o.Host, r.owner)
 	if err != nil {
 		return "", err
 	}

@@ -140,7 +140,7 @@ func (t *translation) account() {
 	if t.config.Cluster.Location != "" {
 		t.state.Unused = append(t.state.Unused, desired.FieldNote{Path: clusterPath.Child("location").String(), Reason: "nothing on the node reads it"})
 	}
-	if t.config.Agent.Keep {
+	if t.config.Agent.Keep && !t.facts.Agent {
 		t.state.Unhandled = append(t.state.Unhandled, "agent.keep")
 	}
 }

@@ -1,0 +1,163 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	core "k8s.io/api/core/v1"
+
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+func (b *bench) wantType(want core.NodeConditionType) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.types) == 0 || b.types[len(b.types)-1] != want {
+		b.t.Errorf("conditions %v, want %s last", b.types, want)
+	}
+}
+
+// ownerScenarios are Secrets that hold a NodeConfig.
+var ownerScenarios = map[string]func(b *bench){
+	"a NodeConfig is in force as its own owner's": func(b *bench) {
+		b.start()
+		b.give("node", "file /etc/a one", "unit u.service /etc/a")
+		b.wantFile("/etc/a", "one")
+		b.wantMark("node", "file /etc/a one", "unit u.service /etc/a")
+		b.wantType(ConditionTypeNode)
+		if good, err := trial.Good(b.h, desired.OwnerNode); err != nil || good == nil || b.lastCondition() != "True Applied" {
+			b.t.Error(good, err, b.conditions)
+		}
+		b.give("node", "file /etc/b two")
+		b.wantFile("/etc/a", "absent")
+		b.wantFile("/etc/b", "two")
+	},
+	"a NodeConfig is kept up before the Secret is seen again": func(b *bench) {
+		b.start()
+		b.give("node", "file /etc/a one")
+		b.stop()
+		b.h.Overwrite("/etc/a", "edited")
+		b.start()
+		b.pass(courtesy)
+		b.wantFile("/etc/a", "one")
+		b.h.Overwrite("/etc/a", "edited again")
+		synctest.Wait()
+		b.wantFile("/etc/a", "one")
+		if b.count("AppliedByHand") > 0 {
+			b.t.Error(b.events)
+		}
+	},
+	"a NodeConfig that was applied by hand before is taken over": func(b *bench) {
+		b.byHand(0, "node", "file /etc/a one", "unit u.service /etc/a")
+		b.start()
+		b.give("node", "file /etc/a one", "unit u.service /etc/a")
+		b.wantMark("node", "file /etc/a one", "unit u.service /etc/a")
+		if n := b.restarts("u.service"); n != 1 || b.count("AppliedByHand") > 0 {
+			b.t.Errorf("%d starts, %v", n, b.events)
+		}
+	},
+	"another NodeConfig by hand is told and undone": func(b *bench) {
+		b.start()
+		b.give("node", "file /etc/a one")
+		b.byHand(0, "node", "file /etc/b hand")
+		b.pass(10 * time.Minute)
+		b.wantFile("/etc/a", "one")
+		b.wantFile("/etc/b", "absent")
+		if b.count("AppliedByHand") != 1 {
+			b.t.Error(b.events)
+		}
+	},
+	"an OperatingSystemConfig by hand is another owner's beside a NodeConfig": func(b *bench) {
+		b.start()
+		b.give("node", "file /etc/a one")
+		b.byHand(0, "file /etc/b hand")
+		b.pass(10 * time.Minute)
+		b.wantFile("/etc/a", "one")
+		b.wantFile("/etc/b", "hand")
+		if b.count("AppliedByHand") > 0 {
+			b.t.Error(b.events)
+		}
+	},
+	"a document of another kind is refused, and what is in force stays": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		for range 2 {
+			b.give("node", "file /etc/b two")
+			b.pass(10 * time.Minute)
+			b.wantFile("/etc/a", "one")
+			b.wantFile("/etc/b", "absent")
+			b.wantMark("file /etc/a one")
+			b.wantType(ConditionType)
+			if b.lastCondition() != "False ApplyFailed" || b.count("ApplyFailed") != 1 || !strings.Contains(strings.Join(b.events, " "), "NodeConfig") {
+				b.t.Error(b.conditions, b.events)
+			}
+			b.stop()
+			b.events = nil
+			b.start()
+		}
+		b.give("file /etc/a three")
+		b.wantFile("/etc/a", "three")
+		if b.lastCondition() != "True Applied" {
+			b.t.Error(b.conditions)
+		}
+	},
+	"the kind of a first document that was refused does not count": func(b *bench) {
+		b.start()
+		b.give("node", "garbage")
+		b.wantType(ConditionTypeNode)
+		b.give("file /etc/a one")
+		b.wantFile("/etc/a", "one")
+		b.wantType(ConditionType)
+	},
+	"the kind comes out of the Secret again where the record is lost": func(b *bench) {
+		b.start()
+		b.give("node", "file /etc/a one")
+		b.stop()
+		if err := b.h.Remove(RecordPath); err != nil {
+			b.t.Fatal(err)
+		}
+		b.start()
+		b.give("node", "file /etc/a two")
+		b.wantFile("/etc/a", "two")
+		b.wantMark("node", "file /etc/a two")
+		b.wantType(ConditionTypeNode)
+		if b.count("AppliedByHand") > 0 {
+			b.t.Error(b.events)
+		}
+	},
+	"a record of a kind that the source no longer brings says nothing": func(b *bench) {
+		b.start()
+		b.give("node", "file /etc/a one")
+		b.stop()
+		b.owners = []desired.Owner{desired.OwnerOSC} // a file has the NodeConfig from now on
+		b.h.Overwrite("/etc/a", "theirs")
+		b.start()
+		b.pass(20 * time.Minute)
+		b.wantFile("/etc/a", "theirs")
+		b.give("file /etc/b one")
+		b.wantFile("/etc/b", "one")
+		var r record
+		if text, err := b.h.ReadFile(RecordPath); err != nil || json.Unmarshal(text, &r) != nil || r.Owner != "" {
+			b.t.Error(r, err)
+		}
+	},
+	"another source's trial is not this one's, whatever its kind": func(b *bench) {
+		b.start()
+		b.give("node", "file /etc/a one")
+		n := b.cutOffOf(desired.OwnerOSC)
+		b.h.Overwrite("/etc/a", "edited")
+		synctest.Wait()
+		if b.wantFile("/etc/a", "edited"); !b.isOnTrial() {
+			b.t.Error("it is taken back")
+		}
+		if err := trial.Disarm(b.t.Context(), b.h, n); err != nil {
+			b.t.Fatal(err)
+		}
+		b.pass(anew)
+		b.wantFile("/etc/a", "one")
+	},
+}

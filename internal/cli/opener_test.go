@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/berth-dev/berth/internal/agent"
+	"github.com/berth-dev/berth/internal/agent/reconcile"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// TestAgentTriesAsItsOptionsSay: the agent has no flag --no-revert, but an option.
+func TestAgentTriesAsItsOptionsSay(t *testing.T) {
+	for _, try := range []bool{true, false} {
+		o := openerOf(memory.New(), try)
+		if got := o.parts(nil).trial().NoRevert; got == try {
+			t.Errorf("trial: %v: no revert is %v", try, got)
+		}
+	}
+}
+
+func openerOf(h host.Host, try bool) *opener {
+	return &opener{e: &env{}, host: h, source: agent.Source{Owners: []desired.Owner{desired.OwnerOSC, desired.OwnerNode}}, try: try}
+}
+
+// BenchmarkOpen opens a document of 1 MB: what the agent does before a plan is made.
+func BenchmarkOpen(b *testing.B) {
+	text := oscHead + "spec:\n  files:\n"
+	for i := range 200 {
+		text += fmt.Sprintf("  - path: /etc/large/%03d\n    content: {inline: {encoding: b64, data: %s}}\n", i, strings.Repeat("QUJD", 1300))
+	}
+	o, d := openerOf(memory.New(), true), reconcile.DocumentOf([]byte(text))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := o.Open(b.Context(), d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// TestOpenNodeConfig: the agent resolves what a NodeConfig names as apply does. What is
+// missing may come, what is wrong stays so.
+func TestOpenNodeConfig(t *testing.T) {
+	text, err := os.ReadFile(ownDocument)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, "agent: {keep: true}\n"...)
+	h := ownMachine(t)
+	h.Put("/proc/sys/kernel/hostname", "n\n", 0o444)
+	o := openerOf(h, true)
+	d := reconcile.DocumentOf(text)
+	target, err := o.Open(t.Context(), d)
+	if err != nil || o.Owner(d) != desired.OwnerNode || target.State.Owner != desired.OwnerNode || len(target.State.Unhandled) > 0 {
+		t.Fatal(err, o.Owner(d), target)
+	}
+	if err := h.Remove("/etc/berth/ca.pem"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = o.Open(t.Context(), d); err == nil || is[*reconcile.RefusedError](err) || !strings.Contains(err.Error(), "cluster.caFile") {
+		t.Errorf("without the CA: %v", err)
+	}
+}
+
+// TestOpenRefuses: a source takes documents of its own kinds, and says what it wants.
+func TestOpenRefuses(t *testing.T) {
+	const node, osc = "apiVersion: berth.dev/v1alpha1\nkind: NodeConfig\n", oscHead
+	osConfig, all := []desired.Owner{desired.OwnerOSC}, []desired.Owner{desired.OwnerOSC, desired.OwnerNode}
+	for name, c := range map[string]struct {
+		source     agent.Source
+		text, want string
+	}{
+		"a NodeConfig besides that of a file": {agent.Source{Owners: osConfig}, node, "the document is a NodeConfig, want a extensions"},
+		"an OSC in a NodeConfig's file":       {agent.Source{Owners: []desired.Owner{desired.OwnerNode}, File: "/n"}, osc, "/n: the document is a extensions"},
+		"a NodeConfig in an AKS file":         {agent.Source{Owners: []desired.Owner{desired.OwnerAKS}, File: "/a"}, node, "/a: the document is a NodeConfig, want a aks"},
+		"another kind":                        {agent.Source{Owners: all}, "apiVersion: v1\nkind: Pod\n", "no contract is of"},
+		"no kind":                             {agent.Source{Owners: all}, "spec: {}\n", "apiVersion"},
+		"no kind in a NodeConfig's file":      {agent.Source{Owners: []desired.Owner{desired.OwnerNode}, File: "/n"}, "node: {}\n", "/n: NodeConfig refused"},
+		"a wrong value":                       {agent.Source{Owners: all}, node + "cluster: {server: 7}\n", "cluster.server"},
+	} {
+		o := &opener{e: &env{}, host: memory.New(), source: c.source}
+		_, err := o.Open(t.Context(), reconcile.DocumentOf([]byte(c.text)))
+		if !is[*reconcile.RefusedError](err) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
