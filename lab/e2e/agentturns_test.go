@@ -162,8 +162,8 @@ func (p *pool) begins(t *testing.T) *lab.Node {
 	return nil
 }
 
-// passTime makes the turn of a machine as old as one that nobody has renewed for its
-// whole duration.
+// passTime makes the turn of a machine one that counts for a second and that nobody has
+// renewed since: who waits has seen it for longer than that.
 func (p *pool) passTime(t *testing.T, holder string) {
 	t.Helper()
 	leases := p.lab.Client().CoordinationV1().Leases("kube-system")
@@ -175,8 +175,8 @@ func (p *pool) passTime(t *testing.T, holder string) {
 		if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity != holder {
 			return fmt.Errorf("the turn is not that of %s: %+v", holder, l.Spec)
 		}
-		then := metav1.NewMicroTime(l.Spec.RenewTime.Add(-time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second))
-		l.Spec.RenewTime = &then
+		second := int32(1)
+		l.Spec.LeaseDurationSeconds = &second
 		_, err = leases.Update(ctx, l, metav1.UpdateOptions{})
 		return err
 	})

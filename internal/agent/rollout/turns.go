@@ -40,8 +40,11 @@ type Leases interface {
 // free when its own time has passed. With Most 1 it is the published Lease, named
 // like the Secret; the others have "-2", "-3" … behind it.
 //
-// Whether time has passed is seen by the clock of who looks: nodes' clocks must
-// agree within much less than TurnFor.
+// How long a turn still counts is told by the time in the Lease and the clock of who
+// looks, and by what it has seen itself, which no clock misleads: a turn that it saw
+// renewed counts for its whole time, and one that it did not see renewed for no longer than
+// that. Who comes new goes by clocks alone: one that is ahead by more than three quarters
+// of TurnFor takes the turn of a node that works.
 type Turns struct {
 	Leases Leases
 	// Name is the Secret's; Owner, if set, refers to the Secret itself, with which the
@@ -55,6 +58,18 @@ type Turns struct {
 	// Follow, if set, tells of changes of a Lease until ctx ends: it saves waiting, and
 	// is called only for as long as there is something to wait for.
 	Follow func(ctx context.Context, name string, changed func())
+
+	// seen are the turns of others, by slot.
+	seen map[int]sight
+}
+
+// sight is another's turn as it was seen.
+type sight struct {
+	holder string
+	renew  time.Time
+	// at is when it was first seen so, or was seen renewed.
+	at      time.Time
+	renewed bool
 }
 
 // Take waits until this node has a turn. One that it has already, from before a
@@ -163,7 +178,7 @@ func (t *Turns) try(ctx context.Context) (held bool, pause time.Duration, err er
 		if err != nil {
 			return false, 0, err
 		}
-		if left := remaining(l); left > 0 {
+		if left := t.remaining(slot, l); left > 0 {
 			pause = min(pause, left)
 			continue
 		}
@@ -259,9 +274,33 @@ func holder(l *coordination.Lease) string {
 
 // remaining is how long another's turn still counts; a Lease that does not say
 // counts no longer.
-func remaining(l *coordination.Lease) time.Duration {
+func (t *Turns) remaining(slot int, l *coordination.Lease) time.Duration {
 	if holder(l) == "" || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+		delete(t.seen, slot)
 		return 0
 	}
-	return time.Until(l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second))
+	counts := time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
+	s := t.look(slot, holder(l), l.Spec.RenewTime.Time)
+	left := counts - time.Since(s.at)
+	if s.renewed {
+		return left
+	}
+	return min(left, time.Until(s.renew.Add(counts)))
+}
+
+// look notes a turn as it is now.
+func (t *Turns) look(slot int, by string, renew time.Time) sight {
+	s, known := t.seen[slot]
+	switch {
+	case !known || s.holder != by:
+		s = sight{holder: by, at: time.Now()}
+	case !renew.Equal(s.renew): // earlier, too: a clock may have been set back
+		s.renewed, s.at = true, time.Now()
+	}
+	s.renew = renew
+	if t.seen == nil {
+		t.seen = map[int]sight{}
+	}
+	t.seen[slot] = s
+	return s
 }

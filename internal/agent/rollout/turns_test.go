@@ -254,9 +254,92 @@ func TestOddLeases(t *testing.T) {
 		"negative duration": {coordination.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &minus, RenewTime: &now}, true},
 		"held":              {coordination.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &hour, RenewTime: &now}, false},
 	} {
-		if got := remaining(&coordination.Lease{Spec: tc.spec}) <= 0; got != tc.free {
+		if got := (&Turns{}).remaining(0, &coordination.Lease{Spec: tc.spec}) <= 0; got != tc.free {
 			t.Errorf("%s: free is %v", name, got)
 		}
+	}
+}
+
+// skewed writes Leases of one node with the time of its clock.
+type skewed struct {
+	Leases
+	by time.Duration
+	// from then on the clock is an hour behind.
+	set time.Time
+}
+
+func (s skewed) shift(l *coordination.Lease) *coordination.Lease {
+	if l.Spec.RenewTime == nil {
+		return l
+	}
+	if l = l.DeepCopy(); !s.set.IsZero() && time.Now().After(s.set) {
+		s.by = -time.Hour
+	}
+	at := meta.NewMicroTime(l.Spec.RenewTime.Add(s.by))
+	l.Spec.RenewTime = &at
+	return l
+}
+
+func (s skewed) CreateLease(ctx context.Context, l *coordination.Lease) (*coordination.Lease, error) {
+	return s.Leases.CreateLease(ctx, s.shift(l))
+}
+
+func (s skewed) UpdateLease(ctx context.Context, l *coordination.Lease) (*coordination.Lease, error) {
+	return s.Leases.UpdateLease(ctx, s.shift(l))
+}
+
+// TestClocksOfAPool: how far the clock of the node that works is from that of the node that
+// waits. It works for an hour or dies at once; in each case one works at a time, and a dead
+// one's turn is free when its time has passed for who waits.
+func TestClocksOfAPool(t *testing.T) {
+	for name, tc := range map[string]struct {
+		by    time.Duration // of the holder's clock, against the other's
+		set   bool          // it is set back meanwhile
+		dies  bool
+		after time.Duration // when the other's turn has come
+	}{
+		"behind by 7 minutes":         {by: -7 * time.Minute, after: time.Hour},
+		"ahead by an hour":            {by: time.Hour, after: time.Hour},
+		"ahead by 40 days":            {by: 40 * 24 * time.Hour, after: time.Hour},
+		"set back":                    {set: true, after: time.Hour},
+		"dead, ahead by 40 days":      {by: 40 * 24 * time.Hour, dies: true, after: TurnFor},
+		"dead, behind by 7 minutes":   {by: -7 * time.Minute, dies: true, after: TurnFor - 7*time.Minute},
+		"dead, and clocks that agree": {dies: true, after: TurnFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &pool{Server: leasetest.New(), most: 1}
+				first, second := p.turns("n1"), p.turns("n2")
+				clock := skewed{Leases: p.Server, by: tc.by}
+				if tc.set {
+					clock.set = time.Now().Add(10 * time.Minute)
+				}
+				first.Leases = clock
+				if err := first.Take(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				go func() {
+					if tc.dies {
+						return
+					}
+					ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+					defer stop()
+					if err := first.Keep(ctx); err != nil {
+						t.Error(err)
+					}
+					if err := first.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}()
+				if err := second.Take(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took < tc.after || took > tc.after+look {
+					t.Errorf("after %s, want %s", took, tc.after)
+				}
+			})
+		})
 	}
 }
 
