@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -67,7 +68,7 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, w
 	}
 	res, err := engine.Apply(ctx, d.state)
 	if err = withCause(ctx, provision.WithUnitLog(ctx, d.host, err)); err != nil {
-		d.save(e.start, res, classify(err))
+		saveTimeline(d.host, applyCommand, e.start, res, classify(err))
 		return err
 	}
 	p.say(applied(res, time.Since(e.start)))
@@ -75,10 +76,10 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, w
 		p.say("left for the next run: " + err.Error())
 	}
 	if len(res.Plan.Kept) > 0 {
-		d.save(e.start, res, exitcode.Kept)
+		saveTimeline(d.host, applyCommand, e.start, res, exitcode.Kept)
 		return told(exitcode.Kept)
 	}
-	d.save(e.start, res, 0)
+	saveTimeline(d.host, applyCommand, e.start, res, 0)
 	return nil
 }
 
@@ -113,13 +114,13 @@ func applied(res *converge.Result, took time.Duration) string {
 	return s
 }
 
-// save keeps the timeline for `berth timeline`. It is not worth a failure.
-func (d *document) save(start time.Time, res *converge.Result, code int) {
+// saveTimeline keeps the timeline for `berth timeline`. It is not worth a failure.
+func saveTimeline(h host.Host, command string, start time.Time, res *converge.Result, code int) {
 	if res == nil {
 		return
 	}
 	t := &report.Timeline{
-		Command: applyCommand, Version: Version(), Start: start, End: d.host.Now(), ExitCode: code, Spans: res.Timeline,
+		Command: command, Version: Version(), Start: start, End: h.Now(), ExitCode: code, Spans: res.Timeline,
 	}
-	_ = t.Save(d.host, report.TimelinePath)
+	_ = t.Save(h, report.TimelinePath)
 }

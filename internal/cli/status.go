@@ -53,6 +53,9 @@ func standingText(s provision.Standing) string {
 	if s.Applying != nil {
 		fmt.Fprintf(&b, "applying: %s\n", s.Applying)
 	}
+	if s.Join != nil {
+		fmt.Fprintf(&b, "join: %s\n", s.Join)
+	}
 	for _, u := range s.Units {
 		fmt.Fprintf(&b, "%-28s %s", u.Name, u.Active)
 		if u.Sub != "" {

@@ -125,9 +125,13 @@ func (p *parts) decode(b []byte) (contract.Contract, error) {
 // has the connection to systemd opened meanwhile.
 func (p *parts) ask(ctx context.Context) {
 	p.asked = p.factsSource().Ask(ctx)
-	if p.offline {
-		return
+	if !p.offline {
+		p.askMachine(ctx)
 	}
+}
+
+// askMachine is ask without the cloud.
+func (p *parts) askMachine(ctx context.Context) {
 	go func() {
 		_ = converge.Safely(func() error {
 			p.node.Ask(ctx, p.host, kubelet.Kubeconfig, provision.Hostname(p.host))
@@ -175,12 +179,17 @@ func (p *parts) provisioner(o converge.Observer) *converge.Engine {
 // await waits for the node that the state makes of this machine. What has come so
 // far is good.
 func (p *parts) await(ctx context.Context, st *desired.State, to provision.Stage, reached func(provision.Stage)) error {
-	w := p.watcher(st)
-	w.OnReach = func(s apiserver.NodeStage, _ time.Time) { reached(provision.Stage(s)) }
-	if _, err := w.WaitFor(ctx, apiserver.NodeStage(to)); err != nil {
+	if err := p.awaitStages(ctx, st, to, reached); err != nil {
 		return err
 	}
 	return p.provisioner(nil).Keep(ctx, st.Owner)
+}
+
+func (p *parts) awaitStages(ctx context.Context, st *desired.State, to provision.Stage, reached func(provision.Stage)) error {
+	w := p.watcher(st)
+	w.OnReach = func(s apiserver.NodeStage, _ time.Time) { reached(provision.Stage(s)) }
+	_, err := w.WaitFor(ctx, apiserver.NodeStage(to))
+	return err
 }
 
 // watcher watches the node that a state makes of this machine.

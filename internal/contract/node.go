@@ -24,6 +24,15 @@ func ReferencesOf(c Contract) component.References {
 	return component.References{}
 }
 
+// ServerOf is the URL of the API server that a NodeConfig names; "" for other
+// documents.
+func ServerOf(c Contract) string {
+	if n, ok := c.(*nodeContract); ok {
+		return n.doc.Server()
+	}
+	return ""
+}
+
 func (c *nodeContract) Kind() Kind { return NodeConfig }
 
 func (c *nodeContract) Notes() []desired.FieldNote { return nil }

@@ -22,6 +22,8 @@ type Standing struct {
 	// Provision is the last result.
 	Provision Last           `json:"provision"`
 	Units     []UnitStanding `json:"units"`
+	// Join is how the last join ended, if there was one.
+	Join *report.Join `json:"join,omitempty"`
 	// Trial is the change that is not confirmed, if there is one.
 	Trial *trial.Note `json:"trial,omitempty"`
 	// LastRun is the last run that has a timeline, provision's or apply's, without
@@ -55,6 +57,7 @@ func Stand(ctx context.Context, h host.Host, version string) (Standing, error) {
 	if p, ok := Applying(h); ok {
 		s.Applying = &p
 	}
+	s.Join = report.LoadJoin(h)
 	for _, u := range []string{report.ServiceUnit, containerd.Unit, kubelet.Unit} {
 		s.Units = append(s.Units, unitStanding(ctx, h, u))
 	}

@@ -19,6 +19,9 @@ type Document struct {
 	lines lines
 }
 
+// Server is the API server's URL with its port.
+func (d *Document) Server() string { return server(d.Config) }
+
 // lines are the lines of a text by the paths of its fields.
 type lines map[string]int
 

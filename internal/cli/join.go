@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-dev/berth/internal/contract"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/join"
+	"github.com/berth-dev/berth/internal/provision"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// joinCommand is what the command calls itself where it holds a lock.
+const joinCommand = "berth join"
+
+// joinTimeout is how long a join may take unless the command line says otherwise: as
+// long as the slowest of its parts, the API server's answer, three times.
+const joinTimeout = 15 * time.Minute
+
+type joinFlags struct {
+	file, output, waitFor string
+	timeout               time.Duration
+}
+
+func (e *env) join() *cobra.Command {
+	var f joinFlags
+	c := &cobra.Command{
+		Use: "join -f FILE", Short: "Make this machine a node of the cluster that a NodeConfig names", Args: e.noArgs,
+		Long: "Make this machine a node of the cluster that a NodeConfig names, and wait until the cluster calls it Ready. What is\n" +
+			"right already is not touched: a second run changes nothing, and needs no token any more. A run that was cut off is\n" +
+			"continued by the next one; berth leave gives the machine back as it was.\n\n" +
+			"A document that has changed since changes the node. What restarts programs that run well is a trial: the programs\n" +
+			"are fetched before anything stops, and where the node is not Ready as before, the last good document is applied\n" +
+			"again, and the exit code is 1. Exit code 4: done, but something that nobody wants any more was kept; it is named.\n\n" +
+			"The result stands in " + report.JoinPath + ", and berth status tells of it.",
+		RunE: func(c *cobra.Command, _ []string) error { return e.runJoin(c, f) },
+	}
+	c.Flags().StringVarP(&f.file, "filename", "f", "", "read the NodeConfig from `FILE`; - is standard input")
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "print the result as `FORMAT`: text, json or yaml")
+	c.Flags().StringVar(&f.waitFor, "wait-for", string(provision.StageReady), "succeed when this `STAGE` is true: kubelet, registered or ready")
+	c.Flags().DurationVar(&f.timeout, "timeout", joinTimeout, "give up after this `TIME`, as 90s or 10m; 0 is never")
+	e.bindDigests(c)
+	e.bindTakeOver(c)
+	e.bindNoRevert(c)
+	return c
+}
+
+func (e *env) runJoin(c *cobra.Command, f joinFlags) error {
+	stage, err := provision.ParseStage(f.waitFor)
+	switch {
+	case f.file == "":
+		return e.usage(c, errors.New("-f FILE is missing"))
+	case err != nil:
+		return e.usage(c, fmt.Errorf("--wait-for: %w", err))
+	case f.timeout < 0:
+		return e.usage(c, fmt.Errorf("--timeout %s: must not be negative", f.timeout))
+	}
+	if err := oneOf(f.output, "text", "json", "yaml"); err != nil {
+		return e.usage(c, err)
+	}
+	if e.uid != 0 {
+		return fmt.Errorf("only root can make this machine a node; this is user %d", e.uid)
+	}
+	o, err := e.joining(f.file)
+	if err != nil {
+		return err
+	}
+	o.WaitFor, o.Timeout = stage, f.timeout
+	return e.joined(c.Context(), f.output, o)
+}
+
+// joining is what joining needs of the program; the command adds the rest.
+func (e *env) joining(file string) (join.Setup, error) {
+	h, err := e.open("/")
+	if err != nil {
+		return join.Setup{}, err
+	}
+	p := newProgress(e)
+	parts := e.parts(h)
+	engine := func() *converge.Engine {
+		opt := parts.engineOptions(h, joinCommand, p.observe)
+		opt.Trial.Later = true
+		return converge.New(opt)
+	}
+	return join.Setup{
+		Host: h, Command: joinCommand, Version: Version(), Start: e.start, Say: p.say,
+		Load: func(ctx context.Context) (*join.Wanted, error) { return e.wanted(ctx, parts, file) },
+		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
+			defer provision.Tell(h, joinCommand, e.start, p.doing)()
+			res, err := engine().Apply(ctx, st)
+			saveTimeline(h, joinCommand, e.start, res, classify(err))
+			return res, err
+		},
+		Keep:     func(ctx context.Context, st *desired.State) error { return engine().Keep(ctx, st.Owner) },
+		Remember: func(ctx context.Context, st *desired.State) error { return engine().Remember(ctx, st) },
+		Await:    parts.awaitStages,
+		Classify: classify,
+	}, nil
+}
+
+// wanted reads a NodeConfig and translates it for the machine.
+func (e *env) wanted(ctx context.Context, p *parts, file string) (*join.Wanted, error) {
+	text, err := readDocument(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	c, err := decode(text)
+	if err != nil {
+		return nil, err
+	}
+	if c.Kind() != contract.NodeConfig {
+		return nil, refused{&exitcode.Error{Number: exitcode.Internal, During: "read the document",
+			Err:    fmt.Errorf("the document is: %s, and joining takes a %s", c.Kind(), contract.NodeConfig),
+			Remedy: "berth apply makes the machine as this document says."}}
+	}
+	p.document = text
+	p.askMachine(ctx)
+	facts, err := p.factsOf(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	st, err := c.Translate(facts)
+	switch {
+	case is[documentError](err):
+		return nil, refused{err}
+	case err != nil:
+		return nil, fmt.Errorf("translate %s: %w", file, err)
+	}
+	return &join.Wanted{State: st, Server: contract.ServerOf(c), Notes: c.Notes()}, nil
+}
+
+// joined runs a join and tells what came of it.
+func (e *env) joined(ctx context.Context, output string, o join.Setup) error {
+	r, err := join.Join(ctx, o)
+	for _, line := range joinLines(&r) {
+		o.Say(line)
+	}
+	if err != nil {
+		for _, line := range report.Explain(provision.Explain(err)) {
+			o.Say(line)
+		}
+	}
+	if output != "text" {
+		if err := encode(e.out, output, &r); err != nil {
+			return err
+		}
+	}
+	return ending(r.ExitCode)
+}
+
+// joinLines tell a person what came of a join; why it failed not.
+func joinLines(r *report.Join) []string {
+	var lines []string
+	for _, n := range r.Notes {
+		lines = append(lines, "note: "+n.Path+": "+n.Reason)
+	}
+	for _, l := range []struct {
+		texts       []string
+		begin, then string
+	}{
+		{r.Unhandled, "not acted on: ", ""},
+		{r.Unverified, "warning: ", " came without a digest"},
+		{r.Left, "left alone: ", ""},
+		{r.Kept, "kept: ", ""},
+	} {
+		for _, text := range l.texts {
+			lines = append(lines, l.begin+text+l.then)
+		}
+	}
+	if r.Failure != nil {
+		return lines
+	}
+	did := fmt.Sprintf("%d changes", r.Changes)
+	if r.Changes == 0 {
+		did = "no changes"
+	}
+	return append(lines, fmt.Sprintf("%s is %s, a node of %s: %s in %s", r.Node, r.Stage, r.Server, did, r.End.Sub(r.Start).Round(time.Millisecond)))
+}

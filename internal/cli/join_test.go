@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/report"
+)
+
+// TestJoinRefuses: what can't be joined with is refused before anything is touched, with
+// a code and a remedy, on the terminal and in the result.
+func TestJoinRefuses(t *testing.T) {
+	bad := path.Join(t.TempDir(), "bad.yaml")
+	write(t, bad, "apiVersion: berth.dev/v1alpha1\nkind: NodeConfig\ncluster: {server: 'http://x'}\n")
+	for name, c := range map[string]struct {
+		args   []string
+		code   int
+		stderr []string
+		field  string
+	}{
+		"a document of another kind": {[]string{"-f", sample, "-ojson"}, exitcode.Refused, []string{"joining takes a NodeConfig", "hint: berth apply"}, ""},
+		"faults":                     {[]string{"-f", bad, "-ojson"}, exitcode.Refused, []string{"line 3: cluster.server", "identity"}, "cluster.server"},
+		"a CA that is not there":     {[]string{"-f", ownDocument, "-ojson"}, exitcode.Refused, []string{"cluster.caFile: Not found"}, "cluster.caFile"},
+		"no file":                    {[]string{"-f", "/nowhere", "-ojson"}, exitcode.Failed, []string{"no such file"}, ""},
+		"nothing":                    {nil, exitcode.Failed, []string{"-f FILE is missing"}, ""},
+		"a stage":                    {[]string{"-f", ownDocument, "--wait-for", "tea"}, exitcode.Failed, []string{"registered or ready"}, ""},
+		"a format":                   {[]string{"-f", ownDocument, "-oxml"}, exitcode.Failed, []string{"must be text, json or yaml"}, ""},
+		"a time":                     {[]string{"-f", ownDocument, "--timeout", "-1s"}, exitcode.Failed, []string{"must not be negative"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := memory.New()
+			before := h.Tree("/etc")
+			code, stdout, stderr := invoke(h, append([]string{"berth", "join"}, c.args...)...)
+			if code != c.code {
+				t.Errorf("exit code %d: %s", code, stderr)
+			}
+			for _, want := range c.stderr {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("no %q in\n%s", want, stderr)
+				}
+			}
+			if len(c.args) < 3 || c.args[2] != "-ojson" {
+				return
+			}
+			var r report.Join
+			if err := json.Unmarshal([]byte(stdout), &r); err != nil || r.ExitCode != c.code || r.Failure == nil || r.Failure.Hint == "" || !strings.Contains(r.Failure.Field, c.field) {
+				t.Errorf("%v: %s", err, stdout)
+			}
+			if diff := cmp.Diff(before, h.Tree("/etc")); diff != "" {
+				t.Error(diff)
+			}
+			if _, out, _ := invoke(h, "berth", "status"); !strings.Contains(out, "join: failed at ") {
+				t.Error(out)
+			}
+		})
+	}
+}
+
+// TestJoinNeedsRoot: nothing is read or locked for somebody who may change nothing.
+func TestJoinNeedsRoot(t *testing.T) {
+	var errOut bytes.Buffer
+	e := &env{start: time.Now(), err: &errOut, uid: 1000, open: func(string) (host.Host, error) {
+		t.Error("the machine was opened")
+		return memory.New(), nil
+	}}
+	if code := e.run(t.Context(), []string{"berth", "join", "-f", ownDocument}); code != exitcode.Failed || !strings.Contains(errOut.String(), "only root") {
+		t.Errorf("exit code %d: %s", code, &errOut)
+	}
+}
