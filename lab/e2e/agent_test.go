@@ -173,7 +173,7 @@ func (m *agentMachine) pause(t *testing.T) {
 // byHand: another document of the same contract is undone, and not without a word; one
 // that a person tries is left alone until the time is over.
 func (m *agentMachine) byHand(t *testing.T) {
-	const at = "/root/byhand.yaml"
+	const at = "/tmp/byhand.yaml"
 	before := m.invocation(t, "hello.service")
 	check(t, m.node.WriteFile(at, []byte(hello("by hand")), 0o600))
 	run(t, m.node, berthPath, "apply", "-f", at)
@@ -312,7 +312,7 @@ func (m *agentMachine) everything(t *testing.T) []string {
 const everything = `files() { find / -xdev \( -path /tmp -o -path /var/log -o -path /var/lib/systemd -o -path /var/lib/containerd -o -path /var/lib/kubelet/pods \
 	-o -path ` + agentDir + `/credentials/bootstrap-token \) -prune -o "$@"; }
 files -printf '%p %y %m %U %G %l\n' | sort
-files -type f -size -4096k ! -path /var/lib/berth/ledger.json ! -path /var/lib/berth/ended \
+files -type f -size -4096k ! -path /var/lib/berth/ledger.json ! -path /var/lib/berth/ended ! -path /var/lib/berth/timeline.json \
 	! -path ` + agentDir + `/config-v0.0.1.yaml -exec sha256sum {} + | sort -k2
 systemctl list-unit-files --no-legend --plain | sort
 systemctl list-units --all --no-legend --plain -t service,timer,path,socket,mount,target | awk '{print $1, $2, $3, $4}' | sort`
