@@ -418,12 +418,35 @@ func TestConfirmWithin(t *testing.T) {
 	})
 	t.Run("no time left", func(t *testing.T) {
 		h := fussy(t)
-		_, err := newWish.apply(t, h, func(tr *converge.Trial) { tr.Within = time.Millisecond })
+		_, err := newWish.apply(t, h, func(tr *converge.Trial) { tr.Within = time.Nanosecond })
 		if !strings.Contains(fmt.Sprint(err), "had to be confirmed") {
 			t.Fatal(err)
 		}
 		inForce(t, h, goodWish)
 	})
+	for name, by := range map[string]time.Duration{"the clock is set forward": time.Hour, "the clock is set back": -40 * 24 * time.Hour} {
+		jumps := func(h *machine, within time.Duration) error {
+			_, err := newWish.apply(t, h, func(tr *converge.Trial) {
+				tr.Within, tr.Await = within, func(context.Context, *desired.State, trial.Standing) (string, error) { h.Advance(by); return "", nil }
+			})
+			return err
+		}
+		t.Run(name, func(t *testing.T) {
+			h := fussy(t)
+			if err := jumps(h, 5*time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if o, err := tried(t, h, wish{}).Confirm(t.Context()); err != nil || o != desired.OwnerAKS {
+				t.Fatal(o, err)
+			}
+			inForce(t, h, newWish)
+			h = fussy(t)
+			if err := jumps(h, time.Nanosecond); !strings.Contains(fmt.Sprint(err), "had to be confirmed") {
+				t.Fatal(err)
+			}
+			inForce(t, h, goodWish)
+		})
+	}
 	t.Run("another owner", func(t *testing.T) {
 		h := wait(t)
 		st := &desired.State{Owner: desired.OwnerOSC}

@@ -84,8 +84,10 @@ type try struct {
 	touched bool
 	// awaits is why what waits for the API server was not done.
 	awaits error
-	// armed says that this run has begun the trial.
+	// armed says that this run has begun the trial, at began by the program's own clock,
+	// which does not jump.
 	armed bool
+	began time.Time
 	// partly: not all that the contract asks for may have been done.
 	partly bool
 	// remarks are for the plan, which is not made yet.
@@ -219,7 +221,7 @@ func (t *try) begin(ctx context.Context, n *trial.Note, x *executor) error {
 	timed := t.Within > 0 && !t.armed
 	switch {
 	case timed:
-		n.Until = n.Began.Add(t.Within)
+		n.Until, t.began = n.Began.Add(t.Within), time.Now()
 	case t.armed:
 		n.Until = t.note.Until
 	}
@@ -389,7 +391,7 @@ func (t *try) keep(ctx context.Context) error {
 // inTime fails where a person has no time left: the timer has found this run going
 // on, and does not come again.
 func (t *try) inTime() error {
-	if t.Within == 0 || t.note.Until.IsZero() || t.h.Now().Before(t.note.Until) {
+	if t.Within == 0 || t.began.IsZero() || time.Since(t.began) < t.Within {
 		return nil
 	}
 	return fmt.Errorf("the %s in which it had to be confirmed were over before it was in force", t.Within)
