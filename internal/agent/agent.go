@@ -234,14 +234,22 @@ func (a *Agent) seeNode(n *core.Node) {
 	if n != nil {
 		n.Status.Images, n.ManagedFields = nil, nil // the larger part of a Node, and nobody's matter here
 	}
-	before := pause.Until(a.Host, a.node.Get())
+	before := askedToPause(a.node.Get())
 	a.node.latest.Set(n)
 	for _, r := range a.reconcilers() {
 		r.SeeNode()
 	}
-	if !pause.Until(a.Host, n).Equal(before) {
+	if askedToPause(n) != before {
 		a.lookAgain()
 	}
+}
+
+// askedToPause is what a Node says of a pause.
+func askedToPause(n *core.Node) string {
+	if n == nil {
+		return ""
+	}
+	return n.Annotations[pause.Annotation]
 }
 
 // away tells why an object can't be seen, once for each reason. A server that does not
@@ -336,10 +344,10 @@ func (a *Agent) changed(ctx context.Context) bool {
 
 // watchPause looks at everything when a pause begins or ends early.
 func (a *Agent) watchPause(ctx context.Context) {
-	was := pause.Until(a.Host, nil)
+	was, _ := a.Host.ReadFile(pause.Path) // none is a state, too
 	a.heed(ctx, []string{pause.Path}, func() bool {
-		if until := pause.Until(a.Host, nil); !until.Equal(was) {
-			was = until
+		if now, _ := a.Host.ReadFile(pause.Path); !bytes.Equal(now, was) {
+			was = now
 			a.lookAgain()
 		}
 		return false

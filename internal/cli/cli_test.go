@@ -120,7 +120,9 @@ func TestCommandLine(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := invoke(memory.New(), strings.Fields(c.args)...)
+			h := memory.New()
+			h.Put("/proc/uptime", "60.00 7.00\n", 0o444)
+			code, stdout, stderr := invoke(h, strings.Fields(c.args)...)
 			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
 				t.Errorf("code %d\nstdout: %s\nstderr: %s", code, stdout, stderr)
 			}

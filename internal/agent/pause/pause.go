@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,12 +18,15 @@ import (
 )
 
 const (
-	// Path holds the time at which the pause ends. It does not outlive a reboot.
+	// Path holds how long the machine has been up when the pause ends, in seconds: the
+	// clock may be set meanwhile. It does not outlive a reboot.
 	Path = ledger.RunDir + "/agent-pause"
 	// Annotation of the Node holds a time likewise.
 	Annotation = "berth.dev/agent-pause-until"
 	// Longest is how long a pause may be: one that is forgotten ends.
 	Longest = 7 * 24 * time.Hour
+
+	uptimePath = "/proc/uptime"
 )
 
 // Set begins a pause of the machine, or ends it where d is 0. It returns the end.
@@ -34,34 +38,75 @@ func Set(h host.Host, d time.Duration) (time.Time, error) {
 		}
 		return time.Time{}, err
 	}
-	until := h.Now().Add(d).UTC().Truncate(time.Second)
+	up, err := uptime(h)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("begin a pause: %w", err)
+	}
 	if _, err := host.MkdirAll(h, path.Dir(Path)); err != nil {
-		return until, fmt.Errorf("begin a pause: %w", err)
+		return time.Time{}, fmt.Errorf("begin a pause: %w", err)
 	}
-	if err := host.WriteFile(h, Path, []byte(until.Format(time.RFC3339)+"\n"), host.Attributes{Mode: 0o600}); err != nil {
-		return until, fmt.Errorf("begin a pause: %w", err)
+	text := strconv.FormatFloat((up+d).Seconds(), 'f', 2, 64) + "\n"
+	if err := host.WriteFile(h, Path, []byte(text), host.Attributes{Mode: 0o600}); err != nil {
+		return time.Time{}, fmt.Errorf("begin a pause: %w", err)
 	}
-	return until, nil
+	return h.Now().Add(d), nil
 }
 
 // Until is when the pause ends; zero, or a time that is over, where there is none. n
 // may be nil. What can't be read or lies too far ahead is no pause.
 func Until(h host.Host, n *core.Node) time.Time {
-	text, _ := h.ReadFile(Path)
-	end := parse(h, string(text))
+	end := byFile(h)
 	if n == nil {
 		return end
 	}
-	if asked := parse(h, n.Annotations[Annotation]); asked.After(end) {
+	if asked := byAnnotation(h, n); asked.After(end) {
 		return asked
 	}
 	return end
 }
 
-func parse(h host.Host, text string) time.Time {
-	t, err := time.Parse(time.RFC3339, strings.TrimSpace(text))
+func byFile(h host.Host) time.Time {
+	text, err := h.ReadFile(Path)
+	if err != nil {
+		return time.Time{}
+	}
+	end, err := seconds(string(text))
+	if err != nil {
+		return time.Time{}
+	}
+	up, err := uptime(h)
+	if err != nil || end-up > Longest {
+		return time.Time{}
+	}
+	return h.Now().Add(end - up)
+}
+
+func byAnnotation(h host.Host, n *core.Node) time.Time {
+	t, err := time.Parse(time.RFC3339, strings.TrimSpace(n.Annotations[Annotation]))
 	if err != nil || t.After(h.Now().Add(Longest)) {
 		return time.Time{}
 	}
 	return t
+}
+
+// uptime is how long the machine has been up (proc_uptime(5)).
+func uptime(h host.FS) (time.Duration, error) {
+	text, err := h.ReadFile(uptimePath)
+	if err != nil {
+		return 0, err
+	}
+	up, _, _ := strings.Cut(string(text), " ")
+	return seconds(up)
+}
+
+// seconds reads a number of them that has a place in a Duration.
+func seconds(text string) (time.Duration, error) {
+	s, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil {
+		return 0, err
+	}
+	if !(s >= 0 && s < 1e9) { // thirty years
+		return 0, fmt.Errorf("%v seconds is no time", s)
+	}
+	return time.Duration(s * float64(time.Second)), nil
 }
