@@ -343,6 +343,26 @@ func TestClocksOfAPool(t *testing.T) {
 	}
 }
 
+// Who begins to wait has seen nothing renewed. Where its clock is far ahead it takes the turn
+// of a node that works, which hears of it when it renews the turn next.
+func TestAClockThatIsAheadOfAllTakesTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pool{Server: leasetest.New(), most: 1}
+		first, second := p.turns("n1"), p.turns("n2")
+		first.Leases = skewed{Leases: p.Server, by: -time.Hour}
+		if err := first.Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := second.Take(t.Context()); err != nil || time.Since(began) > 0 {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		if err := first.Keep(t.Context()); !errors.Is(err, ErrLost) || time.Since(began) > 3*time.Minute {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
 func TestTheSecretOwnsItsLeases(t *testing.T) {
 	p := &pool{Server: leasetest.New(), most: 1}
 	turns := p.turns("n1")
