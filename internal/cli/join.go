@@ -133,7 +133,11 @@ func (e *env) wanted(ctx context.Context, p *parts, file string) (*join.Wanted, 
 	case err != nil:
 		return nil, fmt.Errorf("translate %s: %w", file, err)
 	}
-	return &join.Wanted{State: st, Server: contract.ServerOf(c), Notes: c.Notes()}, nil
+	asked := contract.ReferencesOf(c).Settings != nil
+	return &join.Wanted{
+		State: st, Server: contract.ServerOf(c), Notes: c.Notes(),
+		Open: asked && (facts.Cluster == nil || len(facts.Cluster.DNS) == 0),
+	}, nil
 }
 
 // joined runs a join and tells what came of it.

@@ -110,7 +110,11 @@ func (p *parts) factsOf(ctx context.Context, c contract.Contract) (component.Fac
 	if c.Terms().RequireDigests {
 		p.fetcher = artifact.New(artifact.Options{RequireDigests: true})
 	}
-	p.gathered, err = provision.Refer(ctx, p.host, contract.ReferencesOf(c), f)
+	refs := contract.ReferencesOf(c)
+	if p.offline && refs.Settings != nil { // the root is not asked for, and its node is not this machine
+		refs.Settings = &component.SettingsQuestion{Known: refs.Settings.Known}
+	}
+	p.gathered, err = provision.Refer(ctx, p.host, refs, f)
 	return p.gathered, err
 }
 

@@ -85,6 +85,9 @@ type Facts struct {
 	// the cluster says of its own CA, where a document has its digest alone.
 	Files     map[string][]byte `json:",omitempty"`
 	ClusterCA []byte            `json:",omitempty"`
+	// Cluster is what the cluster tells its kubelets, where a document does not; nil
+	// where it was not asked, or nobody answered.
+	Cluster *ClusterSettings `json:",omitempty"`
 	// Agent says that berth's agent keeps the machine, and sees to itself.
 	Agent bool `json:",omitempty"`
 }
@@ -94,6 +97,31 @@ type Facts struct {
 type References struct {
 	Files     []string
 	Discovery *Discovery
+	// Settings is the question for what the document does not say of the cluster; nil
+	// where it says all.
+	Settings *SettingsQuestion
+}
+
+// ClusterSettings are what a cluster tells its kubelets; what is empty it does not.
+type ClusterSettings struct {
+	// DNS are the addresses of its name servers, Domain that of its services.
+	DNS    []string `json:",omitempty"`
+	Domain string   `json:",omitempty"`
+	// CgroupDriver is systemd or cgroupfs.
+	CgroupDriver string `json:",omitempty"`
+}
+
+// SettingsQuestion is a cluster that is to say what it tells its kubelets.
+type SettingsQuestion struct {
+	// Server is the URL of its API server. Its CA is CA, PEM, else in CAFile, one of the
+	// References' files, else what Discovery finds.
+	Server, CA, CAFile string
+	// Kubeconfig is the machine's own as a node, if it is one already; else it asks with
+	// the bootstrap token that TokenFile, TokenEnv or Token is.
+	Kubeconfig, TokenFile, TokenEnv, Token string
+	// Known is kubelet's configuration on the machine: what counts where the cluster does
+	// not answer.
+	Known string
 }
 
 // Discovery is a cluster that is to say which CA it has.

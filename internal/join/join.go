@@ -49,6 +49,9 @@ type Wanted struct {
 	State *desired.State
 	// Server is the URL of the API server.
 	Server string
+	// Open: the document and the cluster leave something unsaid that the cluster may tell
+	// a node.
+	Open bool
 	// Notes are what was tolerated in the document.
 	Notes []desired.FieldNote
 }
@@ -106,6 +109,9 @@ func (j *joining) run(ctx context.Context) error {
 	if err := j.bring(ctx, w); err != nil {
 		return err
 	}
+	if w, err = j.complete(ctx, w); err != nil {
+		return err
+	}
 	if err := j.Await(ctx, w.State, j.WaitFor, j.reach); err != nil {
 		return err
 	}
@@ -116,6 +122,22 @@ func (j *joining) run(ctx context.Context) error {
 		j.Say("left for the next run: " + err.Error())
 	}
 	return nil
+}
+
+// complete asks again as a node for what the cluster did not tell a stranger, and brings
+// that about, too.
+func (j *joining) complete(ctx context.Context, w *Wanted) (*Wanted, error) {
+	if !w.Open || j.WaitFor == provision.StageKubelet {
+		return w, nil
+	}
+	if err := j.Await(ctx, w.State, provision.StageRegistered, j.reach); err != nil {
+		return nil, err
+	}
+	again, err := j.Load(ctx)
+	if err != nil || again.Open {
+		return w, err
+	}
+	return again, j.bring(ctx, again)
 }
 
 // bring makes the machine what the document says.

@@ -3,6 +3,7 @@ package join
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +158,42 @@ func TestJoinFails(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestJoinAsksAgainAsANode: what the cluster does not tell a stranger it is asked for
+// once the machine is registered, and comes into force before the node counts as ready.
+func TestJoinAsksAgainAsANode(t *testing.T) {
+	j := newJoiner(t)
+	loads, stages := 0, []string{}
+	load := j.load
+	j.load = func(ctx context.Context) (*Wanted, error) {
+		w, err := load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		loads++
+		w.Open = loads == 1
+		if !w.Open {
+			w.State = &desired.State{Owner: desired.OwnerNode, Resources: w.State.Resources}
+			w.State.Add(&desired.File{Path: "/etc/dns", Content: desired.Text("10.96.0.10"), Mode: 0o644, Life: desired.Managed})
+			err = w.State.Seal()
+		}
+		return w, err
+	}
+	r, err := j.join(func(o *Setup) {
+		o.Await = func(_ context.Context, _ *desired.State, to provision.Stage, reached func(provision.Stage)) error {
+			_, there := j.m.Lstat("/etc/dns")
+			stages = append(stages, fmt.Sprintf("%s: %t", to, there == nil))
+			reached(to)
+			return nil
+		}
+	})
+	if err != nil || r.Stage != "ready" || len(r.Notes) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if diff := cmp.Diff([]string{"registered: false", "ready: true"}, stages); diff != "" {
+		t.Error(diff)
 	}
 }
 

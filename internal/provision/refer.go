@@ -29,36 +29,40 @@ func Refer(ctx context.Context, h host.Host, r component.References, f component
 		}
 		f.Files[p] = text
 	}
-	if r.Discovery == nil {
-		return f, nil
+	if r.Discovery != nil {
+		var err error
+		if f.ClusterCA, err = discover(ctx, h, r.Discovery); err != nil {
+			return f, err
+		}
 	}
-	var err error
-	f.ClusterCA, err = discover(ctx, h, r.Discovery)
-	return f, err
+	if q := r.Settings; q != nil {
+		f.Cluster = askSettings(ctx, h, q, caOf(q, f))
+	}
+	return f, nil
 }
 
 func discover(ctx context.Context, h host.FS, d *component.Discovery) ([]byte, error) {
 	if known, err := h.ReadFile(d.Known); err == nil && apiserver.Pinned(known, d.Pin) {
 		return known, nil
 	}
-	token, err := tokenOf(h, d)
+	token, err := tokenOf(h, d.TokenFile, d.TokenEnv, d.Token)
 	if err != nil {
-		return nil, err
+		return nil, &apiserver.DiscoveryError{Server: d.Server, Err: err}
 	}
 	return apiserver.ClusterCA(ctx, d.Server, d.Pin, token)
 }
 
-func tokenOf(h host.FS, d *component.Discovery) (desired.Secret, error) {
-	text := d.Token
+// tokenOf is a token that a file, a variable or the document itself holds.
+func tokenOf(h host.FS, file, variable, text string) (desired.Secret, error) {
 	switch {
-	case d.TokenFile != "":
-		b, err := h.ReadFile(d.TokenFile)
+	case file != "":
+		b, err := h.ReadFile(file)
 		if err != nil {
-			return "", &apiserver.DiscoveryError{Server: d.Server, Err: err}
+			return "", err
 		}
 		text = string(b)
-	case d.TokenEnv != "":
-		text = os.Getenv(d.TokenEnv)
+	case variable != "":
+		text = os.Getenv(variable)
 	}
 	return desired.Secret(strings.TrimSpace(text)), nil
 }

@@ -205,10 +205,11 @@ type Networking struct {
 	// one of IPv4 and one of IPv6. None: those that the cluster gives to the Node.
 	// Read by the CNI plugin host-local.
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
-	// ClusterDNS are the addresses of the cluster's name servers. Read by kubelet.
+	// ClusterDNS are the addresses of the cluster's name servers; none leaves it to the
+	// cluster: its ConfigMap kubelet-config, else its Service kube-dns. Read by kubelet.
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
-	// ClusterDomain is the domain of the cluster's services. Default: cluster.local.
-	// Read by kubelet.
+	// ClusterDomain is the domain of the cluster's services; none leaves it to the
+	// cluster's ConfigMap kubelet-config. Default: cluster.local. Read by kubelet.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 }
 

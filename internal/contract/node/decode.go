@@ -15,6 +15,7 @@ func Decode(data []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	doc.saysDomain = doc.Config.Networking.ClusterDomain != ""
 	setDefaults(doc.Config)
 	v := &validation{config: doc.Config}
 	v.document()

@@ -15,6 +15,8 @@ import (
 // Document is a document that passed validation. Its Config has the defaults.
 type Document struct {
 	Config *v1alpha1.NodeConfig
+	// saysDomain: the cluster's domain stands in the text.
+	saysDomain bool
 	// lines are those at which fields stand, by path.
 	lines lines
 }

@@ -133,9 +133,9 @@ func (t *translation) images() error {
 
 // account tells of what is not, or not wholly, in force.
 func (t *translation) account() {
-	if len(t.config.Networking.ClusterDNS) == 0 && !t.given("clusterDNS") {
+	if len(t.clusterDNS()) == 0 && !t.given("clusterDNS") {
 		t.state.Partial = append(t.state.Partial, desired.FieldNote{Path: networkPath.Child("clusterDNS").String(),
-			Reason: "it is not said: pods resolve names as the machine does, and find no service of the cluster by name"})
+			Reason: "neither the document nor the cluster says it: pods resolve names as the machine does, and find no service of the cluster by name"})
 	}
 	if t.config.Cluster.Location != "" {
 		t.state.Unused = append(t.state.Unused, desired.FieldNote{Path: clusterPath.Child("location").String(), Reason: "nothing on the node reads it"})

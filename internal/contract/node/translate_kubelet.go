@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/apicheck"
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/component/kubelet"
@@ -27,7 +29,7 @@ const (
 // kubeletDefaults are what the document says of kubelet in words of its own, and
 // what a kubelet needs that is not open to everybody.
 func (t *translation) kubeletDefaults() map[string]any {
-	n, net := t.config.Node, t.config.Networking
+	n, net, told := t.config.Node, t.config.Networking, t.told()
 	out := map[string]any{
 		"authentication": map[string]any{
 			"anonymous": map[string]any{"enabled": false},
@@ -35,15 +37,18 @@ func (t *translation) kubeletDefaults() map[string]any {
 			"x509":      map[string]any{"clientCAFile": kubelet.CAFile},
 		},
 		"authorization":      map[string]any{"mode": "Webhook"},
-		"cgroupDriver":       systemdDriver,
+		"cgroupDriver":       cmp.Or(told.CgroupDriver, systemdDriver),
 		"clusterDomain":      net.ClusterDomain,
 		"maxPods":            n.MaxPods,
 		"readOnlyPort":       0,
 		"rotateCertificates": true,
 		"staticPodPath":      kubelet.ManifestDir,
 	}
-	if len(net.ClusterDNS) > 0 {
-		out["clusterDNS"] = net.ClusterDNS
+	if !t.doc.saysDomain && told.Domain != "" {
+		out["clusterDomain"] = told.Domain
+	}
+	if dns := t.clusterDNS(); len(dns) > 0 {
+		out["clusterDNS"] = dns
 	}
 	if t.facts.Resolved { // the machine's own list names a server that pods can't reach
 		out["resolvConf"] = resolver.List
@@ -54,6 +59,23 @@ func (t *translation) kubeletDefaults() map[string]any {
 		}
 	}
 	return out
+}
+
+// told is what the cluster tells its kubelets.
+func (t *translation) told() component.ClusterSettings {
+	if t.facts.Cluster == nil {
+		return component.ClusterSettings{}
+	}
+	return *t.facts.Cluster
+}
+
+// clusterDNS are the name servers that the document names, else those that the cluster
+// does.
+func (t *translation) clusterDNS() []string {
+	if dns := t.config.Networking.ClusterDNS; len(dns) > 0 {
+		return dns
+	}
+	return t.told().DNS
 }
 
 // kubeletConfig is the configuration: what the document hands on goes before the

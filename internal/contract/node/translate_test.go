@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -214,14 +215,53 @@ func TestBridge(t *testing.T) {
 	}
 }
 
+// TestClusterSettings: what the document says goes before what the cluster says, and
+// that before the defaults; containerd has kubelet's cgroup driver.
+func TestClusterSettings(t *testing.T) {
+	told := &component.ClusterSettings{DNS: []string{"10.7.0.10"}, Domain: "told.example", CgroupDriver: "cgroupfs"}
+	for _, tc := range []struct {
+		name   string
+		told   *component.ClusterSettings
+		dns    any
+		domain string
+		driver string
+		noted  bool
+	}{
+		{"minimal.yaml", told, []any{"10.7.0.10"}, "told.example", "cgroupfs", false},
+		{"minimal.yaml", &component.ClusterSettings{DNS: []string{"10.7.0.10"}}, []any{"10.7.0.10"}, "cluster.local", "systemd", false},
+		{"minimal.yaml", nil, nil, "cluster.local", "systemd", true},
+		{"full.yaml", told, []any{"10.96.0.10"}, "k8s.example", "cgroupfs", false},
+	} {
+		f := machineOf(t)
+		f.Cluster = tc.told
+		st, err := Translate(decoded(t, tc.name), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := config(t, st)
+		if diff := cmp.Diff(tc.dns, c["clusterDNS"]); diff != "" || c["clusterDomain"] != tc.domain || c["cgroupDriver"] != tc.driver {
+			t.Errorf("%s with %+v: %v", tc.name, tc.told, c)
+		}
+		noted := slices.ContainsFunc(st.Partial, func(n desired.FieldNote) bool { return n.Path == "networking.clusterDNS" })
+		if noted != tc.noted {
+			t.Errorf("%s with %+v: notes %v", tc.name, tc.told, st.Partial)
+		}
+	}
+}
+
 // TestReferences: what is read beforehand holds no secret.
 func TestReferences(t *testing.T) {
+	asks := func(q component.SettingsQuestion) *component.SettingsQuestion {
+		q.Kubeconfig, q.Known = kubelet.Kubeconfig, kubelet.ConfigFile
+		return &q
+	}
+	const server, ca, token = "https://10.0.0.1:6443", "/etc/berth/ca.pem", "abcdef.0123456789abcdef"
 	for name, want := range map[string]component.References{
-		"minimal.yaml": {Files: []string{"/etc/berth/ca.pem"}},
-		"full.yaml":    {Files: []string{"/etc/berth/ca.pem", "/etc/berth/site.pem"}},
-		"bridge.json":  {Files: []string{"/etc/berth/ca.pem", "/etc/berth/node.pem"}},
-		"discovery.yaml": {Discovery: &component.Discovery{Server: "https://10.0.0.1:6443", Known: kubelet.CAFile, Token: "abcdef.0123456789abcdef",
-			Pin: decoded(t, "discovery.yaml").Config.Cluster.CACertHash}},
+		"minimal.yaml": {Files: []string{ca}, Settings: asks(component.SettingsQuestion{Server: server, CAFile: ca, TokenFile: "/etc/berth/token"})},
+		"full.yaml":    {Files: []string{ca, "/etc/berth/site.pem"}},
+		"bridge.json":  {Files: []string{ca, "/etc/berth/node.pem"}, Settings: asks(component.SettingsQuestion{Server: "https://[fd00::1]:443", CAFile: ca})},
+		"discovery.yaml": {Discovery: &component.Discovery{Server: server, Known: kubelet.CAFile, Token: token,
+			Pin: decoded(t, "discovery.yaml").Config.Cluster.CACertHash}, Settings: asks(component.SettingsQuestion{Server: server, Token: token})},
 	} {
 		if diff := cmp.Diff(want, decoded(t, name).References()); diff != "" {
 			t.Errorf("%s: %s", name, diff)
