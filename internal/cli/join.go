@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/contract"
+	"github.com/berth-dev/berth/internal/contract/node"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -66,9 +68,15 @@ func (e *env) runJoin(c *cobra.Command, f joinFlags) error {
 		return e.usage(c, err)
 	}
 	if e.uid != 0 {
-		return fmt.Errorf("only root can make this machine a node; this is user %d", e.uid)
+		return e.notRootFor("make this machine a node")
 	}
-	o, err := e.joining(f.file)
+	o, err := e.joining(func(ctx context.Context, p *parts) (*join.Wanted, error) {
+		text, err := readDocument(ctx, f.file)
+		if err != nil {
+			return nil, err
+		}
+		return e.wanted(ctx, p, text)
+	})
 	if err != nil {
 		return err
 	}
@@ -76,8 +84,12 @@ func (e *env) runJoin(c *cobra.Command, f joinFlags) error {
 	return e.joined(c.Context(), f.output, o)
 }
 
+func (e *env) notRootFor(what string) error {
+	return fmt.Errorf("only root can %s; this is user %d", what, e.uid)
+}
+
 // joining is what joining needs of the program; the command adds the rest.
-func (e *env) joining(file string) (join.Setup, error) {
+func (e *env) joining(load func(context.Context, *parts) (*join.Wanted, error)) (join.Setup, error) {
 	h, err := e.open("/")
 	if err != nil {
 		return join.Setup{}, err
@@ -91,7 +103,7 @@ func (e *env) joining(file string) (join.Setup, error) {
 	}
 	return join.Setup{
 		Host: h, Command: joinCommand, Version: Version(), Start: e.start, Say: p.say,
-		Load: func(ctx context.Context) (*join.Wanted, error) { return e.wanted(ctx, parts, file) },
+		Load: func(ctx context.Context) (*join.Wanted, error) { return load(ctx, parts) },
 		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
 			defer provision.Tell(h, joinCommand, e.start, p.doing)()
 			res, err := engine().Apply(ctx, st)
@@ -105,12 +117,8 @@ func (e *env) joining(file string) (join.Setup, error) {
 	}, nil
 }
 
-// wanted reads a NodeConfig and translates it for the machine.
-func (e *env) wanted(ctx context.Context, p *parts, file string) (*join.Wanted, error) {
-	text, err := readDocument(ctx, file)
-	if err != nil {
-		return nil, err
-	}
+// wanted decodes a NodeConfig and translates it for the machine.
+func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, error) {
 	c, err := decode(text)
 	if err != nil {
 		return nil, err
@@ -131,13 +139,10 @@ func (e *env) wanted(ctx context.Context, p *parts, file string) (*join.Wanted, 
 	case is[documentError](err):
 		return nil, refused{err}
 	case err != nil:
-		return nil, fmt.Errorf("translate %s: %w", file, err)
+		return nil, fmt.Errorf("translate the document: %w", err)
 	}
-	asked := contract.ReferencesOf(c).Settings != nil
-	return &join.Wanted{
-		State: st, Server: contract.ServerOf(c), Notes: c.Notes(),
-		Open: asked && (facts.Cluster == nil || len(facts.Cluster.DNS) == 0),
-	}, nil
+	unsaid := func(n desired.FieldNote) bool { return n.Path == node.ClusterDNSField }
+	return &join.Wanted{State: st, Server: contract.ServerOf(c), Notes: c.Notes(), Open: slices.ContainsFunc(st.Partial, unsaid)}, nil
 }
 
 // joined runs a join and tells what came of it.

@@ -58,8 +58,8 @@ func (e *env) leave() *cobra.Command {
 				}
 			}
 			p := newProgress(e)
-			o := e.leaving(h, p)
-			if o.AgentOwner, err = agent.DocumentsOwner(h); err != nil {
+			o, err := e.leaving(h, p)
+			if err != nil {
 				return err
 			}
 			o.Owner, o.Force, o.DrainTimeout, o.Kubeconfig = desired.Owner(owner), force, drain, kubeconfig
@@ -82,12 +82,16 @@ func knownOwner(name string) bool {
 }
 
 // leaving is what leaving needs of the program; the command adds the rest.
-func (e *env) leaving(h host.Host, p *progress) join.Options {
+func (e *env) leaving(h host.Host, p *progress) (join.Options, error) {
+	owner, err := agent.DocumentsOwner(h)
+	if err != nil {
+		return join.Options{}, err
+	}
 	opt := e.parts(h).engineOptions(h, "berth leave", p.observe)
 	opt.Trial = nil // what is left of the machine can't prove itself
 	apply := converge.New(opt).Apply
 	return join.Options{
-		Host: h, Apply: apply, AgentUnit: config.Unit, Command: "berth leave", Say: p.say,
+		Host: h, Apply: apply, AgentOwner: owner, AgentUnit: config.Unit, Command: "berth leave", Say: p.say,
 		Reset:   func(ctx context.Context) ([]string, error) { return agent.Reset(ctx, h, apply) },
 		Network: podnet.Network{Programs: h, Files: h},
 		Runtime: func(ctx context.Context) (join.Runtime, error) { return cri.Open(ctx, cri.Socket) },
@@ -95,7 +99,7 @@ func (e *env) leaving(h host.Host, p *progress) join.Options {
 		NodeName: func(path string) (string, error) {
 			return identity.NodeName(h, path)
 		},
-	}
+	}, nil
 }
 
 func (e *env) runLeave(ctx context.Context, p *progress, o join.Options) error {

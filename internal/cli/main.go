@@ -131,6 +131,7 @@ func (e *env) nodeAgent() *cobra.Command {
 // from elsewhere.
 func (e *env) flexNode() *cobra.Command {
 	root := e.root(publishedFlex, "Join this machine to an AKS cluster")
+	root.AddCommand(e.bootstrap(), e.unbootstrap())
 	root.AddCommand(e.kubelogin(), e.version(), e.node())
 	return root
 }

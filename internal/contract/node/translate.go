@@ -131,10 +131,13 @@ func (t *translation) images() error {
 	return nil
 }
 
+// ClusterDNSField is noted where nobody says which name servers pods have.
+const ClusterDNSField = "networking.clusterDNS"
+
 // account tells of what is not, or not wholly, in force.
 func (t *translation) account() {
 	if len(t.clusterDNS()) == 0 && !t.given("clusterDNS") {
-		t.state.Partial = append(t.state.Partial, desired.FieldNote{Path: networkPath.Child("clusterDNS").String(),
+		t.state.Partial = append(t.state.Partial, desired.FieldNote{Path: ClusterDNSField,
 			Reason: "neither the document nor the cluster says it: pods resolve names as the machine does, and find no service of the cluster by name"})
 	}
 	if t.config.Cluster.Location != "" {
