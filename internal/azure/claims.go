@@ -76,7 +76,7 @@ func check(text, server, tenant string, now time.Time) (Token, error) {
 		return Token{}, err
 	}
 	switch {
-	case len(c.Audience) != 1 || !strings.EqualFold(c.Audience[0], server):
+	case len(c.Audience) != 1 || !strings.EqualFold(strings.TrimSuffix(c.Audience[0], "/"), server):
 		return Token{}, fmt.Errorf("it is for %q, not for %s", c.Audience, server)
 	case c.Tenant == "":
 		return Token{}, errors.New("it names no tenant")

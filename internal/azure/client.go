@@ -2,6 +2,8 @@ package azure
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,12 +11,16 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // How long a service may take.
@@ -38,12 +44,33 @@ func direct(control func(network, address string, _ syscall.RawConn) error) *htt
 	}}
 }
 
-// outward is a client for the Internet, by the proxy of the environment.
-func outward() *http.Client {
-	return &http.Client{CheckRedirect: unguided, Transport: &http.Transport{
+// outward is a client for the Internet, by a way out; nil is the proxy of the
+// environment and the CAs of the machine.
+func outward(via *desired.Egress) (*http.Client, error) {
+	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: connectBudget}).DialContext,
 		TLSHandshakeTimeout: answerBudget, ResponseHeaderTimeout: answerBudget, ForceAttemptHTTP2: true,
-	}}
+	}
+	if via == nil {
+		return &http.Client{CheckRedirect: unguided, Transport: t}, nil
+	}
+	if via.HTTPProxy != "" || via.HTTPSProxy != "" {
+		choose := (&httpproxy.Config{HTTPProxy: via.HTTPProxy.Reveal(), HTTPSProxy: via.HTTPSProxy.Reveal(), NoProxy: strings.Join(via.NoProxy, ",")}).ProxyFunc()
+		t.Proxy = func(r *http.Request) (*url.URL, error) { return choose(r.URL) }
+	}
+	if len(via.CAs) > 0 {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		for i, ca := range via.CAs {
+			if !pool.AppendCertsFromPEM([]byte(ca)) {
+				return nil, fmt.Errorf("CA %d holds no certificate", i)
+			}
+		}
+		t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	return &http.Client{CheckRedirect: unguided, Transport: t}, nil
 }
 
 var errNotLoopback = errors.New("the address is not this machine's own")
@@ -103,15 +130,17 @@ func (e *StatusError) Error() string {
 // refusal reads what an answer other than 200 says.
 func (a answer) refusal() error {
 	var said struct {
-		Error       any    `json:"error"`
-		Description string `json:"error_description"`
+		Error       json.RawMessage `json:"error"`
+		Description string          `json:"error_description"`
 	}
 	e := &StatusError{Status: a.status}
 	if json.Unmarshal(a.body, &said) == nil {
 		e.Text = line(said.Description)
-		if code, ok := said.Error.(string); ok {
-			e.Code = line(code)
+		var nested struct{ Code, Message string } // Azure Resource Manager
+		if json.Unmarshal(said.Error, &e.Code) != nil && json.Unmarshal(said.Error, &nested) == nil {
+			e.Code, e.Text = nested.Code, line(nested.Message)
 		}
+		e.Code = line(e.Code)
 	}
 	return e
 }
@@ -149,18 +178,19 @@ func (a answer) accessToken() (string, error) {
 	return said.Token, nil
 }
 
-// busy says that the same question may have a better answer soon. The metadata
+// metadataBusy says that the same question may have a better answer soon. The metadata
 // service answers 404 and 410 while it is updated.
 //
 // Source: learn.microsoft.com/entra/identity/managed-identities-azure-resources,
 // "How to use managed identities on an Azure VM to acquire an access token", retry
 // guidance.
-func busy(status int) bool {
-	switch status {
-	case http.StatusNotFound, http.StatusGone, http.StatusRequestTimeout, http.StatusTooManyRequests:
-		return true
-	}
-	return status >= 500
+func metadataBusy(status int) bool {
+	return status == http.StatusNotFound || status == http.StatusGone || serverBusy(status)
+}
+
+// serverBusy is so of other services.
+func serverBusy(status int) bool {
+	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
 }
 
 // Pauses between tries.
@@ -170,7 +200,7 @@ const (
 )
 
 // patiently asks again while a service is busy, as long as it asks to be left alone.
-func (s *Source) patiently(ctx context.Context, client *http.Client, request func() (*http.Request, error)) (answer, error) {
+func (s *Source) patiently(ctx context.Context, client *http.Client, busy func(status int) bool, request func() (*http.Request, error)) (answer, error) {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval = s.endpoints.pause
 	last, err := backoff.Retry(ctx, func() (answer, error) {

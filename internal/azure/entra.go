@@ -26,9 +26,12 @@ func (s *Source) applicationToken(ctx context.Context, a *desired.AzureIdentity,
 	if err := s.prove(form, a, endpoint); err != nil {
 		return "", failed("read what the service principal proves itself with", "Check identity.servicePrincipal: the file or variable that it names, and who may read it.", err)
 	}
-	c := s.endpoints.outward()
+	c, err := s.endpoints.outward(s.via)
+	if err != nil {
+		return "", failed(during, "Check proxy and trust.", err)
+	}
 	defer c.CloseIdleConnections()
-	got, err := s.patiently(ctx, c, func() (*http.Request, error) {
+	got, err := s.patiently(ctx, c, serverBusy, func() (*http.Request, error) {
 		req, err := http.NewRequest(http.MethodPost, endpoint, strings.NewReader(form.Encode()))
 		if err == nil {
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")

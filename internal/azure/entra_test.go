@@ -30,11 +30,7 @@ func entra(t *testing.T, h Host, answers ...http.HandlerFunc) (*Source, *service
 	tls := httptest.NewTLSServer(s.Config.Handler)
 	t.Cleanup(tls.Close)
 	source := sourceAt(h, s)
-	source.endpoints.outward = func() *http.Client {
-		c := tls.Client()
-		c.CheckRedirect = unguided
-		return c
-	}
+	source.via = &desired.Egress{CAs: []string{string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}))}}
 	return source, s, &desired.AzureIdentity{Kind: desired.AzureServicePrincipal, TenantID: tenant, ClientID: client, ServerID: azureidentity.AKS, Authority: tls.URL}
 }
 

@@ -97,7 +97,7 @@ func machine() *memory.Host {
 }
 
 func sourceAt(h Host, s *service) *Source {
-	return &Source{h, endpoints{instance: s.URL, arc: s.URL + tokenPath, outward: outward, pause: time.Millisecond}}
+	return &Source{host: h, endpoints: endpoints{instance: s.URL, arc: s.URL + tokenPath, outward: outward, pause: time.Millisecond}}
 }
 
 func managed() *desired.AzureIdentity {

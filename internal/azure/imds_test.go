@@ -3,11 +3,13 @@ package azure
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/berth-dev/berth/internal/component/azureidentity"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 )
 
@@ -83,7 +85,22 @@ func TestNoProxy(t *testing.T) {
 	if direct(nil).Transport.(*http.Transport).Proxy != nil {
 		t.Error("there is a proxy")
 	}
-	if outward().Transport.(*http.Transport).Proxy == nil {
-		t.Error("nothing leads out through a proxy")
+	for name, via := range map[string]*desired.Egress{"": nil, "http://proxy.example:3128": {HTTPSProxy: "http://proxy.example:3128", NoProxy: []string{"direct.example"}}} {
+		c, err := outward(via)
+		if err != nil || c.Transport.(*http.Transport).Proxy == nil {
+			t.Fatalf("nothing leads out through a proxy: %v", err)
+		}
+		if via == nil {
+			continue
+		}
+		for host, want := range map[string]string{"login.example": name, "direct.example": ""} {
+			got, err := c.Transport.(*http.Transport).Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: host}})
+			if err != nil || (got == nil) != (want == "") || got != nil && got.String() != want {
+				t.Errorf("%s by %v, %v", host, got, err)
+			}
+		}
+	}
+	if _, err := outward(&desired.Egress{CAs: []string{"x"}}); err == nil {
+		t.Error("a CA that is none")
 	}
 }

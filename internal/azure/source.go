@@ -17,6 +17,7 @@ import (
 type Source struct {
 	host      Host
 	endpoints endpoints
+	via       *desired.Egress
 }
 
 // Host is what tokens need of a machine.
@@ -30,14 +31,15 @@ type Host interface {
 // endpoints are where the services are.
 type endpoints struct {
 	instance, arc string
-	outward       func() *http.Client
+	// outward is a client for the Internet, by a way out; nil is the machine's own.
+	outward func(*desired.Egress) (*http.Client, error)
 	// pause is the first one between two tries.
 	pause time.Duration
 }
 
 // New is the source of a machine.
 func New(h Host) *Source {
-	return &Source{h, endpoints{imdsAddress, cmp.Or(os.Getenv(arcVariable), arcEndpoint), outward, firstPause}}
+	return &Source{host: h, endpoints: endpoints{imdsAddress, cmp.Or(os.Getenv(arcVariable), arcEndpoint), outward, firstPause}}
 }
 
 // ForServer asks for a token for the server of an identity. It is nobody else's, of
@@ -47,6 +49,22 @@ func (s *Source) ForServer(ctx context.Context, a *desired.AzureIdentity) (Token
 		return Token{}, fmt.Errorf("identity: %w", err)
 	}
 	return s.obtain(ctx, a, a.ServerID)
+}
+
+// Bootstrap is the text of a token for the server of an identity, asked for by a way
+// out of the machine; nil is the machine's own.
+func (s *Source) Bootstrap(ctx context.Context, a *desired.AzureIdentity, via *desired.Egress) (desired.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, Budget)
+	defer cancel()
+	t, err := s.by(via).ForServer(ctx, a)
+	return t.Text, err
+}
+
+// by is a source that reaches the Internet by a way out.
+func (s *Source) by(via *desired.Egress) *Source {
+	out := *s
+	out.via = via
+	return &out
 }
 
 func (s *Source) obtain(ctx context.Context, a *desired.AzureIdentity, resource string) (Token, error) {

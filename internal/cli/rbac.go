@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/agent/rbac"
@@ -8,12 +10,14 @@ import (
 
 func (e *env) rbac() *cobra.Command {
 	var o rbac.Options
+	var objects []string
 	c := &cobra.Command{
-		Use: "rbac --secret NAME", Short: "Print what a cluster needs so that node agents may do their work", Args: e.noArgs,
+		Use: "rbac --secret NAME | --object-id GUID", Short: "Print what a cluster needs so that node agents may do their work", Args: e.noArgs,
 		Long: "Print what a cluster needs so that node agents may do their work, for kubectl apply: they read Secrets by name, and an\n" +
-			"admission policy holds each of them to its own Node and Lease. Nothing is changed. See docs/rbac.md.",
+			"admission policy holds each of them to its own Node and Lease. Nothing is changed. See docs/rbac.md.\n" +
+			"With --object-id instead: what a cluster needs so that a machine with that identity of Microsoft Entra ID may become a node.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			text, err := rbac.Manifest(o)
+			text, err := manifest(o, objects)
 			if err != nil {
 				return e.usage(c, err)
 			}
@@ -22,10 +26,22 @@ func (e *env) rbac() *cobra.Command {
 		},
 	}
 	f := c.Flags()
+	f.StringSliceVar(&objects, "object-id", nil, "the Entra identity with the object id `GUID` may become a node; may be repeated")
 	f.StringSliceVar(&o.Secrets, "secret", nil, "the Secret `NAME` in kube-system holds what machines become; may be repeated")
 	f.StringSliceVar(&o.Others, "token-secret", nil, "agents read the Secret `NAME` too, for a token or a file; may be repeated")
 	f.StringVar(&o.Group, "group", rbac.Group, "agents' certificates are of `GROUP`")
 	f.StringVar(&o.BootstrapGroup, "bootstrap-group", rbac.BootstrapGroup, "bootstrap tokens are of `GROUP`")
 	f.StringVar(&o.Name, "name", rbac.Name, "the objects are called `NAME`: one set for each group")
 	return c
+}
+
+// manifest is that of agents, or of identities that become nodes.
+func manifest(o rbac.Options, objects []string) ([]byte, error) {
+	if len(objects) == 0 {
+		return rbac.Manifest(o)
+	}
+	if len(o.Secrets) > 0 || len(o.Others) > 0 {
+		return nil, errors.New("--object-id is for machines that join, --secret for agents: ask for one after the other")
+	}
+	return rbac.Joining(objects)
 }

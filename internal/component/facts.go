@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // ContainerdPaths are where containerd's program may be.
@@ -88,18 +90,23 @@ type Facts struct {
 	// Cluster is what the cluster tells its kubelets, where a document does not; nil
 	// where it was not asked, or nobody answered.
 	Cluster *ClusterSettings `json:",omitempty"`
+	// ClusterServer is the URL of the API server that Azure says, where a document has
+	// the cluster's resource id alone; ClusterCA is its CA then.
+	ClusterServer string `json:",omitempty"`
 	// Agent says that berth's agent keeps the machine, and sees to itself.
 	Agent bool `json:",omitempty"`
 }
 
 // References are what a document leaves to others to say: files to read, and a
-// cluster to ask for its CA; nil for none.
+// cluster, or Azure, to ask for what is not said of the cluster; nil for none.
 type References struct {
 	Files     []string
 	Discovery *Discovery
 	// Settings is the question for what the document does not say of the cluster; nil
 	// where it says all.
 	Settings *SettingsQuestion
+	// Azure is the question how an AKS cluster is reached; nil where the document says it.
+	Azure *AzureCluster
 }
 
 // ClusterSettings are what a cluster tells its kubelets; what is empty it does not.
@@ -113,7 +120,7 @@ type ClusterSettings struct {
 
 // SettingsQuestion is a cluster that is to say what it tells its kubelets.
 type SettingsQuestion struct {
-	// Server is the URL of its API server. Its CA is CA, PEM, else in CAFile, one of the
+	// Server is the URL of its API server; none is the one that Azure says. Its CA is CA, PEM, else in CAFile, one of the
 	// References' files, else what Discovery finds.
 	Server, CA, CAFile string
 	// Kubeconfig is the machine's own as a node, if it is one already; else it asks with
@@ -122,6 +129,17 @@ type SettingsQuestion struct {
 	// Known is kubelet's configuration on the machine: what counts where the cluster does
 	// not answer.
 	Known string
+}
+
+// AzureCluster is an AKS cluster of which Azure is to say how it is reached.
+type AzureCluster struct {
+	// ResourceID is the cluster's, Manager who is asked, Identity who asks, Via the way
+	// out of the machine; nil is the machine's own.
+	ResourceID, Manager string
+	Identity            *desired.AzureIdentity
+	Via                 *desired.Egress
+	// CAFiles are among References.Files, and trusted on the way besides.
+	CAFiles []string
 }
 
 // Discovery is a cluster that is to say which CA it has.

@@ -45,10 +45,14 @@ type ClientCertificate struct {
 	Token    Secret `json:"token,omitempty"`
 	// TokenFile or TokenEnv, instead of Token, is a file or a variable of the
 	// environment that holds it. It is read when a certificate is asked for.
-	TokenFile  string `json:"tokenFile,omitempty"`
-	TokenEnv   string `json:"tokenEnv,omitempty"`
-	Kubeconfig string `json:"kubeconfig"`
-	CertDir    string `json:"certDir"`
+	TokenFile string `json:"tokenFile,omitempty"`
+	TokenEnv  string `json:"tokenEnv,omitempty"`
+	// Azure, instead, is an identity whose token is asked for, by a way out of the
+	// machine; nil is the machine's own.
+	Azure      *AzureIdentity `json:"azure,omitempty"`
+	Via        *Egress        `json:"via,omitempty"`
+	Kubeconfig string         `json:"kubeconfig"`
+	CertDir    string         `json:"certDir"`
 	// Timeout bounds the request, approval and signing.
 	Timeout time.Duration `json:"timeout"`
 	// Announce is the Node that kubelet would register, where that is known. It is
@@ -98,6 +102,11 @@ func (c *ClientCertificate) DirectoryPaths() []string { return []string{c.CertDi
 func (c *ClientCertificate) Validate() error {
 	if c.NodeName == "" || c.Server == "" || c.CA == "" || c.CertDir == "" || c.CAFile == "" {
 		return errors.New("a client certificate needs node name, server, CA, CA file and directory")
+	}
+	if c.Azure != nil {
+		if err := c.Azure.Validate(); err != nil {
+			return err
+		}
 	}
 	return cleanAbs(c.Kubeconfig)
 }

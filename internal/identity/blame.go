@@ -22,7 +22,7 @@ func (o *order) blame(err error) *Error {
 	case apiserver.Unknown(err):
 		return o.failed(ReasonUnauthorized, err, o.unknownHere())
 	case apierrors.IsForbidden(err):
-		return o.failed(ReasonForbidden, err, "bind the token's group to ClusterRole system:node-bootstrapper")
+		return o.failed(ReasonForbidden, err, o.forbiddenHere())
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return o.failed(ReasonRejected, err, "the server does not take a kubelet's certificate request: see its message")
 	case apiserver.LayerOf(err) == apiserver.LayerTLS:
@@ -33,8 +33,19 @@ func (o *order) blame(err error) *Error {
 
 // unknownHere is the remedy where the server does not know who asks.
 func (o *order) unknownHere() string {
+	if o.azure {
+		return "check that the cluster takes tokens of Microsoft Entra ID, of this tenant and for this server (azure.serverId); for AKS, that Entra integration is on"
+	}
 	if o.access.Token == "" {
 		return "the certificate in force is not known to this cluster: put a bootstrap token on the machine"
 	}
 	return fmt.Sprintf("look at the Secret bootstrap-token-%s in namespace kube-system: it may have expired; make a new one (kubeadm token create) and put it into the contract", tokenID(o.access.Token))
+}
+
+// forbiddenHere is the remedy where who asks may not ask for certificates.
+func (o *order) forbiddenHere() string {
+	if o.azure {
+		return "let the identity ask for certificates: berth rbac --object-id OBJECT-ID | kubectl apply -f -; the object id stands in the server's message"
+	}
+	return "bind the token's group to ClusterRole system:node-bootstrapper"
 }

@@ -18,7 +18,13 @@ type Issuer struct {
 	h machine
 	// connections may have a connection to an API server; may be nil.
 	connections *apiserver.Connections
+	// tokens gives the tokens of an identity of Azure; nil where there are none.
+	tokens TokenSource
 }
+
+// TokenSource gives the token of an identity of Azure for the API server, asked for by
+// a way out of the machine.
+type TokenSource func(ctx context.Context, a *desired.AzureIdentity, via *desired.Egress) (desired.Secret, error)
 
 // machine is what the issuer needs of a host: the clock, and files, for a key
 // whose request waits for a person.
@@ -32,7 +38,14 @@ func New(h machine) *Issuer { return &Issuer{h: h} }
 
 // Over returns an issuer that goes on with connections on which API servers were
 // probed.
-func (i *Issuer) Over(c *apiserver.Connections) *Issuer { return &Issuer{h: i.h, connections: c} }
+func (i *Issuer) Over(c *apiserver.Connections) *Issuer {
+	return &Issuer{h: i.h, connections: c, tokens: i.tokens}
+}
+
+// With returns an issuer that has the tokens of identities of Azure.
+func (i *Issuer) With(tokens TokenSource) *Issuer {
+	return &Issuer{h: i.h, connections: i.connections, tokens: tokens}
+}
 
 // defaultTimeout bounds a request whose contract sets no budget.
 const defaultTimeout = 5 * time.Minute
@@ -42,7 +55,7 @@ const defaultTimeout = 5 * time.Minute
 // request that waits for approval keeps its key on the machine: the next Issue
 // goes on with the same request.
 func (i *Issuer) Issue(ctx context.Context, c *desired.ClientCertificate) (converge.Credential, error) {
-	token, err := i.token(c)
+	token, err := i.token(ctx, c)
 	if err != nil {
 		return converge.Credential{}, err
 	}
@@ -51,7 +64,7 @@ func (i *Issuer) Issue(ctx context.Context, c *desired.ClientCertificate) (conve
 		timeout = defaultTimeout
 	}
 	access := apiserver.Access{Server: c.Server, CA: []byte(c.CA), Token: token, Connections: i.connections}
-	return i.within(ctx, timeout, &order{who: nodeSubject(c.NodeName), access: access, pending: pending{i.h, pendingPath(c)}})
+	return i.within(ctx, timeout, &order{who: nodeSubject(c.NodeName), access: access, azure: c.Azure != nil, pending: pending{i.h, pendingPath(c)}})
 }
 
 // IssueForAgent obtains the certificate of an agent with what access shows:

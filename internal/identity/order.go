@@ -19,7 +19,9 @@ type order struct {
 	who    *subject
 	access apiserver.Access
 	client *apiserver.Client
-	key    *ecdsa.PrivateKey
+	// azure: access shows a token of Microsoft Entra ID.
+	azure bool
+	key   *ecdsa.PrivateKey
 	// request is what is sent, seen what the server has of it; nil before its first
 	// answer.
 	request *certificates.CertificateSigningRequest

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,7 +22,10 @@ func tokenID(token desired.Secret) string {
 }
 
 // token is what the certificate is asked for with: only now is it read.
-func (i *Issuer) token(c *desired.ClientCertificate) (desired.Secret, error) {
+func (i *Issuer) token(ctx context.Context, c *desired.ClientCertificate) (desired.Secret, error) {
+	if c.Azure != nil {
+		return i.azureToken(ctx, c)
+	}
 	text, from, remedy, err := c.Token.Reveal(), "the contract", "give the contract a bootstrap token", error(nil)
 	switch {
 	case c.TokenFile != "":
@@ -45,6 +49,18 @@ func (i *Issuer) token(c *desired.ClientCertificate) (desired.Secret, error) {
 		return desired.Secret(text), nil
 	}
 	return "", &Error{Reason: ReasonNoToken, Node: c.NodeName, Server: c.Server, Err: err, Remedy: remedy}
+}
+
+// azureToken is that of an identity of Azure. Its error says itself what to check.
+func (i *Issuer) azureToken(ctx context.Context, c *desired.ClientCertificate) (desired.Secret, error) {
+	if i.tokens == nil {
+		return "", errors.New("there is nobody to ask for a token of Azure")
+	}
+	token, err := i.tokens(ctx, c.Azure, c.Via)
+	if err != nil {
+		return "", fmt.Errorf("client certificate for node %s: %w", c.NodeName, err)
+	}
+	return token, nil
 }
 
 // bootstrapToken is the form of a token (cluster-bootstrap, token/api).

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -8,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/azurecluster"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -35,10 +38,32 @@ func Refer(ctx context.Context, h host.Host, r component.References, f component
 			return f, err
 		}
 	}
+	if r.Azure != nil {
+		c, err := askAzure(ctx, h, r.Azure, f)
+		if err != nil {
+			return f, err
+		}
+		f.ClusterServer, f.ClusterCA = c.Server, []byte(c.CA)
+	}
 	if q := r.Settings; q != nil {
+		q.Server = cmp.Or(q.Server, f.ClusterServer)
 		f.Cluster = askSettings(ctx, h, q, caOf(q, f))
 	}
 	return f, nil
+}
+
+// askAzure asks how a cluster is reached, once: what was said is on the machine.
+func askAzure(ctx context.Context, h host.Host, a *component.AzureCluster, f component.Facts) (azurecluster.Cluster, error) {
+	if text, err := h.ReadFile(azurecluster.Path); err == nil {
+		if known, err := azurecluster.Parse(text); err == nil && strings.EqualFold(known.ResourceID, a.ResourceID) {
+			return known, nil
+		}
+	}
+	via := a.Via
+	for _, p := range a.CAFiles {
+		via.CAs = append(via.CAs, string(f.Files[p]))
+	}
+	return azure.New(h).Cluster(ctx, a.Identity, via, a.Manager, a.ResourceID)
 }
 
 func discover(ctx context.Context, h host.FS, d *component.Discovery) ([]byte, error) {

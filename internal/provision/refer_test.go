@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/azurecluster"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
@@ -40,5 +42,23 @@ func TestKnownClusterIsNotAsked(t *testing.T) {
 	d.Pin = "sha256:00"
 	if _, err := Refer(t.Context(), h, component.References{Discovery: d}, component.Facts{}); err == nil {
 		t.Error("a cluster is asked without a token")
+	}
+}
+
+// What Azure said of a cluster is on the machine: nobody is asked for a token again.
+func TestKnownAzureClusterIsNotAsked(t *testing.T) {
+	h := memory.New()
+	text, err := azurecluster.Marshal(azurecluster.Cluster{ResourceID: "/A", Server: "https://a:443", CA: "ca"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Put(azurecluster.Path, string(text), 0o600)
+	unusable := &desired.AzureIdentity{Kind: desired.AzureCLI} // there is no az
+	f, err := Refer(t.Context(), h, component.References{Azure: &component.AzureCluster{ResourceID: "/a", Identity: unusable}}, component.Facts{})
+	if err != nil || f.ClusterServer != "https://a:443" || string(f.ClusterCA) != "ca" {
+		t.Errorf("%+v %v", f, err)
+	}
+	if _, err := Refer(t.Context(), h, component.References{Azure: &component.AzureCluster{ResourceID: "/b", Identity: unusable}}, component.Facts{}); err == nil {
+		t.Error("another cluster is taken for it")
 	}
 }

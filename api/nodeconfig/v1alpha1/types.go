@@ -17,6 +17,7 @@ type NodeConfig struct {
 	Proxy      Proxy      `json:"proxy,omitzero"`
 	Trust      Trust      `json:"trust,omitzero"`
 	Agent      Agent      `json:"agent,omitzero"`
+	Azure      Azure      `json:"azure,omitzero"`
 }
 
 // Secret is a text that is never printed.
@@ -25,7 +26,8 @@ type Secret string
 // Cluster is the cluster that the machine joins.
 type Cluster struct {
 	// Server is the URL of the API server, https://name:port; without a port 443.
-	// Read by kubelet.
+	// None, with resourceId and an identity of Azure: Azure is asked for it, and for the
+	// CA. Read by kubelet.
 	Server string `json:"server,omitempty"`
 	// CAFile is the path of the cluster's CA certificates, PEM. Either this, ca or
 	// caCertHash. Read by kubelet.
@@ -80,6 +82,8 @@ type ClientCertificate struct {
 type ManagedIdentity struct {
 	// ClientID chooses one of several; none is the machine's own.
 	ClientID string `json:"clientId,omitempty"`
+	// TenantID is the one that its tokens must be of, a GUID; none is any.
+	TenantID string `json:"tenantId,omitempty"`
 }
 
 // Arc is the identity of a machine that Azure Arc knows.
@@ -97,8 +101,8 @@ type Arc struct {
 	Tags map[string]string `json:"tags,omitempty"`
 }
 
-// ServicePrincipal is an application of Microsoft Entra ID with a secret: exactly
-// one of the three that begin with clientSecret.
+// ServicePrincipal is an application of Microsoft Entra ID with a secret or a
+// certificate: exactly one of the four that begin with client and are not its id.
 type ServicePrincipal struct {
 	// TenantID and ClientID are GUIDs.
 	TenantID string `json:"tenantId"`
@@ -109,6 +113,9 @@ type ServicePrincipal struct {
 	ClientSecretEnv string `json:"clientSecretEnv,omitempty"`
 	// ClientSecret is the secret itself.
 	ClientSecret Secret `json:"clientSecret,omitempty"`
+	// ClientCertificateFile is the path of a file with a certificate of the application
+	// and its RSA key, PEM.
+	ClientCertificateFile string `json:"clientCertificateFile,omitempty"`
 }
 
 // AzureCLI is the login of the Azure CLI of whoever runs berth, for the time of the
@@ -272,4 +279,16 @@ type Trust struct {
 type Agent struct {
 	// Keep has berth's agent stay on the machine and keep it as the document says.
 	Keep bool `json:"keep,omitempty"`
+}
+
+// Azure is where the services of Azure are that an identity of Azure needs: those of
+// the public cloud where it says nothing.
+type Azure struct {
+	// Authority is where Microsoft Entra ID gives tokens: https://login.microsoftonline.com.
+	Authority string `json:"authority,omitempty"`
+	// ResourceManager is asked for the cluster: https://management.azure.com.
+	ResourceManager string `json:"resourceManager,omitempty"`
+	// ServerID is the Entra application of the API server, a GUID: that of AKS. The
+	// machine has tokens for no other.
+	ServerID string `json:"serverId,omitempty"`
 }

@@ -15,8 +15,13 @@ func Manifest(o Options) ([]byte, error) {
 	if err := o.validate().ToAggregate(); err != nil {
 		return nil, err
 	}
+	return printed(o.objects())
+}
+
+// printed is a text of several documents.
+func printed(objects []object) ([]byte, error) {
 	var out bytes.Buffer
-	for _, object := range o.objects() {
+	for _, object := range objects {
 		text, err := yaml.Marshal(object)
 		if err != nil {
 			return nil, fmt.Errorf("print %s %s: %w", object.Kind, object.Metadata.Name, err)

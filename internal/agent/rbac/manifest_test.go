@@ -74,6 +74,34 @@ func readByTheAPI(t *testing.T, manifest []byte) {
 	}
 }
 
+// An identity that joins may ask for a kubelet's certificate, and nothing else.
+func TestJoining(t *testing.T) {
+	const id = "0a000000-0000-0000-0000-000000000001"
+	got, err := Joining([]string{id, id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	for _, text := range bytes.Split(got, []byte("---\n"))[1:] {
+		var b roles.ClusterRoleBinding
+		if err := yaml.UnmarshalStrict(text, &b); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Subjects) != 1 || b.Subjects[0] != (roles.Subject{Kind: "User", APIGroup: roles.GroupName, Name: id}) {
+			t.Errorf("%+v", b.Subjects)
+		}
+		seen = append(seen, b.RoleRef.Name)
+	}
+	if want := "system:node-bootstrapper system:certificates.k8s.io:certificatesigningrequests:nodeclient"; strings.Join(seen, " ") != want {
+		t.Errorf("%q", seen)
+	}
+	for _, bad := range []string{"", "x", "system:masters", strings.ToUpper(id)} {
+		if _, err := Joining([]string{bad}); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
 // No right to write is given before the policy that limits it.
 func TestPoliciesComeFirst(t *testing.T) {
 	got, err := Manifest(Options{Secrets: []string{"a"}})

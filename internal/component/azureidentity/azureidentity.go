@@ -15,6 +15,9 @@ import (
 // Path is where the file is.
 const Path = "/etc/berth/azure-identity.json"
 
+// Program is what prints tokens where nothing says where berth itself is.
+const Program = "/usr/local/bin/berth"
+
 // AKS is the application of every AKS API server, in all clouds.
 const AKS = "6dae42f8-4368-4678-94ff-3960e28e3630"
 
@@ -50,4 +53,10 @@ func Parse(text []byte) (desired.AzureIdentity, error) {
 	}
 	f.AzureIdentity.ClientSecret = desired.Secret(f.ClientSecret)
 	return f.AzureIdentity, f.Validate()
+}
+
+// Lasting says whether an identity is there after the join: the login of a person and
+// a variable of berth's environment are not.
+func Lasting(a *desired.AzureIdentity) bool {
+	return a.Kind != desired.AzureCLI && a.ClientSecretEnv == ""
 }

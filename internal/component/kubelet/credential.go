@@ -20,6 +20,10 @@ type Credential struct {
 	// holds it. It may be gone when kubelet has its certificate, so that kubelet is
 	// told of none.
 	TokenFile, TokenEnv string
+	// Azure, instead, is an identity of Azure. Program prints its tokens for kubelet,
+	// which comes by a new certificate with it where the one before has ended.
+	Azure   *desired.AzureIdentity
+	Program string
 	// Cert and Key are PEM. They count where there is no token.
 	Cert []byte
 	Key  desired.Secret
@@ -59,12 +63,15 @@ func requestedCertificate(s Settings) ([]desired.Resource, error) {
 	want := &desired.ClientCertificate{
 		Base:     desired.Base{After: c.Credential.After},
 		NodeName: s.nodeName(), Server: c.Server, CA: string(c.CA), CAFile: CAFile,
-		Token: c.Credential.Token, TokenFile: c.Credential.TokenFile, TokenEnv: c.Credential.TokenEnv, Kubeconfig: s.kubeconfig(), CertDir: s.certDir(), Timeout: c.Credential.Timeout,
+		Token: c.Credential.Token, TokenFile: c.Credential.TokenFile, TokenEnv: c.Credential.TokenEnv, Azure: c.Credential.Azure, Kubeconfig: s.kubeconfig(), CertDir: s.certDir(), Timeout: c.Credential.Timeout,
 		Announce: s.announce(),
 	}
 	flags := []string{"--kubeconfig=" + s.kubeconfig()}
 	if c.Credential.TokenFile != "" || c.Credential.TokenEnv != "" {
 		flags = append(flags, s.renewal()...)
+	}
+	if c.Credential.Azure != nil {
+		return azureBootstrap(s, want, flags)
 	}
 	if c.Credential.Token == "" {
 		return []desired.Resource{want, dropIn("10-tlsbootstrap.conf", bootstrapFlags, flags...)}, nil

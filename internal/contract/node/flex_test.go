@@ -75,7 +75,7 @@ func TestFromFirstFlex(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Decode(out)
-		if err == nil || !strings.Contains(err.Error(), c.want+": Forbidden") || strings.Contains(string(out)+fmt.Sprint(notes), "SECRET") {
+		if err != nil || "identity."+identityName(got) != c.want || strings.Contains(string(out)+fmt.Sprint(notes), "SECRET") {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 		if string(got.Node.KubeletConfig) != `{"evictionHard":{"memory.available":"5%"}}` || got.Components.Kubernetes.Version != "1.32.7" {

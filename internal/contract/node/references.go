@@ -1,11 +1,14 @@
 package node
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
+	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // References are what the facts must have besides the machine's own. Files with
@@ -27,6 +30,10 @@ func (d *Document) References() component.References {
 			TokenFile: b.TokenFile, TokenEnv: b.TokenEnv, Token: string(b.Token)}
 	}
 	r.Settings = d.settingsQuestion()
+	if asksAzure(c) {
+		r.Azure = &component.AzureCluster{ResourceID: c.Cluster.ResourceID, Manager: cmp.Or(c.Azure.ResourceManager, resourceManager), Identity: azureIdentity(c)}
+		r.Azure.Via, r.Azure.CAFiles = wayOut(c), c.Trust.CAFiles
+	}
 	return r
 }
 
@@ -43,8 +50,20 @@ func (d *Document) settingsQuestion() *component.SettingsQuestion {
 		return nil
 	}
 	q := &component.SettingsQuestion{Server: server(c), CA: c.Cluster.CA, CAFile: c.Cluster.CAFile, Kubeconfig: kubelet.Kubeconfig, Known: kubelet.ConfigFile}
+	if asksAzure(c) { // its answer says the server
+		q.Server = ""
+	}
 	if b := c.Identity.BootstrapToken; b != nil {
 		q.TokenFile, q.TokenEnv, q.Token = b.TokenFile, b.TokenEnv, string(b.Token)
 	}
 	return q
+}
+
+// wayOut is the document's, as far as it is known before the machine is.
+func wayOut(c *v1alpha1.NodeConfig) *desired.Egress {
+	p := c.Proxy
+	if p.HTTP == "" && p.HTTPS == "" && len(c.Trust.CAs)+len(c.Trust.CAFiles) == 0 {
+		return nil
+	}
+	return &desired.Egress{HTTPProxy: desired.Secret(p.HTTP), HTTPSProxy: desired.Secret(p.HTTPS), NoProxy: p.NoProxy, CAs: slices.Clone(c.Trust.CAs)}
 }

@@ -21,7 +21,7 @@ import (
 // no use the document is refused, with a *DocumentError.
 func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
 	t := &translation{doc: doc, config: doc.Config, facts: facts, state: &desired.State{Owner: desired.OwnerNode}}
-	parts := []func() error{t.clusterCA, t.trust, t.kernel, t.proxy, t.network, t.containerd, t.kubernetes, t.kubelet, t.egress, t.images}
+	parts := []func() error{t.azureCluster, t.clusterCA, t.trust, t.kernel, t.proxy, t.network, t.containerd, t.kubernetes, t.kubelet, t.egress, t.images}
 	for _, part := range parts {
 		if err := part(); err != nil {
 			return nil, fmt.Errorf("translate NodeConfig: %w", err)
@@ -142,6 +142,9 @@ func (t *translation) account() {
 	}
 	if t.config.Cluster.Location != "" {
 		t.state.Unused = append(t.state.Unused, desired.FieldNote{Path: clusterPath.Child("location").String(), Reason: "nothing on the node reads it"})
+	}
+	for _, name := range notRegistered(t.config.Identity.Arc) {
+		t.state.Unhandled = append(t.state.Unhandled, "identity.arc."+name)
 	}
 	if t.config.Agent.Keep && !t.facts.Agent {
 		t.state.Unhandled = append(t.state.Unhandled, "agent.keep")

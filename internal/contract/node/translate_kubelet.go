@@ -14,6 +14,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/apicheck"
+	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/resolver"
@@ -206,6 +207,10 @@ func (t *translation) credential(after []desired.ID) kubelet.Credential {
 		c.TokenFile, c.TokenEnv, c.Token = b.TokenFile, b.TokenEnv, desired.Secret(b.Token)
 		return c
 	}
+	if c.Azure = azureIdentity(t.config); c.Azure != nil {
+		c.Program = cmp.Or(t.facts.Program, azureidentity.Program)
+		return c
+	}
 	own := t.config.Identity.ClientCertificate
 	c.CertFile, c.KeyFile = own.CertFile, own.KeyFile
 	t.ownCertificate(own.CertFile)
@@ -244,7 +249,7 @@ func firstCertificate(text []byte) (*x509.Certificate, error) {
 func (t *translation) blameIdentity(rs []desired.Resource) {
 	for _, r := range rs {
 		if c, ok := r.(*desired.ClientCertificate); ok {
-			c.Field = identityPath.Child("bootstrapToken").String()
+			c.Field = identityPath.Child(identityName(t.config)).String()
 		}
 	}
 }

@@ -35,8 +35,13 @@ func (t *translation) egress() error {
 		return nil
 	}
 	for _, r := range t.state.Resources {
-		if a, ok := r.(*desired.Artifact); ok {
-			a.Via = &via
+		switch r := r.(type) {
+		case *desired.Artifact:
+			r.Via = &via
+		case *desired.ClientCertificate:
+			if r.Azure != nil {
+				r.Via = &via
+			}
 		}
 	}
 	return nil

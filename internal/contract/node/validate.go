@@ -26,6 +26,7 @@ var (
 	artifactsPath  = field.NewPath("artifacts")
 	proxyPath      = field.NewPath("proxy")
 	trustPath      = field.NewPath("trust")
+	azurePath      = field.NewPath("azure")
 )
 
 func (v *validation) document() {
@@ -39,6 +40,7 @@ func (v *validation) document() {
 	v.artifacts(&v.config.Artifacts)
 	v.proxy(&v.config.Proxy)
 	v.trust(&v.config.Trust)
+	v.azureServices(&v.config.Azure)
 }
 
 func (v *validation) refuse(at *field.Path, format string, args ...any) {

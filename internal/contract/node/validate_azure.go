@@ -7,26 +7,23 @@ import (
 )
 
 // azure are the identities of Azure: read by Microsoft Entra ID and Azure Resource
-// Manager. This version of berth validates them and joins with none.
+// Manager.
 func (v *validation) azure(i *v1alpha1.Identity) {
 	if m := i.ManagedIdentity; m != nil {
 		at := identityPath.Child("managedIdentity")
 		v.guid(at.Child("clientId"), m.ClientID)
-		v.notYet(at)
+		v.guid(at.Child("tenantId"), m.TenantID)
 	}
 	if a := i.Arc; a != nil {
 		at := identityPath.Child("arc")
 		v.guid(at.Child("subscriptionId"), a.SubscriptionID)
 		v.guid(at.Child("tenantId"), a.TenantID)
-		v.notYet(at)
 	}
 	if s := i.ServicePrincipal; s != nil {
 		v.servicePrincipal(identityPath.Child("servicePrincipal"), s)
-		v.notYet(identityPath.Child("servicePrincipal"))
 	}
 	if a := i.AzureCLI; a != nil {
 		v.guid(identityPath.Child("azureCLI", "tenantId"), a.TenantID)
-		v.notYet(identityPath.Child("azureCLI"))
 	}
 }
 
@@ -38,20 +35,28 @@ func (v *validation) servicePrincipal(at *field.Path, s *v1alpha1.ServicePrincip
 		v.guid(at.Child("clientId"), s.ClientID)
 	}
 	v.exactlyOne(at, choice{"clientSecretFile", s.ClientSecretFile != ""}, choice{"clientSecretEnv", s.ClientSecretEnv != ""},
-		choice{"clientSecret", s.ClientSecret != ""})
+		choice{"clientSecret", s.ClientSecret != ""}, choice{"clientCertificateFile", s.ClientCertificateFile != ""})
+	v.file(at.Child("clientCertificateFile"), s.ClientCertificateFile)
 	v.file(at.Child("clientSecretFile"), s.ClientSecretFile)
 	v.variable(at.Child("clientSecretEnv"), s.ClientSecretEnv)
 	v.inline(at.Child("clientSecret"), s.ClientSecret, v.config.Identity.AllowInline, "clientSecretFile")
+}
+
+// azureServices are read by berth.
+func (v *validation) azureServices(a *v1alpha1.Azure) {
+	v.guid(azurePath.Child("serverId"), a.ServerID)
+	for name, address := range map[string]string{"authority": a.Authority, "resourceManager": a.ResourceManager} {
+		if _, _, ok := serverOf(address); address != "" && !ok {
+			v.expect(azurePath.Child(name), address, "expected https://name or https://name:port, without path")
+		}
+	}
+	if *a != (v1alpha1.Azure{}) && azureIdentity(v.config) == nil {
+		v.refuse(azurePath, "identity is none of Azure: nothing asks these services")
+	}
 }
 
 func (v *validation) guid(at *field.Path, text string) {
 	if text != "" && !guidForm().MatchString(text) {
 		v.expect(at, text, "expected a GUID")
 	}
-}
-
-// notYet refuses what can't be put in force: a machine that joins in another way
-// than its document says is worse than one that does not join.
-func (v *validation) notYet(at *field.Path) {
-	v.faults = append(v.faults, field.Forbidden(at, "this version of berth joins with bootstrapToken or clientCertificate only"))
 }

@@ -20,12 +20,18 @@ var (
 )
 
 func (v *validation) cluster(c *v1alpha1.Cluster) {
-	if c.Server == "" && c.ResourceID != "" {
-		v.faults = append(v.faults, field.Required(clusterPath.Child("server"), "this version of berth does not ask Azure for it"))
+	if asksAzure(v.config) {
+		if c.CAFile != "" || c.CA != "" || c.CACertHash != "" {
+			v.refuse(clusterPath, "Azure says the CA together with the server: name both, or none of them")
+		}
+	} else if c.Server == "" && c.ResourceID != "" {
+		v.faults = append(v.faults, field.Required(clusterPath.Child("server"), "Azure says it to its own identities alone: managedIdentity, arc, servicePrincipal, azureCLI"))
 	} else if v.required(clusterPath.Child("server"), c.Server) {
 		v.server(clusterPath.Child("server"), c.Server)
 	}
-	v.exactlyOne(clusterPath, choice{"caFile", c.CAFile != ""}, choice{"ca", c.CA != ""}, choice{"caCertHash", c.CACertHash != ""})
+	if !asksAzure(v.config) {
+		v.exactlyOne(clusterPath, choice{"caFile", c.CAFile != ""}, choice{"ca", c.CA != ""}, choice{"caCertHash", c.CACertHash != ""})
+	}
 	v.file(clusterPath.Child("caFile"), c.CAFile)
 	v.certificates(clusterPath.Child("ca"), c.CA)
 	v.pin(c)
