@@ -43,6 +43,13 @@ func (f *fake) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi
 	return &runtimeapi.VersionResponse{RuntimeName: "fake"}, nil
 }
 
+// Status implements the runtime service.
+func (f *fake) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+		{Type: "RuntimeReady", Status: true}, {Type: "NetworkReady", Reason: "NetworkPluginNotReady", Message: "no configuration"},
+	}}}, f.call("status")
+}
+
 // ListPodSandbox implements the runtime service.
 func (f *fake) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
 	return &runtimeapi.ListPodSandboxResponse{Items: f.sandboxes}, f.call("list")
@@ -125,6 +132,20 @@ func TestSandboxes(t *testing.T) {
 
 // TestRemove: containers that run first, each with its time; what has gone meanwhile
 // needs nothing, and a runtime that refuses is heard.
+func TestConditions(t *testing.T) {
+	f := &fake{refuse: map[string]codes.Code{}}
+	c := f.serve(t)
+	got, err := c.Conditions(t.Context())
+	want := []Condition{{Type: "RuntimeReady", OK: true}, {Type: "NetworkReady", Reason: "NetworkPluginNotReady", Message: "no configuration"}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	f.refuse["status"] = codes.Unavailable
+	if _, err := c.Conditions(t.Context()); err == nil {
+		t.Error("no error")
+	}
+}
+
 func TestRemove(t *testing.T) {
 	running, exited := runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_EXITED
 	for _, tc := range []struct {
