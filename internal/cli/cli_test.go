@@ -116,6 +116,11 @@ func TestCommandLine(t *testing.T) {
 		"rbac x":                    {"berth rbac --secret a x", 1, "", "takes no argument"},
 		"node":                      {"berth node result", 0, "", "starts again"},
 		"no packet filter":          {"aks-node-controller node firewall", 1, "", "/etc/berth/packet-filter.json"},
+		"preflight of nothing":      {"berth preflight", 1, "", "-f FILE is missing"},
+		"preflight refused":         {"berth preflight -f " + bad, 3, "", "cse_timeout"},
+		"preflight ignores nothing": {"berth preflight -f x --ignore frob", 1, "", "--ignore frob: there is no such check"},
+		"doctor as XML":             {"berth doctor -o xml", 1, "", "must be"},
+		"doctor x":                  {"berth doctor x", 1, "", "takes no argument"},
 		"packet filter x":           {"berth node firewall x", 1, "", "takes no argument"},
 	}
 	for name, c := range cases {

@@ -99,6 +99,7 @@ func (e *env) berth() *cobra.Command {
 	root.Long = exitHelp
 	root.AddCommand(e.provision(), e.provisionWait(), e.render(), e.plan(), e.apply(), e.confirm(), e.status(), e.timeline(), e.bundle(), e.agent(), e.rbac(), e.approver(), e.config(), e.schema(),
 		e.version(), e.checkHotfix(), e.downloadHotfix(), e.node())
+	root.AddCommand(e.preflight(), e.doctor())
 	root.AddCommand(e.join(), e.leave())
 	root.AddCommand(e.token())
 	return root

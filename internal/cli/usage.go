@@ -10,9 +10,9 @@ import (
 
 const exitHelp = `Make a Linux machine a Kubernetes node and keep it one.
 
-Exit codes: 0 done; 1 failed, or the command line is wrong; 2 changes are pending (plan); 3 the document was
-refused; 4 done, but something was kept or left; 130 interrupted. Those of provision and provision-wait are
-the provisioning exit codes, each with a name and a hint in provision.json.`
+Exit codes: 0 done; 1 failed, or the command line is wrong; 2 changes are pending (plan), or a warning
+counts (preflight, doctor); 3 the document was refused; 4 done, but something was kept or left; 130 interrupted.
+Those of provision and provision-wait are the provisioning exit codes, each with a name and a hint in provision.json.`
 
 // usage prints what is wrong and how it would be right.
 func (e *env) usage(c *cobra.Command, err error) error {

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/contract/node"
 	"github.com/berth-dev/berth/internal/desired"
@@ -31,6 +32,15 @@ func ServerOf(c Contract) string {
 		return n.doc.Server()
 	}
 	return ""
+}
+
+// NodeConfigOf is the document itself, with its defaults, where it is a NodeConfig; of
+// other kinds nil.
+func NodeConfigOf(c Contract) *v1alpha1.NodeConfig {
+	if n, ok := c.(*nodeContract); ok {
+		return n.doc.Config
+	}
+	return nil
 }
 
 func (c *nodeContract) Kind() Kind { return NodeConfig }

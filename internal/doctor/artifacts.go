@@ -1,0 +1,186 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/provision"
+)
+
+// reachBudget is how long the places of an artifact have to answer.
+const reachBudget = 7 * time.Second
+
+func checkArtifacts(ctx context.Context, v *visit) *finding {
+	st, err := v.state()
+	if err != nil {
+		return unknownf("", "what the document means is not known: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachBudget)
+	defer cancel()
+	all := find[*desired.Artifact](st)
+	parts := make([]*finding, len(all))
+	var wg sync.WaitGroup
+	for i, a := range all {
+		wg.Go(func() {
+			if err := converge.Safely(func() error { parts[i] = v.artifact(ctx, a); return nil }); err != nil {
+				parts[i] = unknownf("report this as a defect of berth", "%v", err)
+			}
+		})
+	}
+	wg.Wait()
+	f := &finding{}
+	for _, p := range parts {
+		f.notes = append(f.notes, p.notes...)
+		f.field = cmp.Or(f.field, p.field)
+	}
+	return f.ok("the document names none")
+}
+
+func (v *visit) artifact(ctx context.Context, a *desired.Artifact) *finding {
+	if v.inPlace(ctx, a) {
+		return okf("%s is in place", a.Name)
+	}
+	places, err := v.Fetcher.Reach(ctx, v.Host, a)
+	if errors.Is(err, fs.ErrPermission) {
+		return unread("where "+a.Name+" may be", err)
+	}
+	if err != nil {
+		return failf(provision.Explain(err).Hint, "%v", err).at(a.Field)
+	}
+	f := &finding{}
+	var had int
+	for _, p := range places {
+		if p.Err != nil {
+			f.warn(hintOf(p.Err), "%s: %s: %v", a.Name, p.URL, cause(p.Err))
+			continue
+		}
+		had++
+		v.reached(f, a, p)
+	}
+	if had == 0 {
+		for i := range f.notes {
+			f.notes[i].status = Error
+		}
+		f.at(a.Field)
+	}
+	return f
+}
+
+// reached is a place that has an artifact.
+func (v *visit) reached(f *finding, a *desired.Artifact, p artifact.Reached) {
+	size := "size unknown"
+	if p.Size >= 0 {
+		size = fmt.Sprintf("%.1f MB", float64(p.Size)/1e6)
+	}
+	if p.Digest == "" {
+		f.warn("name its digest in the document, or in "+artifact.DigestDir, "%s: %s, nobody gives its digest (%s)", a.Name, size, p.URL)
+		return
+	}
+	f.ok("%s: %s, digest by %s", a.Name, size, p.From)
+}
+
+func hintOf(err error) string {
+	if h, ok := errors.AsType[*artifact.DownloadError](err); ok {
+		return h.Hint()
+	}
+	return ""
+}
+
+// cause is an error without the words that repeat what was asked for.
+func cause(err error) error {
+	if d, ok := errors.AsType[*artifact.DownloadError](err); ok {
+		err = d.Err
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	return err
+}
+
+// inPlace says whether nothing of an artifact has to be fetched.
+func (v *visit) inPlace(ctx context.Context, a *desired.Artifact) bool {
+	for _, f := range a.Files {
+		if info, err := v.Host.Lstat(f.Path); err != nil || info.Mode.IsDir() {
+			return false
+		}
+	}
+	if a.Version == "" {
+		return a.Image == ""
+	}
+	have, err := v.Fetcher.Version(ctx, v.Host, a.Files[0].Path)
+	return err == nil && (have == "" || have == a.Version)
+}
+
+func checkPlan(ctx context.Context, v *visit) *finding {
+	st, err := v.state()
+	if err != nil {
+		return unknownf("", "what the document means is not known: %v", err)
+	}
+	p, err := v.Plan(ctx, st)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return unread("what berth has on this machine", err)
+	case err != nil:
+		e := provision.Explain(err)
+		return failf(e.Hint, "%v", err).at(e.Field)
+	case p.Empty():
+		return okf("nothing is to be done")
+	}
+	return okf("%d actions", len(p.Actions))
+}
+
+// azcmagent is the program of Azure's agent.
+var azcmagent = []string{"/usr/bin/azcmagent", "/opt/azcmagent/bin/azcmagent"}
+
+func checkArc(ctx context.Context, v *visit) *finding {
+	needed := v.Config != nil && v.Config.Identity.Arc != nil
+	program, err := v.first(azcmagent)
+	switch {
+	case err != nil:
+		return unread("whether the agent is there", err)
+	case program == "" && needed:
+		return failf("install the Azure Connected Machine agent, and connect the machine", "the agent is not there, and the document's identity is that of Azure Arc").at("identity.arc")
+	case program == "":
+		return okf("it is not there, and not needed")
+	}
+	out, err := v.Host.Run(ctx, host.Command{Path: program, Args: []string{"show", "-j"}})
+	if err != nil {
+		return unknownf(asRoot, "the agent does not say how it is: %v", err)
+	}
+	var said struct {
+		Status       string `json:"status"`
+		ResourceName string `json:"resourceName"`
+	}
+	f := &finding{}
+	switch {
+	case json.Unmarshal(out.Stdout, &said) != nil || said.Status == "":
+		return f.unknown("", "what the agent says of itself can't be read")
+	case strings.EqualFold(said.Status, "Connected"):
+		return f.ok("connected as %s", said.ResourceName)
+	case needed:
+		return f.fail("azcmagent connect", "the agent is %s", said.Status).at("identity.arc")
+	}
+	return f.warn("azcmagent connect, if the machine is meant to be in Azure", "the agent is %s", said.Status)
+}
+
+// first is the first of the paths that is there.
+func (v *visit) first(paths []string) (string, error) {
+	for _, p := range paths {
+		if there, err := v.there(p); there || err != nil {
+			return p, err
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,418 @@
+package doctor
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
+	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/component/cni"
+	"github.com/berth-dev/berth/internal/component/containerd"
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/survey"
+)
+
+// checkCase is a world that is changed, and what a check says of it.
+type checkCase struct {
+	check  string
+	when   Occasion
+	want   Status
+	says   string
+	change func(*world)
+}
+
+var checkCases = []checkCase{
+	{"document", Preflight, OK, "2 resources", nil},
+	{"document", Preflight, Error, "no luck", func(w *world) { w.noState(errTest) }},
+	{"document", Preflight, Unknown, "permission denied", func(w *world) { w.noState(fmt.Errorf("read: %w", syscall.EACCES)) }},
+
+	{"root", Preflight, OK, "root", nil},
+	{"root", Preflight, Warning, "user 1000", func(w *world) { w.o.UID = 1000 }},
+
+	{"os", Preflight, OK, "Debian 12", nil},
+	{"os", Preflight, Unknown, "systemd", func(w *world) { w.denied = []string{"multi-user.target"} }},
+
+	{"kernel", Preflight, OK, "6.1.0", nil},
+	{"kernel", Preflight, Error, "older than 4.19", func(w *world) { w.memory.Value("/proc/sys/kernel/osrelease", "4.18.20\n") }},
+	{"kernel", Preflight, Warning, "older than 5.8", func(w *world) { w.memory.Value("/proc/sys/kernel/osrelease", "5.7.0-x\n") }},
+	{"kernel", Preflight, Unknown, "calls itself", func(w *world) { w.memory.Value("/proc/sys/kernel/osrelease", "next\n") }},
+
+	{"cgroups", Preflight, OK, "version 2", func(w *world) { w.cgroup2("cpuset cpu io memory pids") }},
+	{"cgroups", Preflight, Error, "lack memory", func(w *world) { w.cgroup2("cpuset cpu io pids") }},
+	{"cgroups", Preflight, Error, "refuses it from 1.35", func(w *world) { w.cgroup1() }},
+	{"cgroups", Preflight, Warning, "version 1", func(w *world) { w.cgroup1(); w.kubeletConfig(`{"failCgroupV1": false}`) }},
+	{"cgroups", Preflight, Warning, "version 1", func(w *world) { w.cgroup1(); w.o.Config.Components.Kubernetes.Version = "v1.34.1" }},
+	{"cgroups", Node, Warning, "version 1", func(w *world) { w.cgroup1() }},
+	{"cgroups", Preflight, Error, "lacks cpu", nil},
+	{"cgroups", Preflight, Unknown, "not said", func(w *world) { w.cgroup2("") }},
+	{"cgroups", Preflight, Unknown, "for root", func(w *world) { w.denied = []string{"/proc/self/mountinfo"} }},
+
+	{"modules", Preflight, OK, "br_netfilter will be loaded", nil},
+	{"modules", Preflight, Error, "br_netfilter is not loaded", func(w *world) { w.memory.Put("/usr/lib/modules/6.1.0-18-amd64/modules.dep", "", 0o644) }},
+	{"modules", Preflight, Unknown, "for root", func(w *world) { w.denied = []string{"/usr/lib/modules"} }},
+
+	{"swap", Preflight, OK, "none", nil},
+	{"swap", Preflight, OK, "kubelet takes it", func(w *world) { w.swap(); w.kubeletConfig(`{"failSwapOn": false}`) }},
+	{"swap", Preflight, Error, "/swapfile is in use", func(w *world) { w.swap() }},
+	{"swap", Preflight, Unknown, "for root", func(w *world) { w.denied = []string{"/proc/swaps"} }},
+
+	{"disk", Preflight, OK, "50.0 GiB free", nil},
+	{"disk", Preflight, Error, "at least 15.0 GiB", func(w *world) { w.survey.space.Free = 12 << 30 }},
+	{"disk", Preflight, Warning, "4.0 GiB of 100.0 GiB", func(w *world) {
+		w.survey.space.Free = 4 << 30
+		w.kubeletConfig(`{"evictionHard": {"nodefs.available": "1%", "imagefs.available": "3Gi"}}`)
+	}},
+	{"disk", Preflight, Warning, "inodes", func(w *world) { w.survey.space.FreeFiles = 7 }},
+	{"disk", Preflight, Unknown, "no luck", func(w *world) { w.survey.err = errTest }},
+
+	{"memory", Preflight, OK, "7.6 GiB", nil},
+	{"memory", Preflight, Error, "need 0.5 GiB", func(w *world) { w.memory.Value("/proc/meminfo", "MemTotal: 100000 kB\n") }},
+	{"memory", Preflight, Error, "evict pods at once", func(w *world) { w.memory.Value("/proc/meminfo", "MemTotal: 4000000 kB\nMemAvailable: 90000 kB\n") }},
+	{"memory", Preflight, Warning, "little for pods", func(w *world) { w.memory.Value("/proc/meminfo", "MemTotal: 800000 kB\nMemAvailable: 700000 kB\n") }},
+	{"memory", Preflight, Unknown, "does not say", func(w *world) { w.memory.Value("/proc/meminfo", "MemTotal: much\n") }},
+
+	{"hostname", Preflight, OK, "node-1", nil},
+	{"hostname", Preflight, OK, "edge", func(w *world) { w.o.Config.Node.Name = "edge" }},
+	{"hostname", Preflight, Error, "node_1", func(w *world) { w.o.Config.Node.Name = "node_1" }},
+	{"hostname", Preflight, Error, "longer than 63", func(w *world) { w.o.Config.Node.Name = strings.Repeat("a", 64) }},
+	{"hostname", Node, Error, "localhost", func(w *world) { w.memory.Value("/proc/sys/kernel/hostname", "localhost\n") }},
+	{"hostname", Node, OK, "node-1", func(w *world) { w.node(time.Hour); w.memory.Value("/proc/sys/kernel/hostname", "other\n") }},
+	{"hostname", Node, Unknown, "does not say", func(w *world) { w.memory.Value("/proc/sys/kernel/hostname", "\n") }},
+
+	{"ports", Preflight, OK, "10250 is free", nil},
+	{"ports", Preflight, Error, "port 10250 is in use by nginx (pid 7)", func(w *world) { w.listens("0.0.0.0", 10250); w.survey.holder = "nginx (pid 7)" }},
+	{"ports", Preflight, Error, "port 12345 is in use by another program", func(w *world) { w.listens("::", 12345); w.kubeletConfig(`{"port": 12345}`) }},
+	{"ports", Preflight, OK, "10248 is free", func(w *world) { w.listens("192.0.2.10", 10248) }},
+	{"ports", Preflight, OK, "kubelet's own", func(w *world) { w.listens("127.0.0.1", 10248); w.survey.holder = "kubelet (pid 7)" }},
+	{"ports", Preflight, OK, "kubelet's own", func(w *world) { w.listens("127.0.0.1", 10248); w.runs(kubelet.Unit) }},
+	{"ports", Preflight, Unknown, "no luck", func(w *world) { w.survey.err = errTest }},
+
+	{"runtimes", Preflight, OK, "none", nil},
+	{"runtimes", Preflight, Warning, "Docker runs", func(w *world) { w.runs("docker.service") }},
+	{"runtimes", Preflight, Unknown, "for root", func(w *world) { w.denied = []string{"docker.service"} }},
+
+	{"earlier-node", Preflight, OK, "there is none", nil},
+	{"earlier-node", Preflight, OK, "of this cluster already", func(w *world) { w.node(time.Hour) }},
+	{"earlier-node", Preflight, Error, "kubeadm join", func(w *world) { w.memory.Put("/etc/kubernetes/kubelet.conf", "", 0o600) }},
+	{"earlier-node", Preflight, Error, "k3s", func(w *world) { w.memory.PutDir("/etc/rancher/k3s") }},
+	{"earlier-node", Preflight, Error, "another cluster", func(w *world) { w.node(time.Hour); w.o.Config.Cluster.Server = "https://other:6443" }},
+	{"earlier-node", Preflight, Error, "kubelet runs", func(w *world) { w.runs(kubelet.Unit) }},
+	{"earlier-node", Preflight, Unknown, "for root", func(w *world) { w.denied = []string{kubelet.Kubeconfig} }},
+
+	{"plan", Preflight, OK, "nothing", nil},
+	{"plan", Preflight, OK, "1 actions", func(w *world) {
+		w.o.Plan = func(context.Context, *desired.State) (*converge.Plan, error) {
+			return &converge.Plan{Actions: make([]converge.Action, 1)}, nil
+		}
+	}},
+	{"plan", Preflight, Error, "no luck", func(w *world) {
+		w.o.Plan = func(context.Context, *desired.State) (*converge.Plan, error) { return nil, errTest }
+	}},
+	{"plan", Preflight, Unknown, "for root", func(w *world) {
+		w.o.Plan = func(context.Context, *desired.State) (*converge.Plan, error) { return nil, syscall.EACCES }
+	}},
+
+	{"firewall", Preflight, OK, "no chain", nil},
+	{"firewall", Preflight, Warning, "filter INPUT drops", func(w *world) { w.survey.dropping = []string{"filter INPUT"} }},
+	{"firewall", Preflight, Warning, "ufw.service", func(w *world) { w.runs("ufw.service") }},
+	{"firewall", Preflight, Unknown, "legacy", func(w *world) { w.survey.err = survey.ErrLegacy }},
+	{"firewall", Preflight, Unknown, "for root", func(w *world) { w.survey.err = syscall.EPERM }},
+
+	{"dns", Preflight, OK, "no name", nil},
+	{"dns", Preflight, OK, "localhost has an address", func(w *world) { w.o.Config.Cluster.Server = "https://localhost:6443" }},
+	{"dns", Preflight, Error, "no-such-host.invalid", func(w *world) { w.o.Config.Cluster.Server = "https://no-such-host.invalid" }},
+	{"dns", Preflight, Warning, "no-such-place.invalid", func(w *world) { w.artifact("https://no-such-place.invalid/x") }},
+	{"dns", Preflight, OK, "no name", func(w *world) {
+		w.artifact("https://no-such-place.invalid/x").Via = &desired.Egress{HTTPSProxy: "http://proxy:1"}
+	}},
+	{"dns", Preflight, Warning, "ask themselves", func(w *world) { w.memory.Put("/etc/resolv.conf", "nameserver 127.0.0.53\n", 0o644) }},
+	{"dns", Preflight, OK, "no name", func(w *world) {
+		w.memory.Put("/etc/resolv.conf", "nameserver 127.0.0.53\n", 0o644)
+		w.memory.Put("/run/x", "nameserver 192.0.2.53\n", 0o644)
+		w.kubeletConfig(`{"resolvConf": "/run/x"}`)
+	}},
+	{"dns", Node, Unknown, "not known", nil},
+
+	{"routes", Preflight, OK, "on this machine", nil},
+	{"routes", Preflight, OK, "by eth0", func(w *world) { w.o.Config.Cluster.Server = "https://203.0.113.1" }},
+	{"routes", Preflight, Error, "no route", func(w *world) { w.o.Config.Cluster.Server = "https://203.0.113.1"; w.survey.routes = nil }},
+	{"routes", Preflight, Unknown, "no luck", func(w *world) { w.survey.err = errTest }},
+	{"routes", Node, Unknown, "not known", nil},
+
+	{"addresses", Preflight, OK, "apart", func(w *world) {
+		w.o.Config.Networking.PodCIDRs = []string{"10.244.1.0/24"}
+		w.kubeletConfig(`{"clusterDNS": ["10.96.0.10"]}`)
+	}},
+	{"addresses", Preflight, Error, "pods are to have 192.0.0.0/16", func(w *world) { w.o.Config.Networking.PodCIDRs = []string{"192.0.0.0/16"} }},
+	{"addresses", Preflight, Error, "services have 192.0.2.53/32", func(w *world) { w.kubeletConfig(`{"clusterDNS": ["192.0.2.53"]}`) }},
+	{"addresses", Preflight, Unknown, "no luck", func(w *world) { w.survey.err = errTest }},
+	{"addresses", Preflight, Unknown, "not known", func(w *world) { w.noState(errTest) }},
+
+	{"proxy", Preflight, OK, "none", nil},
+	{"proxy", Preflight, OK, "takes connections", func(w *world) {
+		w.artifact("https://x/").Via = &desired.Egress{HTTPSProxy: desired.Secret(w.api.health.URL)}
+	}},
+	{"proxy", Preflight, Error, "does not answer", func(w *world) {
+		w.artifact("https://x/").Via = &desired.Egress{HTTPProxy: "http://me:secret@127.0.0.1:1"}
+	}},
+	{"proxy", Preflight, Warning, "HTTPS_PROXY is set", func(w *world) {
+		w.o.Env = func(n string) string { return map[string]string{"HTTPS_PROXY": "http://me:secret@x"}[n] }
+	}},
+	{"proxy", Preflight, Unknown, "not known", func(w *world) { w.noState(errTest) }},
+
+	{"api-server", Preflight, OK, "answers after", nil},
+	{"api-server", Node, OK, "answers after", func(w *world) { w.node(time.Hour) }},
+	{"api-server", Preflight, Error, "connection refused", func(w *world) { w.o.Config.Cluster.Server = "https://127.0.0.1:1" }},
+	{"api-server", Preflight, Error, "HTTP status 503", func(w *world) { w.api.status = 503 }},
+	{"api-server", Preflight, Unknown, "no luck", func(w *world) { w.o.Config = nil; w.noState(errTest) }},
+	{"api-server", Preflight, OK, "answers after", func(w *world) { w.o.Config = nil }},
+	{"api-server", Node, Unknown, "for root", func(w *world) { w.denied = []string{kubelet.Kubeconfig} }},
+	{"api-server", Node, Error, "no kubeconfig", nil},
+
+	{"api-trust", Preflight, OK, "good until", nil},
+	{"api-trust", Preflight, Error, "not by the CA", func(w *world) { w.ca(pairOf(w.t, time.Now(), time.Now().Add(time.Hour))) }},
+	{"api-trust", Preflight, Error, "certificate of localhost", func(w *world) { w.o.Config.Cluster.Server = strings.Replace(w.api.URL, "127.0.0.1", "localhost", 1) }},
+	{"api-trust", Preflight, Error, "no certificate", func(w *world) { w.ca("text") }},
+	{"api-trust", Preflight, Unknown, "not known", func(w *world) { w.noState(errTest) }},
+	{"api-trust", Preflight, Unknown, "shown no certificate", func(w *world) { w.o.Config.Cluster.Server = "https://127.0.0.1:1" }},
+
+	{"clock", Preflight, OK, "to the second", nil},
+	{"clock", Preflight, Error, "ahead of", func(w *world) { w.api.date = dated(-time.Hour) }},
+	{"clock", Preflight, Warning, "behind", func(w *world) { w.api.date = dated(time.Minute) }},
+	{"clock", Preflight, Unknown, "does not say", func(w *world) { w.api.date = func() string { return "" } }},
+	{"clock", Preflight, Unknown, "has not said", func(w *world) { w.o.Config.Cluster.Server = "https://127.0.0.1:1" }},
+
+	{"credential", Preflight, OK, "knows the bootstrap token abcdef", nil},
+	{"credential", Preflight, OK, "knows the bootstrap token abcdef", func(w *world) {
+		w.memory.Put("/token", token+"\n", 0o600)
+		w.credential(desired.ClientCertificate{TokenFile: "/token"})
+	}},
+	{"credential", Preflight, OK, "already", func(w *world) { w.node(time.Hour); w.credential(desired.ClientCertificate{TokenFile: "/gone"}) }},
+	{"credential", Preflight, Error, "does not know the bootstrap token aaaaaa", func(w *world) { w.credential(desired.ClientCertificate{Token: "aaaaaa.0123456789abcdef"}) }},
+	{"credential", Preflight, Error, "no such file", func(w *world) { w.credential(desired.ClientCertificate{TokenFile: "/gone"}) }},
+	{"credential", Preflight, Error, "variable NO_SUCH", func(w *world) { w.credential(desired.ClientCertificate{TokenEnv: "NO_SUCH"}) }},
+	{"credential", Preflight, Error, "does not know the client certificate", func(w *world) { w.certificate(time.Hour) }},
+	{"credential", Preflight, Unknown, "for root", func(w *world) {
+		w.credential(desired.ClientCertificate{TokenFile: "/token"})
+		w.denied = []string{"/token"}
+	}},
+	{"credential", Preflight, Unknown, "no luck", func(w *world) { w.noState(errTest) }},
+	{"credential", Preflight, Unknown, "can't be asked", func(w *world) { w.ca(pairOf(w.t, time.Now(), time.Now().Add(time.Hour))) }},
+
+	{"credential-expiry", Preflight, OK, "good until", func(w *world) { w.api.expiration = time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339) }},
+	{"credential-expiry", Preflight, OK, "has no end", func(w *world) { w.api.expiration = "" }},
+	{"credential-expiry", Preflight, OK, "good until", func(w *world) { w.certificate(48 * time.Hour) }},
+	{"credential-expiry", Preflight, Error, "ended at", func(w *world) { w.certificate(-time.Minute) }},
+	{"credential-expiry", Preflight, Error, "ended at", func(w *world) { w.credential(desired.ClientCertificate{Token: jwt(time.Now().Add(-time.Hour))}) }},
+	{"credential-expiry", Preflight, Warning, "ends in", func(w *world) { w.api.expiration = time.Now().Add(time.Minute).UTC().Format(time.RFC3339) }},
+	{"credential-expiry", Preflight, Unknown, "may not see its own end", nil},
+	{"credential-expiry", Preflight, Unknown, "neither", func(w *world) { w.credential(desired.ClientCertificate{Token: "opaque"}) }},
+
+	{"approval", Preflight, OK, "approved by the cluster", nil},
+	{"approval", Preflight, OK, "none is asked for", func(w *world) { w.certificate(time.Hour) }},
+	{"approval", Preflight, Error, "may not create certificatesigningrequests", func(w *world) { w.api.rights = nil }},
+	{"approval", Preflight, Warning, "does not approve", func(w *world) { w.api.rights = []string{""} }},
+	{"approval", Preflight, Unknown, "does not know who asks", func(w *world) { w.credential(desired.ClientCertificate{Token: "aaaaaa.0123456789abcdef"}) }},
+
+	{"artifacts", Preflight, OK, "names none", nil},
+	{"artifacts", Preflight, OK, "x is in place", func(w *world) { w.artifact("https://x/"); w.memory.Put("/x", "", 0o755) }},
+	{"artifacts", Preflight, OK, "x: 5.0 MB, digest by the URL", func(w *world) {
+		w.artifact("https://x/")
+		w.reaches(artifact.Reached{Size: 5e6, Digest: "d", From: "the URL"})
+	}},
+	{"artifacts", Preflight, Warning, "nobody gives its digest", func(w *world) { w.artifact("https://x/"); w.reaches(artifact.Reached{Size: -1}) }},
+	{"artifacts", Preflight, Warning, "no luck", func(w *world) {
+		w.artifact("https://x/")
+		w.reaches(artifact.Reached{Err: &artifact.DownloadError{Err: errTest}}, artifact.Reached{Digest: "d"})
+	}},
+	{"artifacts", Preflight, Error, "no luck", func(w *world) {
+		w.artifact("https://x/")
+		w.reaches(artifact.Reached{Err: &artifact.DownloadError{Err: errTest}})
+	}},
+	{"artifacts", Preflight, Error, "not in the image", func(w *world) {
+		w.artifact("https://x/")
+		w.o.Fetcher = &fakeFetcher{err: &artifact.AbsentError{Name: "x"}}
+	}},
+	{"artifacts", Preflight, Unknown, "for root", func(w *world) { w.artifact("https://x/"); w.o.Fetcher = &fakeFetcher{err: syscall.EACCES} }},
+	{"artifacts", Preflight, Unknown, "not known", func(w *world) { w.noState(errTest) }},
+
+	{"arc", Preflight, OK, "not needed", nil},
+	{"arc", Preflight, OK, "connected as box", func(w *world) { w.arc(`{"status":"Connected","resourceName":"box"}`, 0) }},
+	{"arc", Preflight, Warning, "Disconnected", func(w *world) { w.arc(`{"status":"Disconnected"}`, 0) }},
+	{"arc", Preflight, Error, "Expired", func(w *world) { w.arc(`{"status":"Expired"}`, 0); w.o.Config.Identity.Arc = &v1alpha1.Arc{} }},
+	{"arc", Preflight, Error, "not there", func(w *world) { w.o.Config.Identity.Arc = &v1alpha1.Arc{} }},
+	{"arc", Preflight, Unknown, "does not say", func(w *world) { w.arc("", 1) }},
+	{"arc", Preflight, Unknown, "can't be read", func(w *world) { w.arc("words", 0) }},
+
+	{"containerd", Node, OK, "runs", func(w *world) { w.runs(containerd.Unit) }},
+	{"containerd", Node, Error, "not-found", nil},
+	{"containerd", Node, Error, "inactive", func(w *world) { w.runs(containerd.Unit); w.stop(containerd.Unit) }},
+	{"containerd", Node, Error, "no luck", func(w *world) { w.runs(containerd.Unit); w.runtime(&fakeRuntime{err: errTest}, nil) }},
+	{"containerd", Node, Unknown, "for root", func(w *world) { w.runs(containerd.Unit); w.runtime(nil, syscall.EACCES) }},
+	{"containerd", Node, Unknown, "for root", func(w *world) { w.denied = []string{containerd.Unit} }},
+
+	{"cni", Node, OK, "has a network", func(w *world) { w.cni() }},
+	{"cni", Node, Error, "no configuration", nil},
+	{"cni", Node, Error, "no luck", func(w *world) { w.cni(); w.runtime(&fakeRuntime{network: errTest}, nil) }},
+	{"cni", Node, Unknown, "does not say", func(w *world) { w.cni(); w.runtime(nil, errTest) }},
+	{"cni", Node, Unknown, "for root", func(w *world) { w.denied = []string{cni.ConfDir} }},
+
+	{"kubelet", Node, OK, "healthy", func(w *world) { w.runs(kubelet.Unit) }},
+	{"kubelet", Node, Error, "inactive", func(w *world) { w.runs(kubelet.Unit); w.stop(kubelet.Unit) }},
+	{"kubelet", Node, Error, "connection refused", func(w *world) { w.runs(kubelet.Unit); w.o.Healthz = "http://127.0.0.1:1/healthz" }},
+	{"kubelet", Node, Unknown, "for root", func(w *world) { w.denied = []string{kubelet.Unit} }},
+
+	{"certificate", Node, OK, "system:node:node-1", func(w *world) { w.node(time.Hour) }},
+	{"certificate", Node, Error, "ended at", func(w *world) { w.node(-time.Minute) }},
+	{"certificate", Node, Error, "kubelet has none", nil},
+	{"certificate", Node, Warning, "has not renewed", func(w *world) { w.node(time.Minute) }},
+	{"certificate", Node, Unknown, "for root", func(w *world) { w.node(time.Hour); w.denied = []string{kubelet.Kubeconfig} }},
+
+	{"node", Node, OK, "node-1 is Ready", func(w *world) { w.node(time.Hour); w.runs(kubelet.Unit); w.ready("True", "") }},
+	{"node", Node, Error, "cni-not-ready", func(w *world) { w.node(time.Hour); w.runs(kubelet.Unit); w.ready("False", "NetworkPluginNotReady") }},
+	{"node", Node, Unknown, "for root", func(w *world) { w.denied = []string{kubelet.Kubeconfig} }},
+}
+
+func TestChecks(t *testing.T) {
+	for _, c := range checkCases {
+		t.Run(c.check+" "+string(c.want)+" "+c.says, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if c.change != nil {
+				c.change(w)
+			}
+			before := fmt.Sprint(w.memory.Tree())
+			r := w.check(c.check, c.when)
+			if r.Status != c.want || !strings.Contains(r.Finding, c.says) {
+				t.Errorf("%+v", r)
+			}
+			if (r.Status == Error || r.Status == Warning) && r.Remedy == "" && !strings.Contains(c.says, "luck") {
+				t.Errorf("no remedy: %+v", r)
+			}
+			if text := r.Finding + r.Remedy; strings.Contains(text, "0123456789abcdef") || strings.Contains(text, "secret") {
+				t.Errorf("a secret is told: %+v", r)
+			}
+			if fmt.Sprint(w.memory.Tree()) != before {
+				t.Error("the machine was changed")
+			}
+		})
+	}
+}
+
+// TestEachCheckHasCases: what is well, what is not and what can't be known.
+func TestEachCheckHasCases(t *testing.T) {
+	have := map[string]bool{}
+	for _, c := range checkCases {
+		have[c.check+" "+string(c.want)] = true
+	}
+	for _, c := range all() {
+		found := have[c.Name+" error"] || have[c.Name+" warning"]
+		if !have[c.Name+" ok"] || !found && c.Name != "os" || !have[c.Name+" unknown"] && c.Name != "root" {
+			t.Errorf("%s lacks a case", c.Name)
+		}
+	}
+}
+
+// TestWithoutSystemd: the machine model always has one.
+func TestWithoutSystemd(t *testing.T) {
+	w := newWorld(t)
+	v := newVisit(t.Context(), Preflight, w.o)
+	v.Host = noSystemd{w.memory}
+	if r := checkOS(t.Context(), v).result(); r.Status != Error || !strings.Contains(r.Finding, "not the service manager") {
+		t.Errorf("%+v", r)
+	}
+}
+
+type noSystemd struct{ host.Host }
+
+func (noSystemd) Unit(context.Context, string) (host.UnitStatus, error) {
+	return host.UnitStatus{}, fmt.Errorf("ask: %w", host.ErrNoSystemd)
+}
+
+func (w *world) cgroup2(controllers string) {
+	w.mount("cgroup2", cgroupDir)
+	if controllers != "" {
+		w.memory.Put(cgroupDir+"/cgroup.controllers", controllers+"\n", 0o444)
+	}
+}
+
+func (w *world) cgroup1() {
+	for _, c := range needed {
+		w.mount("cgroup", cgroupDir+"/"+c, c)
+	}
+}
+
+func (w *world) mount(kind, target string, options ...string) {
+	w.mounts = append(w.mounts, host.Mount{Source: kind, Target: target, Type: kind, Options: options})
+}
+
+func (w *world) swap() { w.memory.Value("/proc/swaps", "Filename\tType\n/swapfile file 1 0 -2\n") }
+
+func (w *world) listens(address string, port uint16) {
+	w.survey.listeners = append(w.survey.listeners, survey.Listener{Address: netip.MustParseAddr(address), Port: port})
+}
+
+func (w *world) artifact(url string) *desired.Artifact {
+	a := &desired.Artifact{Name: "x", URLs: []string{url}, Files: []desired.ArtifactFile{{Path: "/x", Mode: 0o755}}}
+	w.add(a)
+	return a
+}
+
+func (w *world) reaches(places ...artifact.Reached) { w.o.Fetcher = &fakeFetcher{places: places} }
+
+// ca makes the cluster's CA another one.
+func (w *world) ca(pem string) {
+	w.state.Lookup(desired.CheckID(desired.CheckAPIServer)).(*desired.Check).CA = pem
+}
+
+// certificate makes the document's credential a certificate.
+func (w *world) certificate(left time.Duration) {
+	w.memory.Put("/own.pem", pairOf(w.t, time.Now().Add(-time.Hour), time.Now().Add(left)), 0o600)
+	w.o.Config.Identity.ClientCertificate = &v1alpha1.ClientCertificate{CertFile: "/own.pem", KeyFile: "/own.pem"}
+}
+
+func (w *world) arc(says string, code int) {
+	w.memory.Program("/usr/bin/azcmagent", func(c host.Command) host.Output {
+		if strings.Join(c.Args, " ") != "show -j" {
+			w.t.Errorf("azcmagent %q", c.Args)
+		}
+		return host.Output{Stdout: []byte(says), ExitCode: code}
+	})
+}
+
+func (w *world) stop(unit string) {
+	w.t.Helper()
+	if err := w.memory.StopUnit(w.t.Context(), unit); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) runtime(r *fakeRuntime, err error) {
+	w.o.Runtime = func(context.Context) (Runtime, error) { return r, err }
+}
+
+func (w *world) cni() { w.memory.Put(cni.ConfDir+"/10-x.conflist", "{}", 0o644) }
+
+// ready is what the cluster says of the Node.
+func (w *world) ready(status, message string) {
+	w.api.node = fmt.Sprintf(`{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"node-1","uid":"u"},"status":{"nodeInfo":{"bootID":"boot"},
+"conditions":[{"type":"Ready","status":%q,"reason":"r","message":%q,"lastHeartbeatTime":"2200-01-01T00:00:00Z"}]}}}`, status, message) + "\n"
+}
+
+func dated(skew time.Duration) func() string {
+	return func() string { return time.Now().Add(skew).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT") }
+}
+
+func jwt(end time.Time) desired.Secret {
+	body := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, end.Unix()))
+	return desired.Secret("h." + body + ".s")
+}

@@ -1,0 +1,307 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/identity"
+)
+
+// credential is what a machine shows to the cluster at first.
+type credential struct {
+	token desired.Secret
+	// certificate and key are PEM.
+	certificate, key []byte
+	// held: the machine has a certificate for this Node already, and nothing is asked for.
+	held bool
+	// field is where the document names it.
+	field string
+}
+
+// errNoCredential: nothing here knows how the document's identity shows itself.
+var errNoCredential = errors.New("what the machine shows to the cluster is not in the document")
+
+func (v *visit) credential() (*credential, error) {
+	if v.Config != nil && v.Config.Identity.ClientCertificate != nil {
+		return v.ownCertificate()
+	}
+	st, err := v.state()
+	if err != nil {
+		return nil, err
+	}
+	all := find[*desired.ClientCertificate](st)
+	if len(all) == 0 {
+		return nil, errNoCredential
+	}
+	c := all[0]
+	out := &credential{field: c.Field, token: c.Token}
+	if out.held, _, err = identity.New(v.Host).Valid(v.Host, c); err == nil && out.held {
+		return out, nil
+	}
+	return out, v.readToken(c, out)
+}
+
+// readToken takes the token from where the document has it.
+func (v *visit) readToken(c *desired.ClientCertificate, out *credential) error {
+	switch {
+	case c.TokenFile != "":
+		text, err := v.Host.ReadFile(c.TokenFile)
+		if err != nil {
+			return err
+		}
+		out.token = desired.Secret(strings.TrimSpace(string(text)))
+	case c.TokenEnv != "":
+		out.token = desired.Secret(strings.TrimSpace(v.Env(c.TokenEnv)))
+		if out.token == "" {
+			return fmt.Errorf("the variable %s is not set: %w", c.TokenEnv, fs.ErrNotExist)
+		}
+	}
+	if out.token == "" {
+		return errNoCredential
+	}
+	return nil
+}
+
+// ownCertificate reads the pair that a NodeConfig names.
+func (v *visit) ownCertificate() (*credential, error) {
+	own, out := v.Config.Identity.ClientCertificate, &credential{field: "identity.clientCertificate"}
+	var err error
+	if out.certificate, err = v.Host.ReadFile(own.CertFile); err != nil {
+		return out, err
+	}
+	if out.key, err = v.Host.ReadFile(own.KeyFile); err != nil {
+		return out, err
+	}
+	_, err = tls.X509KeyPair(out.certificate, out.key)
+	return out, err
+}
+
+// noCredential says why there is none.
+func noCredential(c *credential, err error) *finding {
+	field := ""
+	if c != nil {
+		field = c.field
+	}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return unread("the credential", err)
+	case errors.Is(err, fs.ErrNotExist) && c != nil:
+		return failf("put it there, mode 0600", "%v", err).at(field)
+	case c != nil && !errors.Is(err, errNoCredential):
+		return failf("put a pair there that fits", "%v", err).at(field)
+	}
+	return unknownf("", "%v", err)
+}
+
+const heldText = "the machine has a certificate of this cluster already, and needs nothing else"
+
+// client speaks to the API server with a credential, and only where the server is
+// known by its CA.
+func (v *visit) client(c *credential) (*apiserver.Client, error) {
+	server, err := v.server()
+	if err != nil {
+		return nil, err
+	}
+	ca, err := v.ca()
+	if err != nil {
+		return nil, err
+	}
+	return apiserver.NewClient(apiserver.Access{Server: server, CA: ca, Token: c.token, Certificate: c.certificate, Key: c.key})
+}
+
+// create is what a node asks of a cluster at first.
+var create = apiserver.Right{Verb: "create", Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}
+
+func checkCredential(ctx context.Context, v *visit) *finding {
+	c, err := v.credential()
+	switch {
+	case err != nil:
+		return noCredential(c, err)
+	case c.held:
+		return okf(heldText)
+	}
+	client, err := v.client(c)
+	if err != nil {
+		return unknownf("", "the cluster can't be asked: %v", err)
+	}
+	defer client.Close()
+	_, _, err = client.May(ctx, create)
+	switch {
+	case apiserver.Unknown(err):
+		return failf(c.renewal(), "the cluster does not know %s: it is over, was deleted, or is of another cluster", c).at(c.field)
+	case err != nil:
+		return unknownf("", "the cluster can't be asked: %v", err)
+	}
+	return okf("the cluster knows %s", c)
+}
+
+// String names it without the secret in it.
+func (c *credential) String() string {
+	if id := c.tokenID(); id != "" {
+		return "the bootstrap token " + id
+	}
+	if len(c.certificate) > 0 {
+		return "the client certificate"
+	}
+	return "the token"
+}
+
+// tokenID is the public part of a bootstrap token; "" of anything else.
+func (c *credential) tokenID() string {
+	id, secret, _ := strings.Cut(c.token.Reveal(), ".")
+	if len(id) == 6 && len(secret) == 16 {
+		return id
+	}
+	return ""
+}
+
+func (c *credential) renewal() string {
+	if c.tokenID() != "" {
+		return "kubeadm token create, on the cluster"
+	}
+	return "have the cluster give another one"
+}
+
+// soon is an end that a join may not come before.
+const soon = time.Hour
+
+func checkExpiry(ctx context.Context, v *visit) *finding {
+	c, err := v.credential()
+	switch {
+	case err != nil:
+		return noCredential(c, err)
+	case c.held:
+		return okf(heldText)
+	}
+	end, err := v.end(ctx, c)
+	left := time.Until(end).Round(time.Second)
+	switch {
+	case apiserver.Unknown(err):
+		return unknownf("", "the cluster does not know %s", c)
+	case apierrors.IsForbidden(err):
+		return unknownf("kubeadm token list, on the cluster", "%s may not see its own end", c)
+	case err != nil:
+		return unknownf("", "the end of %s: %v", c, err)
+	case end.IsZero():
+		return okf("%s has no end", c)
+	case left <= 0:
+		return failf(c.renewal(), "%s ended at %s", c, end.UTC().Format(time.RFC3339)).at(c.field)
+	case left < soon:
+		return warnf(c.renewal(), "%s ends in %s", c, left).at(c.field)
+	}
+	return okf("%s is good until %s", c, end.UTC().Format(time.RFC3339))
+}
+
+// end is when a credential ends; zero if it does not. Of a bootstrap token the cluster
+// says it, to those who may read its Secret.
+func (v *visit) end(ctx context.Context, c *credential) (time.Time, error) {
+	if len(c.certificate) > 0 {
+		cert, err := firstCertificate(c.certificate)
+		if err != nil {
+			return time.Time{}, err
+		}
+		return cert.NotAfter, nil
+	}
+	id := c.tokenID()
+	if id == "" {
+		return jwtEnd(c.token.Reveal())
+	}
+	client, err := v.client(c)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer client.Close()
+	secret, err := client.GetSecret(ctx, "kube-system", "bootstrap-token-"+id)
+	if err != nil {
+		return time.Time{}, err
+	}
+	text := string(secret.Data["expiration"])
+	if text == "" {
+		return time.Time{}, nil
+	}
+	return time.Parse(time.RFC3339, text)
+}
+
+func firstCertificate(text []byte) (*x509.Certificate, error) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" {
+			return x509.ParseCertificate(block.Bytes)
+		}
+	}
+	return nil, errors.New("there is no certificate in it")
+}
+
+// jwtEnd is the claim exp of a JSON Web Token (RFC 7519); zero if it has none.
+func jwtEnd(token string) (time.Time, error) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return time.Time{}, errors.New("it is neither a bootstrap token nor a JSON Web Token")
+	}
+	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Exp int64 `json:"exp"`
+	}
+	if err != nil || json.Unmarshal(body, &claims) != nil {
+		return time.Time{}, errors.New("its claims can't be read")
+	}
+	if claims.Exp == 0 {
+		return time.Time{}, nil
+	}
+	return time.Unix(claims.Exp, 0), nil
+}
+
+func checkApproval(ctx context.Context, v *visit) *finding {
+	c, err := v.credential()
+	switch {
+	case err != nil:
+		return noCredential(c, err)
+	case c.held:
+		return okf(heldText)
+	case len(c.certificate) > 0:
+		return okf("the document has the node's certificate: none is asked for")
+	}
+	client, err := v.client(c)
+	if err != nil {
+		return unknownf("", "the cluster can't be asked: %v", err)
+	}
+	defer client.Close()
+	approve := create
+	approve.Subresource = "nodeclient"
+	f := &finding{}
+	if !may(ctx, f, client, create) {
+		if len(f.notes) == 0 {
+			f.fail("bind the ClusterRole system:node-bootstrapper to the group of its bootstrap tokens", "%s may not %s", c, create).at(c.field)
+		}
+		return f
+	}
+	if !may(ctx, f, client, approve) && len(f.notes) == 0 {
+		return f.warn("kubectl certificate approve, or bind the ClusterRole system:certificates.k8s.io:certificatesigningrequests:nodeclient to the group of its bootstrap tokens, or run berth approver",
+			"the request may be made, and the cluster does not approve it by itself")
+	}
+	return f.ok("the request may be made, and is approved by the cluster itself")
+}
+
+// may asks for a right; what can't be asked is noted.
+func may(ctx context.Context, f *finding, client *apiserver.Client, r apiserver.Right) bool {
+	ok, _, err := client.May(ctx, r)
+	switch {
+	case apiserver.Unknown(err):
+		f.unknown("", "the cluster does not know who asks")
+	case err != nil:
+		f.unknown("", "the cluster can't be asked: %v", err)
+	}
+	return ok
+}

@@ -1,0 +1,130 @@
+package doctor
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+func checkSwap(_ context.Context, v *visit) *finding {
+	text, err := v.Host.ReadFile("/proc/swaps")
+	if err != nil {
+		return unread("the list of swap areas", err)
+	}
+	var areas []string
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 0 && f[0] != "Filename" {
+			areas = append(areas, f[0])
+		}
+	}
+	refuses, said := v.kubeletConfig()["failSwapOn"].(bool)
+	switch {
+	case len(areas) == 0:
+		return okf("there is none")
+	case said && !refuses:
+		return okf("%s is in use, and kubelet takes it", strings.Join(areas, ", "))
+	}
+	return failf("swapoff -a, and take it out of /etc/fstab; or set failSwapOn: false in kubelet's configuration",
+		"%s is in use: kubelet refuses to start beside it", strings.Join(areas, ", "))
+}
+
+const (
+	leastDisk   = 2 << 30
+	advisedDisk = 8 << 30
+	leastFiles  = 100_000
+	leastMemory = 512 << 20
+	niceMemory  = 1 << 30
+)
+
+// diskDirs hold what a node needs room for: pods, images, programs. kubelet evicts by
+// the first two.
+var diskDirs = []struct {
+	path, signal string
+	share        float64
+}{
+	{"/var/lib/kubelet", "nodefs.available", 0.10},
+	{"/var/lib/containerd", "imagefs.available", 0.15},
+	{"/usr/local", "", 0},
+}
+
+func checkDisk(_ context.Context, v *visit) *finding {
+	f, config := &finding{}, v.kubeletConfig()
+	for _, d := range diskDirs {
+		s, err := v.Survey.Space(d.path)
+		if err != nil {
+			f.unread("the room below "+d.path, err)
+			continue
+		}
+		least := max(leastDisk, threshold(config, d.signal, s.Total, uint64(d.share*float64(s.Total))))
+		const remedy = "make room, or give it a disk of its own"
+		switch {
+		case s.Free < least:
+			f.fail(remedy, "%s: %s of %s are free, and at least %s are needed", d.path, gib(s.Free), gib(s.Total), gib(least))
+		case s.Free < advisedDisk:
+			f.warn(remedy, "%s: %s of %s are free", d.path, gib(s.Free), gib(s.Total))
+		case s.TotalFiles > 0 && s.FreeFiles < leastFiles:
+			f.warn(remedy, "%s: %d of %d inodes are free", d.path, s.FreeFiles, s.TotalFiles)
+		default:
+			f.ok("%s: %s free", d.path, gib(s.Free))
+		}
+	}
+	return f
+}
+
+// threshold is what kubelet evicts pods below: a quantity, or a share of the whole.
+func threshold(config map[string]any, signal string, whole, otherwise uint64) uint64 {
+	hard, _ := config["evictionHard"].(map[string]any)
+	text, ok := hard[signal].(string)
+	if !ok {
+		return otherwise
+	}
+	if share, ok := strings.CutSuffix(text, "%"); ok {
+		if n, err := strconv.ParseFloat(share, 64); err == nil && n >= 0 && n <= 100 {
+			return uint64(n / 100 * float64(whole))
+		}
+		return otherwise
+	}
+	if q, err := resource.ParseQuantity(text); err == nil && q.Value() > 0 {
+		return uint64(q.Value())
+	}
+	return otherwise
+}
+
+func checkMemory(_ context.Context, v *visit) *finding {
+	text, err := v.Host.ReadFile("/proc/meminfo")
+	if err != nil {
+		return unread("the machine's memory", err)
+	}
+	total, free := meminfo(string(text), "MemTotal"), meminfo(string(text), "MemAvailable")
+	evicts := threshold(v.kubeletConfig(), "memory.available", total, 100<<20)
+	const remedy = "give the machine more memory"
+	switch {
+	case total == 0:
+		return unknownf("", "/proc/meminfo does not say how much there is")
+	case total < leastMemory:
+		return failf(remedy, "the machine has %s: kubelet, containerd and the system need 0.5 GiB", gib(total))
+	case free > 0 && free < evicts:
+		return failf("end what needs it, or give the machine more", "%s of %s are available: kubelet would evict pods at once", gib(free), gib(total))
+	case total < niceMemory:
+		return warnf(remedy, "the machine has %s: that leaves little for pods", gib(total))
+	}
+	return okf("%s, %s available", gib(total), gib(free))
+}
+
+// meminfo is a value of /proc/meminfo in bytes; 0 if it has none.
+func meminfo(text, name string) uint64 {
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[0] != name+":" {
+			continue
+		}
+		n, err := strconv.ParseUint(f[1], 10, 54)
+		if err != nil {
+			return 0
+		}
+		return n << 10
+	}
+	return 0
+}

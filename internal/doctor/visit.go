@@ -1,0 +1,215 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/cri"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/survey"
+	"github.com/berth-dev/berth/internal/identity/kubeconfig"
+)
+
+// Options are what the checks look at.
+type Options struct {
+	Host   host.Host
+	Survey Survey
+	// UID is who looks.
+	UID int
+	// Env is the environment of the program.
+	Env func(string) string
+	// Config is the document where it is a NodeConfig; else nil.
+	Config *v1alpha1.NodeConfig
+	// State is what the document asks for on this machine; nil where there is no
+	// document.
+	State func(context.Context) (*desired.State, error)
+	// Plan is what it would do to this machine.
+	Plan    func(context.Context, *desired.State) (*converge.Plan, error)
+	Fetcher Fetcher
+	// Runtime connects to the container runtime.
+	Runtime func(context.Context) (Runtime, error)
+	// Healthz is kubelet's health endpoint; "" is the one of its configuration.
+	Healthz string
+}
+
+// Survey is package survey, or a model of it.
+type Survey interface {
+	Space(path string) (survey.Space, error)
+	Addresses() ([]survey.Address, error)
+	Routes() ([]survey.Route, error)
+	Listeners() ([]survey.Listener, error)
+	Holder(inode uint64) string
+	Dropping() ([]string, error)
+}
+
+// Fetcher is package artifact as far as it is needed here.
+type Fetcher interface {
+	Reach(ctx context.Context, h host.FS, a *desired.Artifact) ([]artifact.Reached, error)
+	Version(ctx context.Context, h host.Host, path string) (string, error)
+}
+
+// Runtime is the container runtime as far as it is needed here.
+type Runtime interface {
+	Conditions(ctx context.Context) ([]cri.Condition, error)
+	Close()
+}
+
+// visit is one run of the checks. What several of them need is found out once, by the
+// first that asks, and under the time of all.
+type visit struct {
+	Options
+	when Occasion
+	// state is the document's, or why there is none.
+	state func() (*desired.State, error)
+	// kubeconfig is kubelet's.
+	kubeconfig func() (*kubeconfig.Config, error)
+	// server is the API server; exchange what it says to anybody.
+	server   func() (string, error)
+	exchange func() (apiserver.Exchange, error)
+	resolver *net.Resolver
+}
+
+// stateBudget is how long it may take to find out what a document means: a cluster may
+// have to be asked for its CA.
+const stateBudget = 5 * time.Second
+
+// errNoDocument is the state of a visit that has no document.
+var errNoDocument = errors.New("there is no document")
+
+func newVisit(ctx context.Context, when Occasion, o Options) *visit {
+	o.Host = host.ReadOnly{Host: o.Host}
+	v := &visit{Options: o, when: when, resolver: &net.Resolver{}}
+	v.state = sync.OnceValues(func() (*desired.State, error) {
+		if o.State == nil {
+			return nil, errNoDocument
+		}
+		ctx, cancel := context.WithTimeout(ctx, stateBudget)
+		defer cancel()
+		return o.State(ctx)
+	})
+	v.kubeconfig = sync.OnceValues(func() (*kubeconfig.Config, error) { return kubeconfig.Read(v.Host, kubelet.Kubeconfig) })
+	v.server = sync.OnceValues(v.findServer)
+	v.exchange = sync.OnceValues(func() (apiserver.Exchange, error) {
+		server, err := v.server()
+		if err != nil {
+			return apiserver.Exchange{}, err
+		}
+		return apiserver.Anonymous(ctx, server)
+	})
+	return v
+}
+
+// findServer is the API server's URL: that of kubelet, or that of the document, which a
+// NodeConfig says before it is known what the rest of it means.
+func (v *visit) findServer() (string, error) {
+	if v.when == Node {
+		k, err := v.kubeconfig()
+		if err != nil {
+			return "", err
+		}
+		return k.Server, nil
+	}
+	if v.Config != nil && v.Config.Cluster.Server != "" {
+		return v.Config.Cluster.Server, nil
+	}
+	st, err := v.state()
+	if err != nil {
+		return "", err
+	}
+	if c, ok := st.Lookup(desired.CheckID(desired.CheckAPIServer)).(*desired.Check); ok {
+		return fmt.Sprintf("https://%s", net.JoinHostPort(c.Host, fmt.Sprint(c.Port))), nil
+	}
+	return "", errors.New("the document names no API server")
+}
+
+// ca is the cluster's, PEM; empty for the machine's own roots.
+func (v *visit) ca() ([]byte, error) {
+	if v.when == Node {
+		k, err := v.kubeconfig()
+		if err != nil {
+			return nil, err
+		}
+		return k.CA, nil
+	}
+	st, err := v.state()
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := st.Lookup(desired.CheckID(desired.CheckAPIServer)).(*desired.Check); ok {
+		return []byte(c.CA), nil
+	}
+	return nil, errors.New("the document names no API server")
+}
+
+// find are the resources of one type in a state.
+func find[R desired.Resource](st *desired.State) []R {
+	var out []R
+	for _, r := range st.Resources {
+		if one, ok := r.(R); ok {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// kubeletConfig is what kubelet reads, or will read; empty where it is not known.
+func (v *visit) kubeletConfig() map[string]any {
+	var text []byte
+	if st, err := v.state(); err == nil {
+		for _, f := range find[*desired.File](st) {
+			if f.Path == kubelet.ConfigFile {
+				text = f.Content.Data()
+			}
+		}
+	} else if v.when == Node {
+		text, _ = v.Host.ReadFile(kubelet.ConfigFile) // without it kubelet has its defaults
+	}
+	config := map[string]any{}
+	if json.Unmarshal(text, &config) != nil {
+		return map[string]any{}
+	}
+	return config
+}
+
+// port is one of kubelet's.
+func port(config map[string]any, name string, otherwise int) int {
+	if n, ok := config[name].(float64); ok {
+		return int(n)
+	}
+	return otherwise
+}
+
+// line is the first line of a file; "" if there is none.
+func (v *visit) line(path string) (string, error) {
+	b, err := v.Host.ReadFile(path)
+	text, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(text), err
+}
+
+// there says whether there is something at a path.
+func (v *visit) there(path string) (bool, error) {
+	_, err := v.Host.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// active says whether a unit runs.
+func (v *visit) active(ctx context.Context, unit string) (bool, error) {
+	u, err := v.Host.Unit(ctx, unit)
+	return u.ActiveState == "active" || u.ActiveState == "activating" || u.ActiveState == "reloading", err
+}
