@@ -132,7 +132,7 @@ func (e *env) nodeAgent() *cobra.Command {
 // from elsewhere.
 func (e *env) flexNode() *cobra.Command {
 	root := e.root(publishedFlex, "Join this machine to an AKS cluster")
-	root.AddCommand(e.bootstrap(), e.unbootstrap())
+	root.AddCommand(e.bootstrap(), e.unbootstrap(), e.flexPreflight())
 	root.AddCommand(e.kubelogin(), e.version(), e.node())
 	return root
 }

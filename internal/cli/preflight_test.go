@@ -49,6 +49,40 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
+// TestPublishedPreflight: the published name has its own flags, names and shape.
+func TestPublishedPreflight(t *testing.T) {
+	file := path.Join(t.TempDir(), "config.json")
+	write(t, file, `{"azure": {"targetCluster": {"resourceId": "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/edge/providers/Microsoft.ContainerService/managedClusters/one",
+"location": "westeurope"}, "bootstrapToken": {"token": "abcdef.0123456789abcdef"}}, "kubernetes": {"version": "1.36.3"},
+"node": {"kubelet": {"serverURL": "https://127.0.0.1:1", "caCertData": "Q0E="}}, "npd": {"version": "v1"}}`)
+	for args, want := range map[string]struct {
+		code           int
+		stdout, stderr string
+	}{
+		"--config " + file + " --output json":       {3, "", "cluster.ca"},
+		"--output json":                             {1, "", "--config FILE is missing"},
+		"--config x --output yaml":                  {1, "", "must be text or json"},
+		"--config x --ignore-preflight-errors frob": {1, "", "there is no such check"},
+	} {
+		code, stdout, stderr := invoke(memory.New(), strings.Fields("aks-flex-node preflight "+args)...)
+		if code != want.code || !strings.Contains(stdout, want.stdout) || !strings.Contains(stderr, want.stderr) {
+			t.Errorf("%s: code %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+	r := asPublished(doctor.Report{Status: "failed", Summary: doctor.Summary{Errors: 1, Unknown: 1}, Checks: []doctor.Result{
+		{Name: "swap", Status: doctor.Error, Finding: "in use", Remedy: "off"}, {Name: "dns", Status: doctor.Unknown, Finding: "dark"},
+	}})
+	text, err := json.Marshal(r)
+	const want = `{"status":"failed","checks":[{"name":"swap-active","target":"machine","severity":"error","message":"in use (off)","ignored":false},` +
+		`{"name":"dns","target":"machine","severity":"unknown","message":"dark","ignored":false}],"summary":{"ok":0,"warnings":0,"errors":1,"unknown":1}}`
+	if err != nil || string(text) != want {
+		t.Errorf("%v: %s", err, text)
+	}
+	if got, err := flexIgnored("swap-active, cri-artifacts,nvidia-driver,dns,all"); err != nil || strings.Join(got, " ") != "swap artifacts dns all" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func TestDoctor(t *testing.T) {
 	code, stdout, stderr := invoke(memory.New(), "berth", "doctor")
 	if code != exitcode.Failed || !strings.Contains(stdout, "kubelet has no kubeconfig") || !strings.Contains(stdout, "first: it explains the most") {

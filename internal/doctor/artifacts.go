@@ -92,6 +92,9 @@ func (v *visit) reached(f *finding, a *desired.Artifact, p artifact.Reached) {
 }
 
 func hintOf(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "packets are dropped on the way: check route, firewall and network security rules, or name a mirror"
+	}
 	if h, ok := errors.AsType[*artifact.DownloadError](err); ok {
 		return h.Hint()
 	}
@@ -100,6 +103,9 @@ func hintOf(err error) string {
 
 // cause is an error without the words that repeat what was asked for.
 func cause(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %s", reachBudget)
+	}
 	if d, ok := errors.AsType[*artifact.DownloadError](err); ok {
 		err = d.Err
 	}

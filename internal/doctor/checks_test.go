@@ -272,6 +272,7 @@ var checkCases = []checkCase{
 	{"kubelet", Node, Unknown, "for root", func(w *world) { w.denied = []string{kubelet.Unit} }},
 
 	{"certificate", Node, OK, "system:node:node-1", func(w *world) { w.node(time.Hour) }},
+	{"certificate", Node, OK, "system:node:node-1", func(w *world) { w.kubeconfig = kubeconfigs[1]; w.node(time.Hour) }},
 	{"certificate", Node, Error, "ended at", func(w *world) { w.node(-time.Minute) }},
 	{"certificate", Node, Error, "kubelet has none", nil},
 	{"certificate", Node, Warning, "has not renewed", func(w *world) { w.node(time.Minute) }},

@@ -22,7 +22,7 @@ import (
 // nodeName is as what the machine registers.
 func (v *visit) nodeName() string {
 	if v.when == Node {
-		name, err := identity.NodeName(v.Host, kubelet.Kubeconfig)
+		name, err := identity.NodeName(v.Host, v.kubeconfigPath())
 		if err == nil && name != "" {
 			return name
 		}
@@ -151,11 +151,11 @@ func (v *visit) membership(ctx context.Context, f *finding) {
 		if err != nil {
 			f.unread("whether kubelet runs", err)
 		} else if active {
-			f.fail("stop it, and take away what put it there", "kubelet runs, and not with %s", kubelet.Kubeconfig)
+			f.fail("stop it, and take away what put it there", "kubelet runs, and not with %s", v.kubeconfigPath())
 		}
 		return
 	case err != nil:
-		f.unread(kubelet.Kubeconfig, err)
+		f.unread(v.kubeconfigPath(), err)
 		return
 	}
 	server, err := v.server()

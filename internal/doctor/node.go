@@ -174,7 +174,7 @@ func checkNode(ctx context.Context, v *visit) *finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, nodeBudget)
 	defer cancel()
-	w := apiserver.NodeWatcher{Host: v.Host, Node: v.nodeName(), Kubeconfig: kubelet.Kubeconfig, BootstrapKubeconfig: kubelet.Bootstrap,
+	w := apiserver.NodeWatcher{Host: v.Host, Node: v.nodeName(), Kubeconfig: v.kubeconfigPath(), BootstrapKubeconfig: kubelet.Bootstrap,
 		Unit: kubelet.Unit, Healthz: v.healthz()}
 	_, err := w.WaitFor(ctx, apiserver.StageReady)
 	e, _ := errors.AsType[*apiserver.StageError](err)

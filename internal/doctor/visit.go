@@ -100,7 +100,7 @@ func newVisit(ctx context.Context, when Occasion, o Options) *visit {
 		defer cancel()
 		return o.State(ctx)
 	})
-	v.kubeconfig = sync.OnceValues(func() (*kubeconfig.Config, error) { return kubeconfig.Read(v.Host, kubelet.Kubeconfig) })
+	v.kubeconfig = sync.OnceValues(func() (*kubeconfig.Config, error) { return kubeconfig.Read(v.Host, v.kubeconfigPath()) })
 	v.server = sync.OnceValues(v.findServer)
 	v.exchange = sync.OnceValues(func() (apiserver.Exchange, error) {
 		server, err := v.server()
@@ -110,6 +110,20 @@ func newVisit(ctx context.Context, when Occasion, o Options) *visit {
 		return apiserver.Anonymous(ctx, server)
 	})
 	return v
+}
+
+// kubeconfigs are where kubelet's may be: berth's place, and that of the cluster manager
+// that writes an OperatingSystemConfig.
+var kubeconfigs = []string{kubelet.Kubeconfig, "/var/lib/kubelet/kubeconfig-real"}
+
+// kubeconfigPath is the first of them that is there; berth's where none is.
+func (v *visit) kubeconfigPath() string {
+	for _, p := range kubeconfigs {
+		if there, err := v.there(p); there || err != nil {
+			return p
+		}
+	}
+	return kubelet.Kubeconfig
 }
 
 // findServer is the API server's URL: that of kubelet, or that of the document, which a

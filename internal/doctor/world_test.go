@@ -45,6 +45,8 @@ type world struct {
 	// denied are the paths and units that nobody may see.
 	denied []string
 	mounts []host.Mount
+	// kubeconfig is where kubelet has its own.
+	kubeconfig string
 }
 
 const token = "abcdef.0123456789abcdef"
@@ -62,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	h.Put("/usr/lib/os-release", "ID=debian\nPRETTY_NAME=\"Debian 12\"\n", 0o644)
 	h.Put("/usr/lib/modules/6.1.0-18-amd64/modules.dep", "kernel/net/bridge/br_netfilter.ko.xz: kernel/x.ko\n", 0o644)
 	h.Put("/usr/lib/modules/6.1.0-18-amd64/modules.builtin", "kernel/net/netfilter/nf_conntrack.ko\n", 0o644)
-	w := &world{t: t, memory: h, survey: healthySurvey(), api: newAPI(t), state: &desired.State{Owner: desired.OwnerNode}}
+	w := &world{t: t, memory: h, survey: healthySurvey(), api: newAPI(t), state: &desired.State{Owner: desired.OwnerNode}, kubeconfig: kubelet.Kubeconfig}
 	w.o = Options{
 		Survey: w.survey, Env: func(string) string { return "" }, Fetcher: &fakeFetcher{},
 		Config:  &v1alpha1.NodeConfig{Cluster: v1alpha1.Cluster{Server: w.api.URL, CAFile: "/ca"}, Components: v1alpha1.Components{Kubernetes: v1alpha1.Kubernetes{Version: "1.36.3"}}},
@@ -107,7 +109,7 @@ func (w *world) node(left time.Duration) {
 	pair := pairOf(w.t, w.memory.Now().Add(-time.Hour), w.memory.Now().Add(left))
 	w.memory.Put("/pki/pair.pem", pair, 0o600)
 	w.memory.Put("/ca", w.api.ca, 0o644)
-	w.memory.Put(kubelet.Kubeconfig, `apiVersion: v1
+	w.memory.Put(w.kubeconfig, `apiVersion: v1
 kind: Config
 current-context: c
 contexts: [{name: c, context: {cluster: k, user: u}}]
