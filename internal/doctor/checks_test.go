@@ -51,6 +51,7 @@ var checkCases = []checkCase{
 	{"cgroups", Preflight, Error, "refuses it from 1.35", func(w *world) { w.cgroup1() }},
 	{"cgroups", Preflight, Warning, "version 1", func(w *world) { w.cgroup1(); w.kubeletConfig(`{"failCgroupV1": false}`) }},
 	{"cgroups", Preflight, Warning, "version 1", func(w *world) { w.cgroup1(); w.o.Config.Components.Kubernetes.Version = "v1.34.1" }},
+	{"cgroups", Preflight, Unknown, "not known", func(w *world) { w.cgroup1(); w.noState(errTest) }},
 	{"cgroups", Node, Warning, "version 1", func(w *world) { w.cgroup1() }},
 	{"cgroups", Preflight, Error, "lacks cpu", nil},
 	{"cgroups", Preflight, Unknown, "not said", func(w *world) { w.cgroup2("") }},
@@ -63,6 +64,9 @@ var checkCases = []checkCase{
 	{"swap", Preflight, OK, "none", nil},
 	{"swap", Preflight, OK, "kubelet takes it", func(w *world) { w.swap(); w.kubeletConfig(`{"failSwapOn": false}`) }},
 	{"swap", Preflight, Error, "/swapfile is in use", func(w *world) { w.swap() }},
+	{"swap", Preflight, Unknown, "not known", func(w *world) { w.swap(); w.noState(errTest) }},
+	{"swap", Node, Unknown, "not known", func(w *world) { w.swap(); w.denied = []string{kubelet.ConfigFile} }},
+	{"swap", Node, Error, "/swapfile is in use", func(w *world) { w.swap() }},
 	{"swap", Preflight, Unknown, "for root", func(w *world) { w.denied = []string{"/proc/swaps"} }},
 
 	{"disk", Preflight, OK, "50.0 GiB free", nil},

@@ -113,7 +113,11 @@ func checkCgroups(ctx context.Context, v *visit) *finding {
 	if missing := lacking(have, needed); len(missing) > 0 {
 		return f.fail("boot with systemd.unified_cgroup_hierarchy=1", "there is no control group version 2 at %s, and version 1 lacks %s", cgroupDir, strings.Join(missing, ", "))
 	}
-	if v.refusesV1() {
+	refuses, known := v.refusesV1()
+	switch {
+	case !known:
+		return f.unknown("", "control groups are of version 1, and whether kubelet takes that is not known")
+	case refuses:
 		return f.fail("boot with systemd.unified_cgroup_hierarchy=1, or set failCgroupV1: false in kubelet's configuration",
 			"control groups are of version 1: kubelet refuses it from 1.35 on")
 	}
@@ -122,13 +126,14 @@ func checkCgroups(ctx context.Context, v *visit) *finding {
 
 // refusesV1 says whether the kubelet of the document will not start on version 1. One
 // that is on the machine already has said so itself.
-func (v *visit) refusesV1() bool {
-	refuses, said := v.kubeletConfig()["failCgroupV1"].(bool)
-	if said || v.Config == nil {
-		return refuses
+func (v *visit) refusesV1() (refuses, known bool) {
+	config, known := v.knownConfig()
+	refuses, said := config["failCgroupV1"].(bool)
+	if said || v.Config == nil || !known {
+		return refuses, known
 	}
 	version, ok := majorMinor(strings.TrimPrefix(v.Config.Components.Kubernetes.Version, "v"))
-	return ok && slices.Compare(version[:], []int{1, 35}) >= 0
+	return ok && slices.Compare(version[:], []int{1, 35}) >= 0, true
 }
 
 func (v *visit) unified() *finding {

@@ -19,12 +19,15 @@ func checkSwap(_ context.Context, v *visit) *finding {
 			areas = append(areas, f[0])
 		}
 	}
-	refuses, said := v.kubeletConfig()["failSwapOn"].(bool)
+	config, known := v.knownConfig()
+	refuses, said := config["failSwapOn"].(bool)
 	switch {
 	case len(areas) == 0:
 		return okf("there is none")
 	case said && !refuses:
 		return okf("%s is in use, and kubelet takes it", strings.Join(areas, ", "))
+	case !known:
+		return unknownf("", "%s is in use, and whether kubelet takes that is not known", strings.Join(areas, ", "))
 	}
 	return failf("swapoff -a, and take it out of /etc/fstab; or set failSwapOn: false in kubelet's configuration",
 		"%s is in use: kubelet refuses to start beside it", strings.Join(areas, ", "))

@@ -181,21 +181,28 @@ func find[R desired.Resource](st *desired.State) []R {
 
 // kubeletConfig is what kubelet reads, or will read; empty where it is not known.
 func (v *visit) kubeletConfig() map[string]any {
+	config, _ := v.knownConfig()
+	return config
+}
+
+// knownConfig also tells whether it is known.
+func (v *visit) knownConfig() (map[string]any, bool) {
 	var text []byte
+	known := true
 	if st, err := v.state(); err == nil {
 		for _, f := range find[*desired.File](st) {
 			if f.Path == kubelet.ConfigFile {
 				text = f.Content.Data()
 			}
 		}
-	} else if v.when == Node {
-		text, _ = v.Host.ReadFile(kubelet.ConfigFile) // without it kubelet has its defaults
+	} else if text, err = v.Host.ReadFile(kubelet.ConfigFile); v.when != Node || errors.Is(err, fs.ErrPermission) {
+		text, known = nil, false
 	}
 	config := map[string]any{}
 	if json.Unmarshal(text, &config) != nil {
-		return map[string]any{}
+		return map[string]any{}, known
 	}
-	return config
+	return config, known
 }
 
 // port is one of kubelet's.
