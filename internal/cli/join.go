@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/contract/node"
 	"github.com/berth-dev/berth/internal/converge"
@@ -113,6 +115,7 @@ func (e *env) joining(load func(context.Context, *parts) (*join.Wanted, error)) 
 		Keep:     func(ctx context.Context, st *desired.State) error { return engine().Keep(ctx, st.Owner) },
 		Remember: func(ctx context.Context, st *desired.State) error { return engine().Remember(ctx, st) },
 		Await:    parts.awaitStages,
+		Peers:    parts.peers,
 		Classify: classify,
 	}, nil
 }
@@ -142,7 +145,43 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 		return nil, fmt.Errorf("translate the document: %w", err)
 	}
 	unsaid := func(n desired.FieldNote) bool { return n.Path == node.ClusterDNSField }
-	return &join.Wanted{State: st, Server: contract.ServerOf(c), Notes: c.Notes(), Open: slices.ContainsFunc(st.Partial, unsaid)}, nil
+	return &join.Wanted{State: st, Server: serverOf(st, c), Version: contract.KubeletOf(c), Notes: c.Notes(), Open: slices.ContainsFunc(st.Partial, unsaid)}, nil
+}
+
+// serverOf is the API server that a state names, which others than the document may have
+// said.
+func serverOf(st *desired.State, c contract.Contract) string {
+	for _, r := range st.Resources {
+		if cert, ok := r.(*desired.ClientCertificate); ok {
+			return cert.Server
+		}
+	}
+	return contract.ServerOf(c)
+}
+
+// peers asks the API server of a state for its version, and for the machine's Node, if
+// there is one.
+func (p *parts) peers(ctx context.Context, w *join.Wanted) (out join.Peers) {
+	if c, err := apiserver.Open(p.host, kubelet.Kubeconfig); err == nil {
+		defer c.Close()
+		out.Server, _ = c.ServerVersion(ctx)
+		name := provision.NodeOf(p.host, w.State).Name
+		if n, err := c.GetNode(ctx, name); err == nil {
+			out.Kubelet, out.Unschedulable = n.Status.NodeInfo.KubeletVersion, n.Spec.Unschedulable
+			if out.Pods, err = c.ListPods(ctx, name); err != nil {
+				out.Unschedulable = false // nobody knows whether it is drained
+			}
+		}
+	}
+	ca, ok := w.State.Lookup(desired.FileID(kubelet.CAFile)).(*desired.File)
+	if out.Server != "" || !ok {
+		return out
+	}
+	if c, err := apiserver.NewClient(apiserver.Access{Server: w.Server, CA: ca.Content.Data()}); err == nil {
+		defer c.Close()
+		out.Server, _ = c.ServerVersion(ctx)
+	}
+	return out
 }
 
 // joined runs a join and tells what came of it.

@@ -57,3 +57,11 @@ func (c *nodeContract) Terms() Terms {
 	t.RequireDigests = c.doc.Config.Artifacts.RequireDigests
 	return t
 }
+
+// KubeletOf is kubelet's version that a NodeConfig names; "" for other documents.
+func KubeletOf(c Contract) string {
+	if n, ok := c.(*nodeContract); ok {
+		return n.doc.Config.Components.Kubernetes.Version
+	}
+	return ""
+}

@@ -22,6 +22,8 @@ type Setup struct {
 	Host host.Host
 	// Load reads the document and says what the machine must be for it.
 	Load func(context.Context) (*Wanted, error)
+	// Peers asks the cluster for versions; who does not answer says nothing.
+	Peers func(context.Context, *Wanted) Peers
 	// Apply brings the machine to a state. After a first configuration, the way back is
 	// the machine as it was: Keep says that it holds.
 	Apply func(context.Context, *desired.State) (*converge.Result, error)
@@ -47,8 +49,8 @@ type Setup struct {
 // Wanted is what a document asks for on this machine.
 type Wanted struct {
 	State *desired.State
-	// Server is the URL of the API server.
-	Server string
+	// Server is the URL of the API server, Version that of kubelet.
+	Server, Version string
 	// Open: the document and the cluster leave something unsaid that the cluster may tell
 	// a node.
 	Open bool
@@ -104,6 +106,9 @@ func (j *joining) run(ctx context.Context) error {
 	}
 	w, err := j.Load(ctx)
 	if err != nil {
+		return err
+	}
+	if err := j.fits(ctx, w); err != nil {
 		return err
 	}
 	if err := j.bring(ctx, w); err != nil {

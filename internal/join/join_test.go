@@ -55,7 +55,8 @@ func (j *joiner) join(edit ...func(*Setup)) (report.Join, error) {
 	}
 	o := Setup{
 		Host: j.h, Command: "berth join", Version: "v1", Start: j.m.Now(), WaitFor: provision.StageReady, Timeout: time.Hour,
-		Load: func(ctx context.Context) (*Wanted, error) { return j.load(ctx) },
+		Load:  func(ctx context.Context) (*Wanted, error) { return j.load(ctx) },
+		Peers: func(context.Context, *Wanted) Peers { return Peers{} },
 		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
 			return engine().Apply(ctx, st)
 		},
