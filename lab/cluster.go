@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berth-dev/berth/lab/internal/controlplane"
 	"github.com/berth-dev/berth/lab/internal/image"
 	"github.com/berth-dev/berth/lab/internal/kube"
 	corev1 "k8s.io/api/core/v1"
@@ -81,6 +82,13 @@ func (l *Lab) Berth() string { return filepath.Join(l.berth, "usr/local/bin/bert
 // AuditLog is the path of the log of what Config.AuditGroup asks the API server for:
 // an audit.k8s.io/v1 Event for each line.
 func (l *Lab) AuditLog() string { return l.plane.AuditLog() }
+
+// Issuer is somebody besides the cluster whose tokens the API server takes.
+type Issuer = controlplane.Issuer
+
+// Trust has the API server take tokens of these issuers and of no others, within a
+// moment.
+func (l *Lab) Trust(issuers ...Issuer) error { return l.plane.Trust(issuers...) }
 
 // Ready waits until the API server says that it is ready.
 func (l *Lab) Ready(ctx context.Context) error { return l.plane.AwaitReady(ctx) }

@@ -30,6 +30,7 @@ func (p *Plane) apiserverArgs() []string {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + p.file("sa.crt"), "--service-account-signing-key-file=" + p.file("sa.key"),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+		"--authentication-config=" + p.authentication(),
 		"--enable-bootstrap-token-auth=true", "--allow-privileged=true",
 		// The names of nodes are not in the host's DNS.
 		"--kubelet-preferred-address-types=InternalIP",

@@ -39,6 +39,9 @@ func (p *Plane) Start(ctx context.Context) error {
 	if err := p.writeAuditPolicy(); err != nil {
 		return err
 	}
+	if err := p.Trust(); err != nil {
+		return err
+	}
 	if err := p.StartStore(); err != nil {
 		return err
 	}

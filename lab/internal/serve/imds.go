@@ -27,6 +27,7 @@ type Metadata struct {
 	RequestLog
 	handler http.Handler
 	tokens  *tokenIssuer
+	entra   *Entra // nil: the service signs itself
 
 	mu        sync.Mutex
 	fallback  Instance

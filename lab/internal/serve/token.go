@@ -35,6 +35,28 @@ func (m *Metadata) AddIdentity(i Identity) {
 	}
 }
 
+// IssuedBy has tokens be of a tenant, as the real ones are: whoever trusts it takes
+// them.
+func (m *Metadata) IssuedBy(e *Entra) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entra = e
+}
+
+// sign is a token for an identity.
+func (m *Metadata) sign(i Identity, resource string, now, expires time.Time) (string, error) {
+	m.mu.Lock()
+	entra := m.entra
+	m.mu.Unlock()
+	if entra != nil {
+		return entra.Give(i.ObjectID, i.ClientID, resource, expires.Sub(now))
+	}
+	return m.tokens.sign(map[string]any{
+		"aud": resource, "appid": i.ClientID, "oid": i.ObjectID, "xms_mirid": i.ResourceID,
+		"iat": now.Unix(), "nbf": now.Unix(), "exp": expires.Unix(),
+	})
+}
+
 // TokenKey verifies the access tokens (RS256).
 func (m *Metadata) TokenKey() *rsa.PublicKey { return &m.tokens.key().PublicKey }
 
@@ -54,10 +76,7 @@ func (m *Metadata) token(w http.ResponseWriter, r *http.Request) {
 	}
 	now := time.Now()
 	expires := now.Add(tokenLifetime)
-	token, err := m.tokens.sign(map[string]any{
-		"aud": resource, "appid": identity.ClientID, "oid": identity.ObjectID, "xms_mirid": identity.ResourceID,
-		"iat": now.Unix(), "nbf": now.Unix(), "exp": expires.Unix(),
-	})
+	token, err := m.sign(identity, resource, now, expires)
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return

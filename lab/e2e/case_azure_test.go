@@ -1,0 +1,220 @@
+package e2e
+
+import (
+	"context"
+	"encoding/pem"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
+	"github.com/berth-dev/berth/lab"
+	"github.com/berth-dev/berth/lab/internal/serve"
+)
+
+// Identities of the lab's tenant; objectID is the user that the API server sees.
+const (
+	azureTenant  = "11111111-1111-1111-1111-111111111111"
+	azureClient  = "22222222-2222-2222-2222-222222222222"
+	machineID    = "33333333-3333-3333-3333-333333333333"
+	applicationO = "44444444-4444-4444-4444-444444444444"
+	application  = "55555555-5555-5555-5555-555555555555"
+	aksServer    = "6dae42f8-4368-4678-94ff-3960e28e3630"
+	aksCluster   = "/subscriptions/11111111-1111-1111-1111-111111111111/resourceGroups/edge/providers/Microsoft.ContainerService/managedClusters/lab"
+	tokenService = "/metadata/identity/oauth2/token"
+	secretFile   = "/etc/berth/client-secret"
+	// arcHeader is what the lab's agent of Azure Arc asks the metadata service with.
+	arcHeader = "X-Arc"
+)
+
+// azure is a tenant whose tokens the lab's API server takes.
+type azure struct {
+	lab      *lab.Lab
+	entra    *serve.Entra
+	metadata *privateSite
+	url, ca  string
+}
+
+// newAzure serves Microsoft Entra ID and the metadata service, lets both identities
+// ask for certificates, and waits until the API server knows the tenant.
+func newAzure(t *testing.T, l *lab.Lab) *azure {
+	t.Helper()
+	cert, err := serve.Stranger(l.Gateway().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &azure{lab: l, metadata: &privateSite{lab: l, metadata: serve.NewMetadata(serve.Instance{})}}
+	a.ca = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[1]}))
+	listen(t, l, func(at net.Listener) *serve.Server {
+		a.url = "https://" + at.Addr().String()
+		a.entra = serve.NewEntra(a.url, azureTenant)
+		return serve.StartTLS(at, cert, a.entra)
+	})
+	a.entra.AddApplication(serve.Application{ClientID: application, ObjectID: applicationO, Secret: "lab secret+&"})
+	a.metadata.metadata.AddIdentity(serve.Identity{ClientID: azureClient, ObjectID: machineID, ResourceID: "/identities/lab"})
+	a.metadata.metadata.IssuedBy(a.entra)
+	a.metadata.start(t)
+	check(t, l.Trust(lab.Issuer{URL: a.entra.Issuer(), CA: a.ca, Audience: aksServer, Claim: "oid"}))
+	t.Cleanup(func() { check(t, l.Trust()) })
+	a.known(t)
+	applyRBAC(t, l, "--object-id", machineID, "--object-id", applicationO)
+	return a
+}
+
+// known waits until the API server says who shows a token.
+func (a *azure) known(t *testing.T) {
+	t.Helper()
+	token, err := a.entra.Give(machineID, azureClient, aksServer, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.AnonymousClientConfig(a.lab.RESTConfig())
+	config.BearerToken = token
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last error
+	err = wait.PollUntilContextCancel(within(t, 90*time.Second), 300*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		var r *authenticationv1.SelfSubjectReview
+		r, last = client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		return last == nil && r.Status.UserInfo.Username == machineID, nil
+	})
+	if err != nil {
+		t.Fatalf("the API server does not take the tenant's tokens: %v, %v", err, last)
+	}
+}
+
+// join makes a machine a node with an identity, and proves by what right it is one.
+func (a *azure) join(t *testing.T, name, object string, i v1alpha1.Identity, before func(*lab.Node), files map[string]lab.File) *lab.Node {
+	t.Helper()
+	all := tokenAndCA(t, a.lab)
+	delete(all, tokenPath)
+	for p, f := range files {
+		all[p] = f
+	}
+	n := addNode(t, a.lab, lab.NodeConfig{Name: name, UserData: idleUserData, Files: all})
+	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	before(n)
+	a.metadata.metadata.Clear()
+	a.entra.Clear()
+	text := ownDocument(t, a.lab, func(c *v1alpha1.NodeConfig) {
+		c.Identity, c.Azure.Authority, c.Trust.CAs, c.Cluster.ResourceID = i, a.url, []string{a.ca}, aksCluster
+		c.Networking.ClusterDomain = "cluster.local" // so that nobody is asked for it
+	})
+	if err := n.WriteFile(configPath, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	said, _ := applyDocument(t, n)
+	if _, err := a.lab.WaitNodeReady(within(t, 90*time.Second), n.Name); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	t.Logf("%s: ready %.2f s after the start of apply", n.Name, time.Since(start).Seconds())
+	a.askedAs(t, n, object)
+	if got := nodeOf(t, a.lab, n).Labels["kubernetes.azure.com/managed"]; got != "false" {
+		t.Errorf("the cloud deletes the Node: its label is %q", got)
+	}
+	planIsEmpty(t, a.lab, n)
+	if r, err := n.Exec(within(t, time.Minute), "grep", "-rl", tokenBeginning, "/var/log", "/var/lib/berth", "/etc"); err != nil || len(r.Stdout) > 0 {
+		t.Errorf("a token stands in %s (%v)", r.Stdout, err)
+	}
+	return n
+}
+
+// askedAs: the certificate of the Node was asked for by the identity.
+func (a *azure) askedAs(t *testing.T, n *lab.Node, object string) {
+	t.Helper()
+	all, err := a.lab.Client().CertificatesV1().CertificateSigningRequests().List(within(t, 10*time.Second), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var users []string
+	for _, r := range all.Items {
+		if block, _ := pem.Decode(r.Spec.Request); block != nil && strings.Contains(string(block.Bytes), "system:node:"+n.Name) && r.Spec.SignerName == "kubernetes.io/kube-apiserver-client-kubelet" {
+			users = append(users, r.Spec.Username)
+		}
+	}
+	if len(users) != 1 || users[0] != object {
+		t.Errorf("the certificate was asked for by %q, want %s once", users, object)
+	}
+}
+
+// tokens is how often the metadata service gave a token for the API server, and
+// whether anything else was asked of it.
+func (a *azure) tokens(t *testing.T) (n int, last serve.Request) {
+	t.Helper()
+	for _, r := range a.metadata.metadata.Requests() {
+		if r.Path != tokenService {
+			continue
+		}
+		n, last = n+1, r
+		if !strings.Contains(r.Query, "resource="+aksServer) || r.Header.Get("Metadata") != "true" {
+			t.Errorf("asked with %s %v", r.Query, r.Header)
+		}
+	}
+	return n, last
+}
+
+// TestCaseAzure joins machines with tokens of Microsoft Entra ID, which the API server
+// verifies as it does those of a real tenant.
+func TestCaseAzure(t *testing.T) {
+	l := sharedLab(t)
+	a := newAzure(t, l)
+	t.Run("managed identity", a.managedIdentity)
+	t.Run("service principal", a.servicePrincipal)
+	t.Run("arc", a.arc)
+}
+
+func (a *azure) managedIdentity(t *testing.T) {
+	a.join(t, "azure-mi", machineID, v1alpha1.Identity{ManagedIdentity: &v1alpha1.ManagedIdentity{ClientID: azureClient, TenantID: azureTenant}},
+		func(*lab.Node) {}, nil)
+	if count, r := a.tokens(t); count != 1 || !strings.Contains(r.Query, "client_id="+azureClient) || !strings.Contains(r.Query, "api-version=2018-02-01") {
+		t.Errorf("%d requests for a token, the last %s", count, r.Query)
+	}
+}
+
+func (a *azure) servicePrincipal(t *testing.T) {
+	n := a.join(t, "azure-sp", applicationO, v1alpha1.Identity{ServicePrincipal: &v1alpha1.ServicePrincipal{TenantID: azureTenant, ClientID: application, ClientSecretFile: secretFile}},
+		func(n *lab.Node) {
+			if err := n.WriteFile(secretFile, []byte("lab secret+&\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, nil)
+	count, _ := a.entra.Count("/" + azureTenant + "/oauth2/v2.0/token")
+	if asked, _ := a.tokens(t); count != 1 || asked != 0 {
+		t.Errorf("%d tokens of Entra, %d of the metadata service", count, asked)
+	}
+	run(t, n, "rm", secretFile) // it is read when it is needed
+	planIsEmpty(t, a.lab, n)
+	r, err := n.Exec(within(t, 10*time.Second), "berth", "token")
+	if err != nil || r.Code != 1 || !strings.Contains(string(r.Stderr), secretFile) {
+		t.Errorf("%v, %d %s", err, r.Code, r.Stderr)
+	}
+}
+
+func (a *azure) arc(t *testing.T) {
+	agent, err := os.ReadFile("testdata/himds.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.join(t, "azure-arc", machineID, v1alpha1.Identity{Arc: &v1alpha1.Arc{TenantID: azureTenant}}, func(n *lab.Node) {
+		run(t, n, "useradd", "--system", "himds")
+		run(t, n, "systemd-run", "--unit=himdsd", "python3", "/opt/himds.py")
+		run(t, n, "sh", "-c", "until grep -q :9D96 /proc/net/tcp; do sleep 0.1; done")
+	}, map[string]lab.File{"/opt/himds.py": {Content: agent}})
+	count, r := a.tokens(t)
+	if count != 1 || r.Header.Get(arcHeader) == "" {
+		t.Errorf("%d requests for a token, the last with %v", count, r.Header)
+	}
+}
