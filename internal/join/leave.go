@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
@@ -200,8 +201,11 @@ func (l *leave) forget(ctx context.Context) error {
 }
 
 // removeState removes berth's state, the record of this run last: until then a run
-// that is cut off is continued.
+// that is cut off is continued. Tokens would be good for a day without it.
 func (l *leave) removeState() error {
+	if err := (clearing{host: l.Host}).remove(azure.CacheDir); err != nil {
+		return fmt.Errorf("remove tokens: %w", err)
+	}
 	names, err := l.Host.ReadDir(ledger.StateDir)
 	if err != nil {
 		return fmt.Errorf("remove berth's state: %w", err)

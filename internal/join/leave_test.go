@@ -16,6 +16,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/cri"
 	"github.com/berth-dev/berth/internal/desired"
@@ -89,6 +90,7 @@ func (w *world) join(owner desired.Owner, more ...desired.Resource) {
 	if _, err := converge.New(converge.Options{Host: w.m, Command: "test", Workers: 1}).Apply(w.t.Context(), st); err != nil {
 		w.t.Fatal(err)
 	}
+	w.m.Put(azure.CacheDir+"/token", "one", 0o600)
 	for _, p := range []string{"/var/lib/kubelet/pki/theirs.pem", "/var/lib/kubelet/pods/u1/etc-hosts", "/var/lib/containerd/db", "/var/lib/cni/results/r",
 		"/opt/azure/containers/provision.complete", "/run/containerd/io.containerd.runtime.v2.task/k8s.io/1/init.pid"} {
 		w.m.Put(p, "x", 0o600)
@@ -232,6 +234,9 @@ func (w *world) isAsBefore() {
 	}
 	if mounts, _ := w.m.Mounts(w.t.Context()); len(mounts) != 1 {
 		w.t.Error(mounts)
+	}
+	if names, err := w.m.ReadDir(azure.CacheDir); err == nil {
+		w.t.Errorf("tokens stay: %q", names)
 	}
 }
 
