@@ -65,7 +65,7 @@ func TestAgentCertificates(t *testing.T) {
 func TestAgentFiles(t *testing.T) {
 	t.Parallel()
 	m := newAgent(t, "agent-files", nil)
-	m.parts(t, []agentPart{{"first document", m.first}, {"AKS file", m.aksFile}, {"OSC file", m.oscFile}})
+	m.parts(t, []agentPart{{"first document", m.first}, {"AKS file", m.aksFile}, {"both at once", m.bothAtOnce}, {"OSC file", m.oscFile}})
 }
 
 // first: the agent gets a certificate for the token, takes the document, and says so;

@@ -100,6 +100,37 @@ func (m *agentMachine) aksFile(t *testing.T) {
 	planIsEmpty(t, m.lab, m.node)
 }
 
+// bothAtOnce: a change of one source is on trial when the other's document comes. That one
+// waits, and neither is taken back for the other.
+func (m *agentMachine) bothAtOnce(t *testing.T) {
+	made, err := m.node.ReadFile(configPath)
+	check(t, err)
+	m.options(t, agentOptions+"sources: {aksNodeConfig: "+configPath+"}\n")
+	m.stands(t, "AKSNodeConfigApplied", corev1.ConditionTrue, "")
+	for _, c := range []struct {
+		name, flag, value, word string
+		status                  corev1.ConditionStatus
+	}{
+		{"taken back", "--no-such-flag", "1", "in force again", corev1.ConditionFalse},
+		{"good", "--max-pods", "54", "", corev1.ConditionTrue},
+	} {
+		m.replace(t, configPath, string(document(t, nodeConfig(t, m.lab, flagged(c.flag, c.value)))))
+		eventually(t, "trial", 30*time.Second, func() bool { return m.node.Exists("/var/lib/berth/trial.json") })
+		m.applied(t, m.ask(t, hello("beside what is "+c.name)))
+		m.stands(t, "AKSNodeConfigApplied", c.status, c.word)
+		m.becomes(t, helloFile, "beside what is "+c.name)
+		m.stands(t, "OperatingSystemConfigApplied", corev1.ConditionTrue, "")
+		if has := strings.Contains(read(t, m.node, flagsPath), c.flag+"="+c.value); has != (c.status == corev1.ConditionTrue) {
+			t.Errorf("%s: the flag is there: %v", c.name, has)
+		}
+	}
+	m.replace(t, configPath, string(made))
+	eventually(t, "the document before", 30*time.Second, func() bool { return !strings.Contains(read(t, m.node, flagsPath), "--max-pods=54") })
+	m.stands(t, "AKSNodeConfigApplied", corev1.ConditionTrue, "")
+	m.options(t, agentOptions)
+	planIsEmpty(t, m.lab, m.node)
+}
+
 // oscFile: a file in the Secret's place.
 func (m *agentMachine) oscFile(t *testing.T) {
 	m.replace(t, oscSource, hello("out of a file"))
