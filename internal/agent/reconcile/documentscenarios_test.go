@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"encoding/json"
+	"strconv"
 	"testing/synctest"
 	"time"
 
@@ -97,6 +98,24 @@ var documentScenarios = map[string]func(b *bench){
 		b.wantFile("/etc/a", "one")
 		b.pass(61 * time.Minute)
 		b.wantFile("/etc/a", "two")
+	},
+	"the clock jumps": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		for n, by := range []time.Duration{time.Hour, -time.Hour, 40 * 24 * time.Hour, -40 * 24 * time.Hour} {
+			b.h.Advance(by)
+			b.h.Overwrite("/etc/a", "edited")
+			synctest.Wait()
+			b.wantFile("/etc/a", []string{"one", "0", "1", "2"}[n])
+			b.delay = 10 * time.Minute
+			b.give("file /etc/a " + strconv.Itoa(n))
+			b.h.Advance(-by)
+			for range 21 { // a clock that was ahead when it came has it wait once more
+				b.pass(time.Minute)
+			}
+			b.wantFile("/etc/a", strconv.Itoa(n))
+			b.wantMark("file /etc/a " + strconv.Itoa(n))
+		}
 	},
 	"a Secret without a document, or without the Secret": func(b *bench) {
 		b.start()
