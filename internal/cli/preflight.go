@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/cri"
@@ -118,6 +119,7 @@ func (e *env) examine(ctx context.Context, text []byte, ignore []string) (doctor
 	e.requireDigests = e.requireDigests || c.Terms().RequireDigests
 	p, o := e.parts(host.ReadOnly{Host: h}), e.doctorOptions(h)
 	o.Config, o.Fetcher = contract.NodeConfigOf(c), p.fetcher
+	o.Tokens = azure.New(host.ReadOnly{Host: h}).Bootstrap
 	o.State = func(ctx context.Context) (*desired.State, error) {
 		facts, err := p.factsOf(ctx, c)
 		if err != nil {

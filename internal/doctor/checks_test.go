@@ -213,6 +213,12 @@ var checkCases = []checkCase{
 	{"credential", Preflight, Unknown, "can't be asked", func(w *world) { w.ca(pairOf(w.t, time.Now(), time.Now().Add(time.Hour))) }},
 
 	{"credential-expiry", Preflight, OK, "good until", func(w *world) { w.api.expiration = time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339) }},
+	{"credential", Preflight, OK, "the identity managedIdentity", func(w *world) { w.azure(token, nil) }},
+	{"credential", Preflight, Error, "no luck", func(w *world) { w.azure("", errTest) }},
+	{"credential", Preflight, Error, "does not know the token of the identity", func(w *world) { w.azure("other", nil) }},
+
+	{"credential-expiry", Preflight, OK, "whenever", func(w *world) { w.azure("x.y.z", nil) }},
+	{"approval", Preflight, Error, "may not create", func(w *world) { w.azure(token, nil); w.api.rights = nil }},
 	{"credential-expiry", Preflight, OK, "has no end", func(w *world) { w.api.expiration = "" }},
 	{"credential-expiry", Preflight, OK, "good until", func(w *world) { w.certificate(48 * time.Hour) }},
 	{"credential-expiry", Preflight, Error, "ended at", func(w *world) { w.certificate(-time.Minute) }},
@@ -383,6 +389,14 @@ func (w *world) ca(pem string) {
 func (w *world) certificate(left time.Duration) {
 	w.memory.Put("/own.pem", pairOf(w.t, time.Now().Add(-time.Hour), time.Now().Add(left)), 0o600)
 	w.o.Config.Identity.ClientCertificate = &v1alpha1.ClientCertificate{CertFile: "/own.pem", KeyFile: "/own.pem"}
+}
+
+// azure makes the document's identity one of Azure, with a token or an error.
+func (w *world) azure(text desired.Secret, err error) {
+	w.credential(desired.ClientCertificate{Azure: &desired.AzureIdentity{Kind: desired.AzureManagedIdentity, ServerID: "6dae42f8-4368-4678-94ff-3960e28e3630"}})
+	w.o.Tokens = func(context.Context, *desired.AzureIdentity, *desired.Egress) (desired.Secret, error) {
+		return text, err
+	}
 }
 
 func (w *world) arc(says string, code int) {

@@ -18,6 +18,7 @@ import (
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/identity"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // credential is what a machine shows to the cluster at first.
@@ -25,6 +26,8 @@ type credential struct {
 	token desired.Secret
 	// certificate and key are PEM.
 	certificate, key []byte
+	// azure is the kind of the identity whose token it is; "" for others.
+	azure desired.AzureKind
 	// held: the machine has a certificate for this Node already, and nothing is asked for.
 	held bool
 	// field is where the document names it.
@@ -34,7 +37,7 @@ type credential struct {
 // errNoCredential: nothing here knows how the document's identity shows itself.
 var errNoCredential = errors.New("what the machine shows to the cluster is not in the document")
 
-func (v *visit) credential() (*credential, error) {
+func (v *visit) findCredential(ctx context.Context) (*credential, error) {
 	if v.Config != nil && v.Config.Identity.ClientCertificate != nil {
 		return v.ownCertificate()
 	}
@@ -50,6 +53,11 @@ func (v *visit) credential() (*credential, error) {
 	out := &credential{field: c.Field, token: c.Token}
 	if out.held, _, err = identity.New(v.Host).Valid(v.Host, c); err == nil && out.held {
 		return out, nil
+	}
+	if c.Azure != nil && v.Tokens != nil {
+		out.azure = c.Azure.Kind
+		out.token, err = v.Tokens(ctx, c.Azure, c.Via)
+		return out, err
 	}
 	return out, v.readToken(c, out)
 }
@@ -100,6 +108,8 @@ func noCredential(c *credential, err error) *finding {
 		return unread("the credential", err)
 	case errors.Is(err, fs.ErrNotExist) && c != nil:
 		return failf("put it there, mode 0600", "%v", err).at(field)
+	case c != nil && c.azure != "":
+		return failf(provision.Explain(err).Hint, "%v", err).at(field)
 	case c != nil && !errors.Is(err, errNoCredential):
 		return failf("put a pair there that fits", "%v", err).at(field)
 	}
@@ -153,6 +163,9 @@ func (c *credential) String() string {
 	if id := c.tokenID(); id != "" {
 		return "the bootstrap token " + id
 	}
+	if c.azure != "" {
+		return "the token of the identity " + string(c.azure)
+	}
 	if len(c.certificate) > 0 {
 		return "the client certificate"
 	}
@@ -162,15 +175,18 @@ func (c *credential) String() string {
 // tokenID is the public part of a bootstrap token; "" of anything else.
 func (c *credential) tokenID() string {
 	id, secret, _ := strings.Cut(c.token.Reveal(), ".")
-	if len(id) == 6 && len(secret) == 16 {
+	if c.azure == "" && len(id) == 6 && len(secret) == 16 {
 		return id
 	}
 	return ""
 }
 
 func (c *credential) renewal() string {
-	if c.tokenID() != "" {
+	switch {
+	case c.tokenID() != "":
 		return "kubeadm token create, on the cluster"
+	case c.azure != "":
+		return "check that the cluster takes tokens of Microsoft Entra ID, of this tenant and for this server (azure.serverId)"
 	}
 	return "have the cluster give another one"
 }
@@ -185,6 +201,8 @@ func checkExpiry(ctx context.Context, v *visit) *finding {
 		return noCredential(c, err)
 	case c.held:
 		return okf(heldText)
+	case c.azure != "":
+		return okf("%s: a new one is asked for whenever it is needed", c)
 	}
 	end, err := v.end(ctx, c)
 	left := time.Until(end).Round(time.Second)
@@ -283,15 +301,23 @@ func checkApproval(ctx context.Context, v *visit) *finding {
 	f := &finding{}
 	if !may(ctx, f, client, create) {
 		if len(f.notes) == 0 {
-			f.fail("bind the ClusterRole system:node-bootstrapper to the group of its bootstrap tokens", "%s may not %s", c, create).at(c.field)
+			f.fail(c.binding("system:node-bootstrapper"), "%s may not %s", c, create).at(c.field)
 		}
 		return f
 	}
 	if !may(ctx, f, client, approve) && len(f.notes) == 0 {
-		return f.warn("kubectl certificate approve, or bind the ClusterRole system:certificates.k8s.io:certificatesigningrequests:nodeclient to the group of its bootstrap tokens, or run berth approver",
+		return f.warn("kubectl certificate approve, or run berth approver, or "+c.binding("system:certificates.k8s.io:certificatesigningrequests:nodeclient"),
 			"the request may be made, and the cluster does not approve it by itself")
 	}
 	return f.ok("the request may be made, and is approved by the cluster itself")
+}
+
+// binding is how the cluster gives it what a ClusterRole may do.
+func (c *credential) binding(role string) string {
+	if c.azure != "" {
+		return "berth rbac --object-id OBJECT-ID | kubectl apply -f -, with the identity's"
+	}
+	return "bind the ClusterRole " + role + " to the group of the cluster's bootstrap tokens"
 }
 
 // may asks for a right; what can't be asked is noted.

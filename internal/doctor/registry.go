@@ -27,7 +27,7 @@ func all() []Check {
 		{"api-server", "the API server: name, connection, TLS, an answer", "error: no answer, or one that it is not well; warning: slower than a second", both, checkServer},
 		{"api-trust", "its certificate by the cluster's CA", "error: of another CA, of another name, not valid at this time", both, checkTrust},
 		{"clock", "the machine's clock by that of the API server", "error: 5 minutes and more apart; warning: 5 seconds and more", both, checkClock},
-		{"credential", "bootstrap token or client certificate, as the cluster knows it", "error: the cluster does not know it, or it is not to be had", Preflight, checkCredential},
+		{"credential", "bootstrap token, client certificate or token of an Azure identity, as the cluster knows it", "error: the cluster does not know it, or it is not to be had", Preflight, checkCredential},
 		{"credential-expiry", "how long that is good for", "error: it is over; warning: less than an hour", Preflight, checkExpiry},
 		{"approval", "whether the cluster takes and approves the certificate request (SelfSubjectAccessReview)", "error: it may not be made; warning: somebody has to approve it", Preflight, checkApproval},
 		{"artifacts", "each download that the machine needs: reachable, size, digest", "error: no place has it; warning: one of several has not, or nobody gives a digest", Preflight, checkArtifacts},

@@ -39,6 +39,8 @@ type Options struct {
 	// Plan is what it would do to this machine.
 	Plan    func(context.Context, *desired.State) (*converge.Plan, error)
 	Fetcher Fetcher
+	// Tokens gives the token of an identity of Azure, which is kept nowhere.
+	Tokens func(context.Context, *desired.AzureIdentity, *desired.Egress) (desired.Secret, error)
 	// Runtime connects to the container runtime.
 	Runtime func(context.Context) (Runtime, error)
 	// Healthz is kubelet's health endpoint; "" is the one of its configuration.
@@ -79,7 +81,9 @@ type visit struct {
 	// server is the API server; exchange what it says to anybody.
 	server   func() (string, error)
 	exchange func() (apiserver.Exchange, error)
-	resolver *net.Resolver
+	// credential is what the machine shows to the cluster at first.
+	credential func() (*credential, error)
+	resolver   *net.Resolver
 }
 
 // stateBudget is how long it may take to find out what a document means: a cluster may
@@ -102,6 +106,7 @@ func newVisit(ctx context.Context, when Occasion, o Options) *visit {
 	})
 	v.kubeconfig = sync.OnceValues(func() (*kubeconfig.Config, error) { return kubeconfig.Read(v.Host, v.kubeconfigPath()) })
 	v.server = sync.OnceValues(v.findServer)
+	v.credential = sync.OnceValues(func() (*credential, error) { return v.findCredential(ctx) })
 	v.exchange = sync.OnceValues(func() (apiserver.Exchange, error) {
 		server, err := v.server()
 		if err != nil {
