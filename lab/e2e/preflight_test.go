@@ -105,6 +105,10 @@ func TestPreflight(t *testing.T) {
 		t.Errorf("warnings: %s", got)
 	}
 	asNobody(t, n)
+	aks := preflight(t, n, 0, document(t, nodeConfig(t, l, progs.Configure)))
+	if got := aks.of("artifacts"); !strings.HasPrefix(got, "ok") || aks.Seconds > 3 {
+		t.Errorf("an AKS document: %.2f s, %s", aks.Seconds, got)
+	}
 	run(t, n, "systemd-run", "--quiet", "--unit=taken", "--socket-property=ListenStream=10250", "/bin/true")
 	if got := preflight(t, n, 1, good).of("ports"); !strings.Contains(got, "port 10250 is in use by systemd (pid 1)") {
 		t.Error(got)
