@@ -42,6 +42,7 @@ func TestToken(t *testing.T) {
 	h, token, requests := arcMachine(t)
 	for _, args := range [][]string{
 		{"berth", "token"}, {"berth", "token", "--server-id", strings.ToUpper(azureidentity.AKS)}, {"/usr/local/bin/aks-flex-node", "token", "kubelogin"},
+		{"/opt/azure/containers/aks-node-controller", "node", "token"}, {"gardener-node-agent", "node", "token"}, {"aks-flex-node", "node", "token"},
 	} {
 		code, out, stderr := invoke(h, args...)
 		if code != 0 || !strings.Contains(out, token) || !strings.Contains(out, `"apiVersion":"client.authentication.k8s.io/v1"`) || stderr != "" {

@@ -20,7 +20,7 @@ func azureBootstrap(s Settings, want *desired.ClientCertificate, flags []string)
 		return nil, err
 	}
 	text, err := kubeconfig(s.Cluster.Server, clientcmdv1.AuthInfo{Exec: &clientcmdv1.ExecConfig{
-		APIVersion: "client.authentication.k8s.io/v1", Command: s.Cluster.Credential.Program, Args: []string{"token"},
+		APIVersion: "client.authentication.k8s.io/v1", Command: s.Cluster.Credential.Program, Args: []string{"node", "token"}, // the program may have a published name
 		InteractiveMode: clientcmdv1.NeverExecInteractiveMode,
 	}})
 	if err != nil {

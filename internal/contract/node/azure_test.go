@@ -39,7 +39,7 @@ func TestAzureIdentities(t *testing.T) {
 			t.Errorf("%s: %+v", name, c)
 		}
 		k := golden.File(t, st, kubelet.Bootstrap)
-		for _, part := range []string{"apiVersion: client.authentication.k8s.io/v1\n", "command: /usr/local/bin/berth", "- token", "interactiveMode: Never"} {
+		for _, part := range []string{"apiVersion: client.authentication.k8s.io/v1\n", "command: /usr/local/bin/berth", "- node\n      - token", "interactiveMode: Never"} {
 			if !strings.Contains(string(k.Content.Data()), part) {
 				t.Errorf("%s: no %q in\n%s", name, part, k.Content.Data())
 			}
