@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/pem"
+	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -177,10 +178,50 @@ func TestCaseAzure(t *testing.T) {
 }
 
 func (a *azure) managedIdentity(t *testing.T) {
-	a.join(t, "azure-mi", machineID, v1alpha1.Identity{ManagedIdentity: &v1alpha1.ManagedIdentity{ClientID: azureClient, TenantID: azureTenant}},
+	n := a.join(t, "azure-mi", machineID, v1alpha1.Identity{ManagedIdentity: &v1alpha1.ManagedIdentity{ClientID: azureClient, TenantID: azureTenant}},
 		func(*lab.Node) {}, nil)
 	if count, r := a.tokens(t); count != 1 || !strings.Contains(r.Query, "client_id="+azureClient) || !strings.Contains(r.Query, "api-version=2018-02-01") {
 		t.Errorf("%d requests for a token, the last %s", count, r.Query)
+	}
+	a.rejoinsByItself(t, n)
+	a.token(t, n)
+}
+
+// rejoinsByItself: a kubelet without its certificate comes by the next one with the
+// bootstrap kubeconfig, whose exec plugin is berth.
+func (a *azure) rejoinsByItself(t *testing.T, n *lab.Node) {
+	run(t, n, "sh", "-c", "systemctl stop kubelet && rm -r /var/lib/kubelet/pki/kubelet-client* /var/lib/kubelet/kubeconfig && systemctl start kubelet")
+	if err := n.Run(within(t, 30*time.Second), "sh", "-c", "until grep -qs CERTIFICATE /var/lib/kubelet/pki/kubelet-client-current.pem; do sleep 0.2; done"); err != nil {
+		t.Fatalf("%v\n%s", err, run(t, n, "sh", "-c", "ls -l /var/lib/kubelet/pki; journalctl -u kubelet --no-pager | grep -v mirror | grep -iE 'certificate|bootstrap|exec|token|csr|berth' | tail -20"))
+	}
+	if count, _ := a.tokens(t); count != 2 {
+		t.Errorf("%d requests for a token", count)
+	}
+}
+
+// token: what berth token prints, how long that takes, and what it refuses.
+func (a *azure) token(t *testing.T, n *lab.Node) {
+	a.metadata.metadata.Clear()
+	run(t, n, "rm", "-rf", "/run/berth/tokens")
+	measured := func(times int) string {
+		return strings.TrimSpace(run(t, n, "sh", "-c", fmt.Sprintf(
+			`for i in $(seq %d); do a=$(date +%%s%%N); berth token > /dev/null || exit 1; b=$(date +%%s%%N); echo $(( (b-a)/100000 )); done | sort -n | awk '{v[NR]=$1} END {print v[int((NR+1)/2)]/10}'`, times)))
+	}
+	t.Logf("berth token: first %s ms", measured(1))
+	t.Logf("berth token: kept, median of 15 %s ms", measured(15))
+	if count, _ := a.tokens(t); count != 1 {
+		t.Errorf("%d requests for 16 tokens", count)
+	}
+	out := run(t, n, "berth", "token")
+	if !strings.Contains(out, `"apiVersion":"client.authentication.k8s.io/v1"`) || !strings.Contains(out, tokenBeginning) || !strings.Contains(out, "expirationTimestamp") {
+		t.Error(out)
+	}
+	if modes := run(t, n, "stat", "-c", "%a %U", "/run/berth/tokens"); strings.TrimSpace(modes) != "700 root" {
+		t.Error(modes)
+	}
+	r, err := n.Exec(within(t, 10*time.Second), "berth", "token", "--server-id", "https://management.azure.com")
+	if err != nil || r.Code != 1 || len(r.Stdout) > 0 {
+		t.Errorf("%v, %d %s%s", err, r.Code, r.Stdout, r.Stderr)
 	}
 }
 
