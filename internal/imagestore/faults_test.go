@@ -146,20 +146,29 @@ func TestContainerdDies(t *testing.T) {
 
 // The socket's appearance ends the wait, though its directory was not there.
 func TestWaitsForSocket(t *testing.T) {
+	var took time.Duration
+	for range 4 { // a busy machine may be late now and then, a client that waits a second always is
+		if took = importAfterStart(t); took < 400*time.Millisecond {
+			return
+		}
+	}
+	t.Errorf("imported %s after the start", took)
+}
+
+// importAfterStart is how long after containerd's start an import that waited ends.
+func importAfterStart(t *testing.T) time.Duration {
 	f := newFake(t)
 	s := &Store{own: settings{socket: f.socket}}
 	done := make(chan error, 1)
 	img := single("registry.test/a:1", 1, 10)
 	go func() { done <- s.Import(context.WithoutCancel(t.Context()), img.Image) }()
-	time.Sleep(1500 * time.Millisecond) // by now a client that tried again by the clock would wait a second
+	time.Sleep(1500 * time.Millisecond) // by now a client with the library's pauses would wait a second
 	start := time.Now()
 	f.start()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if d := time.Since(start); d > 400*time.Millisecond {
-		t.Errorf("imported %s after the start", d)
-	}
+	return time.Since(start)
 }
 
 func TestAnswers(t *testing.T) {

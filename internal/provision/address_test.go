@@ -49,7 +49,7 @@ func TestNodeAddress(t *testing.T) {
 			if c.flags != "" {
 				h.Put(kubelet.FlagsFile, c.flags, 0o600)
 			}
-			s := addresses{url: server.URL, here: func() []netip.Addr { return c.there }, route: func() string { return "192.0.2.9" }, dial: (&net.Dialer{}).DialContext}
+			s := addresses{url: server.URL, here: func() []netip.Addr { return c.there }, route: func() string { return "192.0.2.9" }, dial: dialPatiently}
 			start := time.Now()
 			if got := s.of(t.Context(), h).Address; got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -112,4 +112,9 @@ func TestInForce(t *testing.T) {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
+}
+
+// dialPatiently has all the time it needs: a busy machine is no absent service.
+func dialPatiently(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(context.WithoutCancel(ctx), network, address)
 }

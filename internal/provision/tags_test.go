@@ -2,7 +2,6 @@ package provision
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -43,7 +42,7 @@ func TestRotationTag(t *testing.T) {
 			if c.flags != "" {
 				h.Put(kubelet.FlagsFile, c.flags, 0o600)
 			}
-			s := addresses{url: server.URL, here: func() []netip.Addr { return nil }, route: func() string { return "192.0.2.9" }, dial: (&net.Dialer{}).DialContext}
+			s := addresses{url: server.URL, here: func() []netip.Addr { return nil }, route: func() string { return "192.0.2.9" }, dial: dialPatiently}
 			if got := s.of(t.Context(), h); got != (Cloud{Address: "192.0.2.9", RotationOff: c.want}) {
 				t.Errorf("%+v", got)
 			}
