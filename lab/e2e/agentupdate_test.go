@@ -42,7 +42,7 @@ func TestAgentUpdate(t *testing.T) {
 			return []agentPart{{"fails at once", u.failsAtOnce}}
 		},
 		"update-works": func(u *agentUpdate) []agentPart {
-			return []agentPart{{"good", u.good}, {"another architecture", u.anotherArchitecture}, {"hangs, and a power cut", u.powerCut}, {"kept out", u.keptOut}}
+			return []agentPart{{"good", u.good}, {"another architecture", u.anotherArchitecture}, {"hangs, and a power cut", u.powerCut}, {"kept out", u.keptOut}, {"reset beside another contract", u.resetNamed}}
 		},
 		"update-foreign": func(u *agentUpdate) []agentPart {
 			return []agentPart{{"allowed and failing", u.allowedFails}, {"allowed", u.allowed}}
@@ -265,6 +265,50 @@ func (u *agentUpdate) keptOut(t *testing.T) {
 		t.Error("the agent was started anew")
 	}
 	u.settled(t)
+}
+
+// resetNamed: on a machine with no other berth a unit of the AKS document starts the agent's
+// program. It stays at reset, is named with that unit, and goes when the document asks for it
+// no more.
+func (u *agentUpdate) resetNamed(t *testing.T) {
+	made, err := u.node.ReadFile(configPath)
+	check(t, err)
+	away := func(from, to string) {
+		t.Helper()
+		for _, p := range []string{controllerPath, berthPath} {
+			run(t, u.node, "mv", p+from, p+to)
+		}
+	}
+	away("", ".away")
+	u.replace(t, configPath, string(document(t, nodeConfig(t, u.lab, restricted))))
+	u.options(t, updateOptions+"sources: {aksNodeConfig: "+configPath+"}\n")
+	u.stands(t, "AKSNodeConfigApplied", corev1.ConditionTrue, "")
+	dropIn := strings.TrimSpace(run(t, u.node, "sh", "-c", "grep -l "+updateProgram+" /etc/systemd/system/kubelet.service.d/*"))
+	reset := func(by string) (said string, code int) {
+		t.Helper()
+		r, err := u.node.Exec(within(t, time.Minute), "sh", "-c", by+" reset 2>&1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(r.Stdout), r.Code
+	}
+	said, code := reset(updateProgram)
+	if code != 4 || !strings.Contains(said, updateProgram+": "+dropIn+" names it") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	if got := strings.TrimSpace(run(t, u.node, updateProgram, "version")); got != updateVersion {
+		t.Errorf("version %s", got)
+	}
+	run(t, u.node, "systemctl", "restart", "kubelet.service")
+	if u.node.Exists(unitDir + agentUnit) {
+		t.Error("the agent is left")
+	}
+	away(".away", "")
+	u.replace(t, configPath, string(made))
+	run(t, u.node, berthPath, "apply", "-f", configPath)
+	if said, code = reset(berthPath + " agent"); code != 0 || u.node.Exists(updateProgram) || u.node.Exists("/opt/bin/.berth-agent") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
 }
 
 // allowedFails: where it is allowed, one that does not stay up is taken back, too.
