@@ -41,15 +41,16 @@ type Cloud struct {
 // restart it. An address must still be the machine's; without one the source
 // address of the default route is taken.
 func AskCloud(ctx context.Context, h host.FS) Cloud {
-	return addresses{url: metadataURL, here: interfaceAddresses, route: routeSource, dial: (&net.Dialer{}).DialContext}.of(ctx, h)
+	return addresses{url: metadataURL, answer: metadataAnswer, here: interfaceAddresses, route: routeSource, dial: (&net.Dialer{}).DialContext}.of(ctx, h)
 }
 
 // addresses are where an address is looked for.
 type addresses struct {
-	url   string
-	here  func() []netip.Addr
-	route func() string
-	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	url    string
+	answer time.Duration // for the metadata service, all tries together
+	here   func() []netip.Addr
+	route  func() string
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 func (s addresses) of(ctx context.Context, h host.FS) Cloud {
@@ -126,7 +127,7 @@ type metadataAddresses struct {
 // ask asks again while the service is busy and there is time; ok is false where
 // nobody tells.
 func (s addresses) ask(ctx context.Context, patience time.Duration) (d metadata, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, metadataAnswer)
+	ctx, cancel := context.WithTimeout(ctx, s.answer)
 	defer cancel()
 	t := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) { // never through a proxy
 		ctx, cancel := context.WithTimeout(ctx, patience)

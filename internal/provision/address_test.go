@@ -49,13 +49,9 @@ func TestNodeAddress(t *testing.T) {
 			if c.flags != "" {
 				h.Put(kubelet.FlagsFile, c.flags, 0o600)
 			}
-			s := addresses{url: server.URL, here: func() []netip.Addr { return c.there }, route: func() string { return "192.0.2.9" }, dial: dialPatiently}
-			start := time.Now()
+			s := addresses{url: server.URL, answer: 2 * time.Second, here: func() []netip.Addr { return c.there }, route: func() string { return "192.0.2.9" }, dial: dialPatiently}
 			if got := s.of(t.Context(), h).Address; got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
-			}
-			if spent := time.Since(start); spent > metadataAnswer+2*time.Second {
-				t.Errorf("it took %v", spent)
 			}
 			if n := asked.Load(); c.answers[0] == 404 && n > 1 {
 				t.Errorf("asked %d times", n)
@@ -79,7 +75,7 @@ func TestNobodyAnswers(t *testing.T) {
 				h := memory.New()
 				h.Put(kubelet.FlagsFile, c.flags, 0o600)
 				s := addresses{
-					url:   metadataURL,
+					url: metadataURL, answer: metadataAnswer,
 					here:  func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("10.0.0.4")} },
 					route: func() string { return "192.0.2.9" },
 					dial: func(ctx context.Context, _, _ string) (net.Conn, error) {

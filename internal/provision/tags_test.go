@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -42,7 +43,7 @@ func TestRotationTag(t *testing.T) {
 			if c.flags != "" {
 				h.Put(kubelet.FlagsFile, c.flags, 0o600)
 			}
-			s := addresses{url: server.URL, here: func() []netip.Addr { return nil }, route: func() string { return "192.0.2.9" }, dial: dialPatiently}
+			s := addresses{url: server.URL, answer: 2 * time.Second, here: func() []netip.Addr { return nil }, route: func() string { return "192.0.2.9" }, dial: dialPatiently}
 			if got := s.of(t.Context(), h); got != (Cloud{Address: "192.0.2.9", RotationOff: c.want}) {
 				t.Errorf("%+v", got)
 			}
