@@ -45,11 +45,11 @@ func joinCommand(t *testing.T, n *lab.Node, flags ...string) (joinResult, string
 	return out, string(r.Stderr)
 }
 
-// kubeletsOwn sets the parameters of the kernel that kubelet sets by itself. They are the
-// whole machine's that the lab runs on, and stay (docs/leave.md).
+// kubeletsOwn sets the kernel's parameters that kubelet writes to what a fresh machine has:
+// they are those of the lab's host, and earlier nodes have changed them.
 func kubeletsOwn(t *testing.T, n *lab.Node) {
 	t.Helper()
-	run(t, n, "sysctl", "-q", "-w", "vm.overcommit_memory=1", "kernel.panic=10", "kernel.panic_on_oops=1")
+	run(t, n, "sysctl", "-q", "-w", "vm.overcommit_memory=0", "kernel.panic=0", "kernel.panic_on_oops=0")
 }
 
 // TestJoinAndLeave: a bare machine becomes a Ready node by a bootstrap token; a second

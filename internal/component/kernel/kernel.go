@@ -22,9 +22,10 @@ type Settings struct {
 	Values map[string]string
 	// IPv6 says that the kernel has it.
 	IPv6 bool
-	// ProtectKernelDefaults: kubelet will not set its own parameters but refuses
-	// to start where they are not set.
-	ProtectKernelDefaults bool
+	// Kubelet: berth sets the parameters of kubelet, too. With protectKernelDefaults
+	// kubelet refuses to start where they are not set; else it sets them itself, and
+	// nobody knows what they were before.
+	Kubelet bool
 }
 
 // evidence of each module's function: a module that is built in has no
@@ -69,7 +70,7 @@ func Resources(s Settings) []desired.Resource {
 	out := modules()
 	forward, tuning := forwarding(s.IPv6), Defaults()
 	maps.Copy(tuning, s.Values)
-	if s.ProtectKernelDefaults {
+	if s.Kubelet {
 		maps.Copy(tuning, kubeletValues)
 	}
 	out = append(out, file(ForwardFile, lines(forward)), file(SysctlFile, lines(tuning)))
@@ -114,15 +115,15 @@ func lines(values map[string]string) string {
 }
 
 // live are the parameters themselves. A value that nobody asked for may be one
-// that this kernel does not have. A kubelet that protects the kernel's defaults
-// writes none of them.
+// that this kernel does not have. What berth sets for kubelet is what kubelet would
+// write itself.
 func (s Settings) live(values, asked map[string]string) []desired.Resource {
 	var out []desired.Resource
 	for _, k := range slices.Sorted(maps.Keys(values)) {
 		_, explicit := asked[k]
 		out = append(out, &desired.Sysctl{
 			Base: desired.Base{After: needs(k)}, Key: k, Value: values[k],
-			KubeletWrites: kubeletValues[k] != "" && !s.ProtectKernelDefaults, Optional: !explicit,
+			KubeletWrites: kubeletValues[k] != "" && !s.Kubelet, Optional: !explicit,
 		})
 	}
 	return out

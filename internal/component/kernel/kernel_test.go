@@ -13,7 +13,7 @@ import (
 func TestResources(t *testing.T) {
 	for name, s := range map[string]Settings{
 		"defaults.json":  {IPv6: true},
-		"protected.json": {ProtectKernelDefaults: true},
+		"protected.json": {Kubelet: true},
 		"values.json": {Values: map[string]string{
 			"net.core.somaxconn": "1024", "net.netfilter.nf_conntrack_max": "524288", "vm.swappiness": "10",
 		}},

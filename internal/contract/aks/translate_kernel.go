@@ -17,11 +17,11 @@ func (t *translation) kernel() error {
 		if err != nil {
 			return err
 		}
-		s.ProtectKernelDefaults = settings.ProtectsKernelDefaults()
+		s.Kubelet = settings.ProtectsKernelDefaults()
 	}
 	ids := t.add("custom_linux_os_config.sysctl_config", kernel.Resources(s)...)
 	t.runtime = append(t.runtime, desired.ModuleID("overlay"), desired.ModuleID("br_netfilter"))
-	if s.ProtectKernelDefaults {
+	if s.Kubelet {
 		t.node = append(t.node, ids...)
 	}
 	return nil

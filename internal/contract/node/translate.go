@@ -112,10 +112,10 @@ func (t *translation) kernel() error {
 	if err != nil {
 		return err
 	}
-	s := kernel.Settings{IPv6: t.facts.IPv6, ProtectKernelDefaults: config["protectKernelDefaults"] == true}
-	ids := t.add(nodePath, kernel.Resources(s)...)
+	// A machine that leaves gets the values back that were there before kubelet.
+	ids := t.add(nodePath, kernel.Resources(kernel.Settings{IPv6: t.facts.IPv6, Kubelet: true})...)
 	t.runtime = append(t.runtime, desired.ModuleID("overlay"), desired.ModuleID("br_netfilter"))
-	if s.ProtectKernelDefaults {
+	if config["protectKernelDefaults"] == true {
 		t.node = append(t.node, ids...)
 	}
 	return nil
