@@ -119,17 +119,24 @@ var conformance = map[string]func(t *testing.T, s target){
 		keep, drop := multi("registry.test/keep:1", seed(), 1000, 2000), single("registry.test/drop:1", seed()+1, 1000)
 		imports(t, s, keep)
 		imports(t, s, drop)
-		for range 2 { // the second finds nothing to remove
-			if err := s.remove(within(t, 10*time.Second), drop.Reference); err != nil {
-				t.Fatal(err)
+		for range 50 {
+			for range 2 { // the second finds nothing to remove
+				if err := s.remove(within(t, 10*time.Second), drop.Reference); err != nil {
+					t.Fatal(err)
+				}
 			}
+			wantHas(t, s, drop.Image, "absent")
+			wantHas(t, s, keep.Image, "")
+			before, _ := drop.layerReads()
+			imports(t, s, drop)
+			if opened, _ := drop.layerReads(); opened > before {
+				return
+			}
+			// containerd's CRI plugin names images of its own accord, some time after an
+			// import: what it names while the image is removed stays.
+			time.Sleep(100 * time.Millisecond)
 		}
-		wantHas(t, s, drop.Image, "absent")
-		wantHas(t, s, keep.Image, "")
-		imports(t, s, drop)
-		if opened, _ := drop.layerReads(); opened != 2 {
-			t.Fatal("removed layers were still there")
-		}
+		t.Fatal("removed layers were still there")
 	},
 	"a tag moves": func(t *testing.T, s target) {
 		one, two := single("registry.test/moves:1", seed(), 100), single("registry.test/moves:1", seed()+1, 100)

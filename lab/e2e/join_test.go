@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
@@ -165,6 +166,7 @@ func TestJoinAsksTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := dnsService(t, l)
+	withoutKubeletSettings(t, l)
 	r, said := joinCommand(t, n)
 	t.Logf("%s", said)
 	if r.ExitCode != 0 || r.Stage != "ready" || strings.Contains(said, "networking.clusterDNS") {
@@ -203,6 +205,25 @@ func dnsService(t *testing.T, l *lab.Lab) string {
 	}
 	t.Cleanup(func() { _ = services.Delete(context.Background(), "kube-dns", metav1.DeleteOptions{}) })
 	return s.Spec.ClusterIP
+}
+
+// withoutKubeletSettings takes away what kubeadm told of kubelets, for the time of the test.
+func withoutKubeletSettings(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	maps := l.Client().CoreV1().ConfigMaps("kube-system")
+	was, err := maps.Get(within(t, 10*time.Second), "kubelet-config", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, maps.Delete(within(t, 10*time.Second), was.Name, metav1.DeleteOptions{}))
+	t.Cleanup(func() {
+		was.ResourceVersion, was.UID = "", ""
+		_, err := maps.Create(context.Background(), was, metav1.CreateOptions{})
+		check(t, err)
+	})
 }
 
 // kubeletSettings makes the ConfigMap in which kubeadm tells nodes what their kubelets
