@@ -68,7 +68,9 @@ func (m *agentMachine) hostName(t *testing.T) {
 	was := m.invocation(t, agentUnit)
 	for _, name := range []string{"other", m.node.Name} {
 		named(name)
-		eventually(t, "start of the agent as "+name, hostNameLook+15*time.Second, func() bool { return m.invocation(t, agentUnit) != was })
+		eventually(t, "start of the agent as "+name, hostNameLook+15*time.Second, func() bool {
+			return m.invocation(t, agentUnit) != was && strings.TrimSpace(run(t, m.node, "systemctl", "show", "-p", "ActiveState", "--value", agentUnit)) == "active"
+		})
 		if log := run(t, m.node, "journalctl", "--no-pager", "-o", "cat", "_SYSTEMD_INVOCATION_ID="+was); !strings.Contains(log, "the machine's name has changed from ") {
 			t.Errorf("as %s it does not say why:\n%s", name, log)
 		}
