@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/berth-dev/berth/internal/host"
@@ -133,6 +134,12 @@ func TestRemoveIdleChains(t *testing.T) {
 			if err := c.AddSet(&nftables.Set{Table: nat, Name: "theirs", KeyType: nftables.TypeIPAddr}, nil); err != nil {
 				t.Error(err)
 			}
+		}, []string{"chain POSTROUTING of table ip nat"}},
+		{"a counter of others", masquerades, func(c *nftables.Conn) {
+			c.AddObj(&nftables.NamedObj{Table: nat, Name: "theirs", Type: nftables.ObjTypeCounter, Obj: &expr.Counter{}})
+		}, []string{"chain POSTROUTING of table ip nat"}},
+		{"a limit of others", masquerades, func(c *nftables.Conn) {
+			c.AddObj(&nftables.NamedObj{Table: nat, Name: "theirs", Type: nftables.ObjTypeLimit, Obj: &expr.Limit{Type: expr.LimitTypePkts, Rate: 1, Unit: expr.LimitTimeSecond}})
 		}, []string{"chain POSTROUTING of table ip nat"}},
 		{"a table without chains", "", func(c *nftables.Conn) { c.AddTable(nat) }, nil},
 		{"a table that is none of iptables", "", func(c *nftables.Conn) {

@@ -72,9 +72,7 @@ func removeFrom(c *nftables.Conn, t *nftables.Table) (removed []string, err erro
 	if err != nil || len(own)+len(idle) == 0 {
 		return nil, err
 	}
-	if sets, err := c.GetSets(t); err != nil {
-		return nil, err
-	} else if empty && len(sets) == 0 { // iptables would make it again
+	if empty && hasOnlyChains(c, t) { // iptables would make it again
 		c.DelTable(t)
 		return []string{"table " + nameOf(t)}, c.Flush()
 	}
@@ -86,6 +84,19 @@ func removeFrom(c *nftables.Conn, t *nftables.Table) (removed []string, err erro
 		removed = append(removed, "chain "+chain.Name+" of table "+nameOf(t))
 	}
 	return removed, c.Flush()
+}
+
+// hasOnlyChains says whether a table has no sets, named objects or flowtables. Where it
+// can't be told, somebody may have some.
+func hasOnlyChains(c *nftables.Conn, t *nftables.Table) bool {
+	if sets, err := c.GetSets(t); err != nil || len(sets) > 0 {
+		return false
+	}
+	if objects, err := c.GetNamedObjects(t); err != nil || len(objects) > 0 {
+		return false
+	}
+	flowtables, err := c.ListFlowtables(t)
+	return err == nil && len(flowtables) == 0
 }
 
 func chainsOf(c *nftables.Conn, t *nftables.Table) (own, others []*nftables.Chain, err error) {
