@@ -41,10 +41,10 @@ type Leases interface {
 // like the Secret; the others have "-2", "-3" … behind it.
 //
 // How long a turn still counts is told by the time in the Lease and the clock of who
-// looks, and by what it has seen itself, which no clock misleads: a turn that it saw
-// renewed counts for its whole time, and one that it did not see renewed for no longer than
-// that. Who comes new goes by clocks alone: one that is ahead by more than three quarters
-// of TurnFor takes the turn of a node that works.
+// looks, and by what it has seen itself while it waits, which no clock misleads: a turn that
+// it saw taken or renewed counts for its whole time, and one that it did not see so for no
+// longer than that. Who comes new goes by clocks alone: one that is ahead by more than three
+// quarters of TurnFor takes the turn of a node that works.
 type Turns struct {
 	Leases Leases
 	// Name is the Secret's; Owner, if set, refers to the Secret itself, with which the
@@ -58,16 +58,17 @@ type Turns struct {
 	// Follow, if set, tells of changes of a Lease until ctx ends: it saves waiting, and
 	// is called only for as long as there is something to wait for.
 	Follow func(ctx context.Context, name string, changed func())
-
-	// seen are the turns of others, by slot.
-	seen map[int]sight
 }
 
-// sight is another's turn as it was seen.
+// sights are the turns as one who waits has seen them, by slot.
+type sights map[int]sight
+
+// sight is a turn as it was seen.
 type sight struct {
+	// holder is another node; "" is a free turn.
 	holder string
 	renew  time.Time
-	// at is when it was first seen so, or was seen renewed.
+	// at is when it was first seen so, or was seen taken or renewed.
 	at      time.Time
 	renewed bool
 }
@@ -77,8 +78,9 @@ type sight struct {
 func (t *Turns) Take(ctx context.Context) error {
 	next := apiserver.Intervals(time.Second, look)
 	var changed <-chan struct{}
+	seen := sights{}
 	for {
-		held, pause, err := t.try(ctx)
+		held, pause, err := t.try(ctx, seen)
 		if held {
 			return nil
 		}
@@ -166,7 +168,7 @@ func (t *Turns) Release(ctx context.Context) error {
 
 // try renews the turn that this node has, else takes a free one. pause is until
 // the first of the others can be free.
-func (t *Turns) try(ctx context.Context) (held bool, pause time.Duration, err error) {
+func (t *Turns) try(ctx context.Context, seen sights) (held bool, pause time.Duration, err error) {
 	held, err = t.renew(ctx)
 	if held || err != nil {
 		return held, 0, err
@@ -178,7 +180,7 @@ func (t *Turns) try(ctx context.Context) (held bool, pause time.Duration, err er
 		if err != nil {
 			return false, 0, err
 		}
-		if left := t.remaining(slot, l); left > 0 {
+		if left := seen.remaining(slot, l); left > 0 {
 			pause = min(pause, left)
 			continue
 		}
@@ -274,13 +276,13 @@ func holder(l *coordination.Lease) string {
 
 // remaining is how long another's turn still counts; a Lease that does not say
 // counts no longer.
-func (t *Turns) remaining(slot int, l *coordination.Lease) time.Duration {
+func (seen sights) remaining(slot int, l *coordination.Lease) time.Duration {
 	if holder(l) == "" || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
-		delete(t.seen, slot)
+		seen[slot] = sight{}
 		return 0
 	}
 	counts := time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
-	s := t.look(slot, holder(l), l.Spec.RenewTime.Time)
+	s := seen.look(slot, holder(l), l.Spec.RenewTime.Time)
 	left := counts - time.Since(s.at)
 	if s.renewed {
 		return left
@@ -288,19 +290,13 @@ func (t *Turns) remaining(slot int, l *coordination.Lease) time.Duration {
 	return min(left, time.Until(s.renew.Add(counts)))
 }
 
-// look notes a turn as it is now.
-func (t *Turns) look(slot int, by string, renew time.Time) sight {
-	s, known := t.seen[slot]
-	switch {
-	case !known || s.holder != by:
-		s = sight{holder: by, at: time.Now()}
-	case !renew.Equal(s.renew): // earlier, too: a clock may have been set back
-		s.renewed, s.at = true, time.Now()
+// look notes a turn as it is now. A time that is earlier is a change, too: a clock may have
+// been set back, or be another's.
+func (seen sights) look(slot int, by string, renew time.Time) sight {
+	s, known := seen[slot]
+	if !known || s.holder != by || !renew.Equal(s.renew) {
+		s = sight{holder: by, renew: renew, at: time.Now(), renewed: known}
 	}
-	s.renew = renew
-	if t.seen == nil {
-		t.seen = map[int]sight{}
-	}
-	t.seen[slot] = s
+	seen[slot] = s
 	return s
 }

@@ -254,7 +254,8 @@ func TestOddLeases(t *testing.T) {
 		"negative duration": {coordination.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &minus, RenewTime: &now}, true},
 		"held":              {coordination.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &hour, RenewTime: &now}, false},
 	} {
-		if got := (&Turns{}).remaining(0, &coordination.Lease{Spec: tc.spec}) <= 0; got != tc.free {
+		seen := sights{}
+		if got := seen.remaining(0, &coordination.Lease{Spec: tc.spec}) <= 0; got != tc.free {
 			t.Errorf("%s: free is %v", name, got)
 		}
 	}
@@ -358,6 +359,96 @@ func TestAClockThatIsAheadOfAllTakesTheTurn(t *testing.T) {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 		if err := first.Keep(t.Context()); !errors.Is(err, ErrLost) || time.Since(began) > 3*time.Minute {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// Who waits has seen the turn change hands, and goes by no clock then: not by that of the
+// second node, which is an hour behind.
+func TestATurnThatChangesHandsCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pool{Server: leasetest.New(), most: 1}
+		first, second, third := p.turns("n1"), p.turns("n2"), p.turns("n3")
+		second.Leases = skewed{Leases: p.Server, by: -time.Hour}
+		if err := first.Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		released := make(chan time.Time, 1)
+		go func() {
+			if err := second.Take(t.Context()); err != nil {
+				t.Error(err)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+			defer stop()
+			if err := second.Keep(ctx); err != nil {
+				t.Error(err)
+			}
+			released <- time.Now()
+			if err := second.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+		taken := make(chan time.Time, 1)
+		go func() {
+			time.Sleep(time.Second) // the second looks before the third
+			if err := third.Take(t.Context()); err != nil {
+				t.Error(err)
+			}
+			taken <- time.Now()
+		}()
+		time.Sleep(5*time.Minute - time.Second)
+		if err := first.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if began, ended := <-taken, <-released; began.Before(ended) || began.Sub(ended) > look {
+			t.Errorf("the third began %s after the second had ended", began.Sub(ended))
+		}
+	})
+}
+
+// A turn that was seen free and then taken was seen to be taken, whatever the taker's clock
+// says; and who waits anew begins anew.
+func TestAFreeTurnIsASight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other, counts := "n2", int32(TurnFor/time.Second)
+		behind := meta.NewMicroTime(time.Now().Add(-time.Hour))
+		taken := &coordination.Lease{Spec: coordination.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &counts, RenewTime: &behind}}
+		seen := sights{}
+		if left := seen.remaining(0, &coordination.Lease{}); left > 0 {
+			t.Errorf("a free turn counts for %s", left)
+		}
+		if left := seen.remaining(0, taken); left != TurnFor {
+			t.Errorf("it counts for %s", left)
+		}
+		time.Sleep(TurnFor)
+		if left := seen.remaining(0, taken); left > 0 {
+			t.Errorf("that of a dead node counts for %s", left)
+		}
+	})
+}
+
+// A Take knows nothing of an earlier one: a turn of a node that died between is free by
+// its time.
+func TestATakeBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pool{Server: leasetest.New(), most: 1}
+		first, second := p.turns("n1"), p.turns("n2")
+		if err := first.Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		keeping, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		go func() { _ = first.Keep(keeping) }()
+		waiting, give := context.WithTimeout(t.Context(), time.Minute)
+		defer give()
+		if err := second.Take(waiting); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		<-keeping.Done()
+		time.Sleep(TurnFor)
+		began := time.Now()
+		if err := second.Take(t.Context()); err != nil || time.Since(began) > 0 {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 	})
