@@ -21,6 +21,8 @@ const (
 	TurnFor = 10 * time.Minute
 	// look is between two looks at Leases of others: a watch may be missing.
 	look = 30 * time.Second
+	// releases is how often a turn is tried to be given back.
+	releases = 3
 )
 
 // ErrLost is the answer when a turn was not renewed in time, or somebody else has
@@ -154,16 +156,31 @@ func (t *Turns) Keep(ctx context.Context) error {
 func (t *Turns) Release(ctx context.Context) error {
 	var errs []error
 	for slot := range t.most() {
-		l, err := t.Leases.GetLease(ctx, namespace, t.slot(slot))
-		if err == nil && holder(l) == t.Holder {
-			l.Spec = coordination.LeaseSpec{}
-			_, err = t.Leases.UpdateLease(ctx, l)
-		}
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // in a conflict somebody else took it
+		if err := t.release(ctx, slot); err != nil {
 			errs = append(errs, fmt.Errorf("release lease %s: %w", t.slot(slot), err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// release gives a turn back if it is this node's. A conflict may be with a renewal of its own
+// that was under way: it looks again.
+func (t *Turns) release(ctx context.Context, slot int) (err error) {
+	for range releases {
+		var l *coordination.Lease
+		l, err = t.Leases.GetLease(ctx, namespace, t.slot(slot))
+		if err == nil && holder(l) == t.Holder {
+			l.Spec = coordination.LeaseSpec{}
+			_, err = t.Leases.UpdateLease(ctx, l)
+		}
+		if !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // try renews the turn that this node has, else takes a free one. pause is until

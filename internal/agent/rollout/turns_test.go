@@ -454,6 +454,44 @@ func TestATakeBeginsAnew(t *testing.T) {
 	})
 }
 
+// renewing has a renewal of the node's own land between the look and the write of a release,
+// so many times.
+type renewing struct {
+	Leases
+	times int
+}
+
+func (r *renewing) UpdateLease(ctx context.Context, l *coordination.Lease) (*coordination.Lease, error) {
+	if r.times > 0 {
+		r.times--
+		now, err := r.GetLease(ctx, namespace, l.Name)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := r.Leases.UpdateLease(ctx, now); err != nil {
+			return nil, err
+		}
+	}
+	return r.Leases.UpdateLease(ctx, l)
+}
+
+// A turn is given on although its renewal is under way; what others have is left alone.
+func TestReleaseBesideARenewal(t *testing.T) {
+	for times, free := range map[int]bool{1: true, releases - 1: true, releases: false} {
+		p := &pool{Server: leasetest.New(), most: 1}
+		turns := p.turns("n1")
+		if err := turns.Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		turns.Leases = &renewing{p.Server, times}
+		err := turns.Release(t.Context())
+		l, _ := p.GetLease(t.Context(), "", "pool-a")
+		if (holder(l) == "") != free || (err == nil) != free {
+			t.Errorf("%d renewals: held by %q, %v", times, holder(l), err)
+		}
+	}
+}
+
 func TestTheSecretOwnsItsLeases(t *testing.T) {
 	p := &pool{Server: leasetest.New(), most: 1}
 	turns := p.turns("n1")
