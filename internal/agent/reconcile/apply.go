@@ -75,13 +75,22 @@ func (r *Reconciler) apply(ctx context.Context, d *Document) error {
 	for _, n := range t.Notes {
 		r.o.Log.Info("of the document", "note", n)
 	}
-	if err := r.o.Self.Claim(ctx, t.Agent); err != nil {
+	before, err := r.noteOwner()
+	if err != nil {
 		return r.failed(ctx, d, err)
+	}
+	if err := r.o.Self.Claim(ctx, t.Agent); err != nil {
+		return r.failed(ctx, d, errors.Join(err, r.unnoteOwner(before)))
 	}
 	began := r.o.Host.Now()
 	res, err := t.Engine.Apply(ctx, t.State)
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if err != nil {
+		if err := r.unnoteOwner(before); err != nil {
+			r.o.Log.Warn("the kind of a document that has left nothing is still noted", "error", err)
+		}
 	}
 	if r.isOnTrial(err) {
 		r.queue.AddAfter(workDocument, anew)
@@ -101,10 +110,7 @@ func (r *Reconciler) apply(ctx context.Context, d *Document) error {
 	}
 	r.take(ctx, t)
 	next := r.record
-	next.Sum, next.Checksum, next.Reverted, next.Owner = d.Sum, d.Checksum, "", ""
-	if r.owner != r.o.Owners[0] {
-		next.Owner = r.owner
-	}
+	next.Sum, next.Checksum, next.Reverted = d.Sum, d.Checksum, ""
 	if err := r.change(next); err != nil {
 		return err
 	}

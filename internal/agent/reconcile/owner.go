@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
@@ -15,18 +16,55 @@ var kinds = map[desired.Owner]string{
 }
 
 // ownerOf makes a document's owner the one whose documents the machine has, where it has
-// none yet. other is the document's owner where it has another one's.
+// none yet. other is the document's owner where it has another one's, or what such a one has
+// left half-way.
 func (r *Reconciler) ownerOf(d *Document) (other desired.Owner, err error) {
 	owner := r.o.Opener.Owner(d)
 	switch {
 	case owner == r.owner, !slices.Contains(r.o.Owners, owner): // whoever opens it refuses that
 		return "", nil
-	case r.current != nil:
+	case r.current != nil, r.owner == r.record.Owner && r.holds(r.owner):
 		return owner, nil
 	}
 	r.owner, r.seenGood = owner, known{}
 	r.good, err = r.keptNow()
 	return "", err
+}
+
+// noteOwner notes on the disk whose the documents are, before the first thing of one is there: a
+// run that is cut off leaves nothing that is nobody's. before is what was noted.
+func (r *Reconciler) noteOwner() (before desired.Owner, err error) {
+	before = r.saved.Owner
+	if before == r.owner {
+		return before, nil
+	}
+	next := r.record
+	next.Owner = r.owner
+	return before, r.change(next)
+}
+
+// unnoteOwner takes that back after a document of which nothing is on the machine.
+func (r *Reconciler) unnoteOwner(before desired.Owner) error {
+	if before == r.record.Owner || r.holds(r.owner) {
+		return nil
+	}
+	next := r.record
+	next.Owner = before
+	return r.change(next)
+}
+
+// holds says whether something on the machine is an owner's, as far as that can be told.
+func (r *Reconciler) holds(owner desired.Owner) bool {
+	led, err := (&ledger.Reader{}).Load(r.o.Host)
+	if err != nil || led.Owed != nil && led.Owed.Owner == owner {
+		return true
+	}
+	for _, e := range led.Entries {
+		if e.Owns(owner) {
+			return true
+		}
+	}
+	return false
 }
 
 // kindChanged refuses a document of another kind: what the one in force asked for would be

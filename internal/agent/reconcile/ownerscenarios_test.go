@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"encoding/json"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/effect"
+	"github.com/berth-dev/berth/internal/host/memory"
 )
 
 func (b *bench) wantType(want core.NodeConditionType) {
@@ -19,6 +20,16 @@ func (b *bench) wantType(want core.NodeConditionType) {
 	if len(b.types) == 0 || b.types[len(b.types)-1] != want {
 		b.t.Errorf("conditions %v, want %s last", b.types, want)
 	}
+}
+
+// recorded is what is remembered of the documents.
+func (b *bench) recorded() record {
+	b.t.Helper()
+	r, err := loadRecord(b.h, RecordPath)
+	if err != nil {
+		b.t.Error(err)
+	}
+	return r
 }
 
 // ownerScenarios are Secrets that hold a NodeConfig.
@@ -140,9 +151,73 @@ var ownerScenarios = map[string]func(b *bench){
 		b.wantFile("/etc/a", "theirs")
 		b.give("file /etc/b one")
 		b.wantFile("/etc/b", "one")
-		var r record
-		if text, err := b.h.ReadFile(RecordPath); err != nil || json.Unmarshal(text, &r) != nil || r.Owner != "" {
-			b.t.Error(r, err)
+		if r := b.recorded(); r.Owner != desired.OwnerOSC {
+			b.t.Errorf("%+v", r)
+		}
+	},
+	"a NodeConfig that came half-way is its owner's": func(b *bench) {
+		broken := true
+		b.h.Behave("u.service", func(memory.Start) memory.Outcome {
+			if broken {
+				return memory.Outcome{Status: 1}
+			}
+			return memory.Outcome{}
+		})
+		b.start()
+		b.give("node", "file /etc/a one", "unit u.service /etc/a")
+		b.wantFile("/etc/a", "one")
+		for range 2 {
+			if r := b.recorded(); r.Owner != desired.OwnerNode || r.Sum != "" {
+				b.t.Errorf("%+v", r)
+			}
+			b.give("file /etc/b two")
+			b.pass(10 * time.Minute)
+			b.wantFile("/etc/b", "absent")
+			b.wantType(ConditionTypeNode)
+			if b.lastCondition() != "False ApplyFailed" || !strings.Contains(strings.Join(b.events, " "), "NodeConfig") {
+				b.t.Error(b.conditions, b.events)
+			}
+			b.stop()
+			b.events = nil
+			b.start()
+		}
+		broken = false
+		b.give("node", "file /etc/a one", "unit u.service /etc/a")
+		b.wantMark("node", "file /etc/a one", "unit u.service /etc/a")
+	},
+	"a NodeConfig that was cut off is its owner's": func(b *bench) {
+		injector := effect.Inject(b.h, effect.Plan{{At: 15, Kind: effect.StopAfter}})
+		b.engineHost = injector
+		b.start()
+		b.give("node", "file /etc/a one", "unit u.service /etc/a")
+		if injector.Hit() == nil || !b.r.holds(desired.OwnerNode) {
+			b.t.Fatal("nothing was begun")
+		}
+		if r := b.recorded(); r.Owner != desired.OwnerNode {
+			b.t.Errorf("%+v", r)
+		}
+	},
+	"a NodeConfig that left nothing is nobody's": func(b *bench) {
+		b.others(&desired.File{Path: "/etc/a", Content: desired.Text("theirs"), Mode: 0o644, Life: desired.Managed})
+		b.start()
+		b.give("node", "file /etc/a one")
+		if r := b.recorded(); r.Owner != "" || b.lastCondition() != "False ApplyFailed" {
+			b.t.Errorf("%+v, %v", r, b.conditions)
+		}
+		b.give("file /etc/b two")
+		b.wantFile("/etc/b", "two")
+		if r := b.recorded(); r.Owner != desired.OwnerOSC {
+			b.t.Errorf("%+v", r)
+		}
+	},
+	"a kind that is noted of a machine that has nothing of it does not count": func(b *bench) {
+		b.h.PutDir("/var/lib/berth")
+		b.h.Put(RecordPath, `{"owner":"node"}`, 0o600)
+		b.start()
+		b.give("file /etc/b two")
+		b.wantMark("file /etc/b two")
+		if r := b.recorded(); r.Owner != desired.OwnerOSC {
+			b.t.Errorf("%+v", r)
 		}
 	},
 	"another source's trial is not this one's, whatever its kind": func(b *bench) {

@@ -33,7 +33,8 @@ type record struct {
 	// Checksum is what the document of Sum is called in the cluster.
 	Sum      string `json:"sum,omitempty"`
 	Checksum string `json:"checksum,omitempty"`
-	// Owner is whose the document of Sum is, where that is not the source's first one.
+	// Owner is whose the documents are: noted before anything of one is on the machine. ""
+	// is the source's first one, where an older berth has written it, or none yet.
 	Owner desired.Owner `json:"owner,omitempty"`
 	// Inherited: what the former agent left is taken over, or nothing can be.
 	Inherited bool `json:"inherited,omitempty"`
