@@ -53,6 +53,17 @@ func (r *Reconciler) unnoteOwner(before desired.Owner) error {
 	return r.change(next)
 }
 
+// part forgets an owner whose documents come from elsewhere now: what they asked for is that
+// source's.
+func (r *Reconciler) part() error {
+	next := r.record
+	if next.Owner == "" {
+		return nil
+	}
+	next.Owner, next.Sum, next.Checksum = "", "", ""
+	return r.change(next)
+}
+
 // holds says whether something on the machine is an owner's, as far as that can be told.
 func (r *Reconciler) holds(owner desired.Owner) bool {
 	led, err := (&ledger.Reader{}).Load(r.o.Host)

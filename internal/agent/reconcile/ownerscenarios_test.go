@@ -149,6 +149,9 @@ var ownerScenarios = map[string]func(b *bench){
 		b.start()
 		b.pass(20 * time.Minute)
 		b.wantFile("/etc/a", "theirs")
+		if r := b.recorded(); r.Owner != "" || r.Sum != "" || r.Checksum != "" { // a reset would take what the file asks for
+			b.t.Errorf("%+v", r)
+		}
 		b.give("file /etc/b one")
 		b.wantFile("/etc/b", "one")
 		if r := b.recorded(); r.Owner != desired.OwnerOSC {

@@ -296,6 +296,8 @@ func (r *Reconciler) begin(ctx context.Context) (err error) {
 	r.owner = r.o.Owners[0]
 	if slices.Contains(r.o.Owners, r.record.Owner) {
 		r.owner = r.record.Owner
+	} else if err := r.part(); err != nil {
+		return err
 	}
 	if r.good, err = r.keptNow(); err != nil {
 		return err
