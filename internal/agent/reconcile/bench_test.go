@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +57,7 @@ type bench struct {
 	events     []string
 	conditions []string
 	types      []core.NodeConditionType
+	unfollowed int
 	patches    int
 	released   int
 	joined     int
@@ -399,9 +401,13 @@ func (b *bench) Condition(_ context.Context, c core.NodeCondition) error {
 	if b.unwritable {
 		return errors.New("away")
 	}
-	b.conditions = append(b.conditions, string(c.Status)+" "+c.Reason)
-	b.types = append(b.types, c.Type)
-	b.node.Status.Conditions = []core.NodeCondition{c}
+	if c.Reason == "NotFollowed" { // of another kind than what is told
+		b.unfollowed++
+	} else {
+		b.conditions = append(b.conditions, string(c.Status)+" "+c.Reason)
+		b.types = append(b.types, c.Type)
+	}
+	b.node.Status.Conditions = append(slices.DeleteFunc(b.node.Status.Conditions, func(have core.NodeCondition) bool { return have.Type == c.Type }), c)
 	return nil
 }
 

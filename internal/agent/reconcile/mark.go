@@ -49,6 +49,24 @@ func (r *Reconciler) mark(ctx context.Context) error {
 	if f.condition.Type != "" && !hasCondition(n, f.condition) {
 		errs = append(errs, r.o.Node.Condition(ctx, f.condition))
 	}
+	if f.condition.Type != "" {
+		errs = append(errs, r.unfollowed(ctx, n, f.condition))
+	}
+	return errors.Join(errs...)
+}
+
+// unfollowed says of documents of another kind, which this source brought once, that nobody
+// follows them.
+func (r *Reconciler) unfollowed(ctx context.Context, n *core.Node, now core.NodeCondition) error {
+	var errs []error
+	for _, owner := range r.o.Owners {
+		c := core.NodeCondition{Type: conditionTypes[owner], Status: core.ConditionUnknown, Reason: "NotFollowed",
+			Message: "the agent follows documents of another kind", LastHeartbeatTime: now.LastHeartbeatTime, LastTransitionTime: now.LastTransitionTime}
+		there := slices.ContainsFunc(n.Status.Conditions, func(have core.NodeCondition) bool { return have.Type == c.Type })
+		if c.Type != now.Type && there && !hasCondition(n, c) {
+			errs = append(errs, r.o.Node.Condition(ctx, c))
+		}
+	}
 	return errors.Join(errs...)
 }
 

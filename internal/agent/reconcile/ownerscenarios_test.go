@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -211,6 +212,24 @@ var ownerScenarios = map[string]func(b *bench){
 		b.wantFile("/etc/b", "two")
 		if r := b.recorded(); r.Owner != desired.OwnerOSC {
 			b.t.Errorf("%+v", r)
+		}
+	},
+	"the condition of a kind that is no longer followed says so": func(b *bench) {
+		const others core.NodeConditionType = "Ready"
+		for _, kind := range []core.NodeConditionType{ConditionTypeNode, ConditionTypeAKS, others} {
+			b.node.Status.Conditions = append(b.node.Status.Conditions, core.NodeCondition{Type: kind, Status: core.ConditionTrue})
+		}
+		b.start()
+		b.give("file /etc/a one")
+		b.r.SeeNode()
+		b.pass(20 * time.Minute)
+		got := map[core.NodeConditionType]string{}
+		for _, c := range b.Get().Status.Conditions {
+			got[c.Type] = string(c.Status) + " " + c.Reason
+		}
+		want := map[core.NodeConditionType]string{ConditionType: "True Applied", ConditionTypeNode: "Unknown NotFollowed", ConditionTypeAKS: "True ", others: "True "}
+		if !maps.Equal(got, want) || b.unfollowed != 1 {
+			b.t.Error(got, b.conditions)
 		}
 	},
 	"a kind that is noted of a machine that has nothing of it does not count": func(b *bench) {
