@@ -15,6 +15,7 @@ import (
 	"github.com/berth-dev/berth/internal/agent/selfupdate"
 	"github.com/berth-dev/berth/internal/agent/token"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -74,6 +75,22 @@ func Reset(ctx context.Context, h host.Host, apply func(context.Context, *desire
 // DocumentsOwner is whose the documents are that the agent has from its Secret.
 func DocumentsOwner(h host.FS) (desired.Owner, error) {
 	return reconcile.OwnerOf(h, reconcile.RecordPath, desired.OwnerOSC)
+}
+
+// There says whether the agent of berth is on the machine: its unit is berth's, or it has begun to
+// work and was not wholly taken away since. A reset removes its credentials before what it
+// remembers.
+func There(h host.Host) (bool, error) {
+	led, err := (&ledger.Reader{}).Load(h)
+	if err != nil || led.Entries[unitFile].Owns(desired.OwnerBerth) {
+		return err == nil, err
+	}
+	for _, p := range []string{reconcile.RecordPath, keptConfig, keptOptions} {
+		if info, err := ledger.Lstat(h, p); err != nil || info != nil {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // releaseDisk unmounts the disk of kubelet's data, and says what is left of it.

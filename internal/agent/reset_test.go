@@ -62,6 +62,9 @@ func TestReset(t *testing.T) {
 		if err != nil || len(kept) > 0 {
 			t.Fatal(err, kept)
 		}
+		if there, err := There(h); err != nil || there {
+			t.Error("the agent is still there", err)
+		}
 		if d := cmp.Diff(before, own(h.Tree("/"))); d != "" {
 			t.Error(d)
 		}
@@ -74,6 +77,37 @@ func TestReset(t *testing.T) {
 			t.Error(s.LoadState)
 		}
 	}
+}
+
+// An agent is there from its bootstrap on, until a reset is at its end; a unit of somebody
+// else's is none.
+func TestThere(t *testing.T) {
+	h := memory.New()
+	h.PutDir("/run/berth")
+	want := func(what string, want bool) {
+		t.Helper()
+		if there, err := There(h); err != nil || there != want {
+			t.Errorf("%s: %t, %v", what, there, err)
+		}
+	}
+	want("nothing", false)
+	h.Put(unitFile, "[Service]\nExecStart=/theirs\n", 0o644)
+	h.Put(config.Kubeconfig, "theirs", 0o600)
+	want("somebody else's", false)
+	h.Put(keptConfig, "x", 0o600)
+	want("an agent that has begun", true)
+	if err := h.Remove(keptConfig); err != nil {
+		t.Fatal(err)
+	}
+	h.Put("/usr/local/bin/berth", "program", 0o755)
+	st, err := Setup(h, "/usr/local/bin/berth", config.BaseDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := converge.New(converge.Options{Host: h, Command: "test"}).Apply(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	want("its unit", true)
 }
 
 // What a NodeConfig out of the Secret asked for goes with the agent; that of another

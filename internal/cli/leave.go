@@ -91,7 +91,7 @@ func (e *env) leaving(h host.Host, p *progress) (join.Options, error) {
 	opt.Trial = nil // what is left of the machine can't prove itself
 	apply := converge.New(opt).Apply
 	return join.Options{
-		Host: h, Apply: apply, AgentOwner: owner, AgentUnit: config.Unit, Command: "berth leave", Say: p.say,
+		Host: h, Apply: apply, AgentOwner: owner, AgentThere: func() (bool, error) { return agent.There(h) }, AgentUnit: config.Unit, Command: "berth leave", Say: p.say,
 		Reset:   func(ctx context.Context) ([]string, error) { return agent.Reset(ctx, h, apply) },
 		Network: podnet.Network{Programs: h, Files: h},
 		Runtime: func(ctx context.Context) (join.Runtime, error) { return cri.Open(ctx, cri.Socket) },

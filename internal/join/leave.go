@@ -130,10 +130,7 @@ func (l *leave) endsNode() bool {
 
 // withdraw has the engine take away what documents asked for.
 func (l *leave) withdraw(ctx context.Context) {
-	if slices.Contains(l.owners, l.AgentOwner) {
-		kept, err := l.Reset(ctx)
-		l.keep("take the agent away", kept, err)
-	}
+	l.takeAgent(ctx)
 	for _, owner := range l.owners {
 		st := &desired.State{Owner: owner}
 		if err := st.Seal(); err != nil {
@@ -153,6 +150,22 @@ func (l *leave) withdraw(ctx context.Context) {
 			l.Say("withdrew the " + string(owner) + " document")
 		}
 	}
+}
+
+// takeAgent takes the agent away with what it has of its own, the key of its certificate and
+// tokens, also where nothing of its documents is on the machine.
+func (l *leave) takeAgent(ctx context.Context) {
+	goes := slices.Contains(l.owners, l.AgentOwner)
+	if !goes && l.Owner == "" {
+		var err error
+		goes, err = l.AgentThere()
+		l.failed("look for the agent", err)
+	}
+	if !goes {
+		return
+	}
+	kept, err := l.Reset(ctx)
+	l.keep("take the agent away", kept, err)
 }
 
 // keep notes what the engine kept. What it found on the machine in the first place is

@@ -41,6 +41,7 @@ type world struct {
 	away      bool
 	budgets   int // how often a disruption budget refuses
 	hasBridge bool
+	agent     bool
 }
 
 func service(program string) string { return "[Service]\nExecStart=" + program + "\n" }
@@ -186,7 +187,7 @@ func (n network) Remove(_ context.Context, kept []string) ([]string, error) {
 
 func (w *world) options() Options {
 	return Options{
-		Host: w.h, DrainTimeout: time.Minute, AgentOwner: desired.OwnerOSC, AgentUnit: "gardener-node-agent.service", Command: "test", Network: network{w}, Say: func(string) {},
+		Host: w.h, DrainTimeout: time.Minute, AgentOwner: desired.OwnerOSC, AgentThere: func() (bool, error) { return w.agent, nil }, AgentUnit: "gardener-node-agent.service", Command: "test", Network: network{w}, Say: func(string) {},
 		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
 			return converge.New(converge.Options{Host: w.h, Command: "test", Workers: 1}).Apply(ctx, st)
 		},
@@ -366,6 +367,33 @@ func TestLeaveOfOneOwner(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.isAsBefore()
+}
+
+// TestLeaveTakesTheAgentAway: also where nothing of its documents is on the machine; with one
+// owner's it goes only if they are that one's.
+func TestLeaveTakesTheAgentAway(t *testing.T) {
+	for name, tc := range map[string]struct {
+		joined, left desired.Owner
+		agent, gone  bool
+	}{
+		"no agent":                    {joined: desired.OwnerAKS},
+		"an agent without a document": {joined: desired.OwnerAKS, agent: true, gone: true},
+		"documents without an agent":  {joined: desired.OwnerOSC, gone: true},
+		"another owner's documents":   {joined: desired.OwnerAKS, left: desired.OwnerAKS, agent: true},
+		"the agent's documents":       {joined: desired.OwnerOSC, left: desired.OwnerOSC, agent: true, gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.join(tc.joined)
+			w.agent = tc.agent
+			if out, err := w.leave(forced, func(o *Options) { o.Owner = tc.left }); err != nil || len(out.Stayed) > 0 {
+				t.Errorf("%+v, %v", out, err)
+			}
+			if gone := slices.Contains(w.log, "reset the agent"); gone != tc.gone {
+				t.Errorf("asked %q", w.log)
+			}
+		})
+	}
 }
 
 // TestDrain: a pod that a disruption budget keeps is asked for again, and one that does

@@ -29,6 +29,8 @@ type Options struct {
 	Reset func(context.Context) (kept []string, err error)
 	// AgentOwner is whose the agent's documents are.
 	AgentOwner desired.Owner
+	// AgentThere says whether the agent is on the machine, also without a document.
+	AgentThere func() (bool, error)
 	// AgentUnit is the service that would repair what goes.
 	AgentUnit string
 	// Network takes away what pods had of it; kept are interfaces that stay.
