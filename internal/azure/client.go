@@ -21,6 +21,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // How long a service may take.
@@ -85,6 +86,8 @@ func loopbackOnly(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
+var errEndless = errors.New("the answer does not end")
+
 // answer is what a service said.
 type answer struct {
 	status int
@@ -101,7 +104,7 @@ func ask(client *http.Client, req *http.Request) (answer, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err == nil && len(body) > maxAnswer {
-		err = errors.New("the answer does not end")
+		err = errEndless
 	}
 	if err != nil {
 		return answer{}, err
@@ -193,38 +196,106 @@ func serverBusy(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
 }
 
-// Pauses between tries.
+// Pauses between tries: the first one, and how often and for how long a metadata service
+// that is about to be back is asked, in first pauses.
 const (
-	firstPause = 250 * time.Millisecond
+	firstPause = time.Second
 	tries      = 5
+	gonePauses = 10
+	gonePeriod = 70
 )
 
-// patiently asks again while a service is busy, as long as it asks to be left alone.
-func (s *Source) patiently(ctx context.Context, client *http.Client, busy func(status int) bool, request func() (*http.Request, error)) (answer, error) {
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval = s.endpoints.pause
-	last, err := backoff.Retry(ctx, func() (answer, error) {
+// patience is how long a service is asked again.
+type patience struct {
+	// busy says that the same question may have a better answer soon.
+	busy func(status int) bool
+	// dials is how often a service is tried that does not take a connection.
+	dials int
+}
+
+var (
+	instancePatience = patience{metadataBusy, 2} // nothing is there but in Azure
+	commonPatience   = patience{serverBusy, tries}
+)
+
+// patiently sends a request again while a service is busy or not reached.
+func (s *Source) patiently(ctx context.Context, client *http.Client, p patience, request func() (*http.Request, error)) (answer, error) {
+	return s.again(ctx, p, func() (answer, error) {
 		req, err := request()
 		if err != nil {
-			return answer{}, backoff.Permanent(err)
+			return answer{}, err
 		}
-		a, err := ask(client, req.WithContext(ctx))
-		switch {
-		case err != nil:
-			return a, backoff.Permanent(err)
-		case !busy(a.status):
+		return ask(client, req.WithContext(ctx))
+	})
+}
+
+// again tries until the answer is another than busy, as late as the service asks for.
+// A pause that does not end before the time is over is not begun.
+func (s *Source) again(ctx context.Context, p patience, try func() (answer, error)) (answer, error) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		end = time.Now().Add(Budget)
+	}
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval = s.endpoints.pause
+	var gone time.Time // the first answer 410
+	for n, dials := 1, 1; ; {
+		a, err := try()
+		if err == nil && !p.busy(a.status) {
 			return a, nil
 		}
-		if n, e := strconv.Atoi(a.header.Get("Retry-After")); e == nil && n > 0 && n <= 60 {
-			return a, errors.Join(a.refusal(), backoff.RetryAfter(n))
+		now, pause := time.Now(), max(pauses.NextBackOff(), s.endpoints.pause)
+		enough := n >= tries
+		switch {
+		case err != nil:
+			enough = enough || final(err) || unanswered(err) && dials >= p.dials
+			dials++
+		case a.status == http.StatusGone && p.busy(http.StatusGone):
+			if gone.IsZero() {
+				gone = now
+			}
+			pause, n = gonePauses*s.endpoints.pause, n-1
+			enough = now.Add(pause).Sub(gone) > gonePeriod*s.endpoints.pause
 		}
-		return a, a.refusal()
-	}, backoff.WithBackOff(pauses), backoff.WithMaxTries(tries), backoff.WithMaxElapsedTime(0))
-	switch {
-	case err == nil || last.status == 0:
-		return last, err
-	case ctx.Err() != nil:
-		return last, fmt.Errorf("%w; %w", last.refusal(), context.Cause(ctx))
+		if err == nil {
+			err = a.refusal()
+			pause = max(pause, retryAfter(a.header, now))
+		}
+		if enough || ctx.Err() != nil || now.Add(pause).After(end) {
+			return a, err
+		}
+		n++
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return a, fmt.Errorf("%w; %w", err, context.Cause(ctx))
+		}
 	}
-	return last, last.refusal()
+}
+
+// final says that the next try would end as this one: what answers is not who is asked,
+// or the error comes with its own remedy.
+func final(err error) bool {
+	_, judged := errors.AsType[*exitcode.Error](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	return judged || untrusted || errors.Is(err, errNotLoopback) || errors.Is(err, errEndless)
+}
+
+// unanswered says that nobody took a connection.
+func unanswered(err error) bool {
+	e, ok := errors.AsType[*net.OpError](err)
+	return ok && e.Op == "dial" && e.Timeout()
+}
+
+// retryAfter is how long a service asks to be left alone (RFC 9110, 10.2.3); 0 where it
+// does not say.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	text := h.Get("Retry-After")
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return at.Sub(now)
+	}
+	return 0
 }

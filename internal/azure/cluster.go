@@ -42,7 +42,7 @@ func (s *Source) cluster(ctx context.Context, a *desired.AzureIdentity, manager,
 		return out, failed(during, "Check proxy and trust.", err)
 	}
 	defer c.CloseIdleConnections()
-	got, err := s.patiently(ctx, c, serverBusy, func() (*http.Request, error) {
+	got, err := s.patiently(ctx, c, commonPatience, func() (*http.Request, error) {
 		req, err := http.NewRequest(http.MethodPost, manager+resourceID+"/listClusterUserCredential?"+url.Values{"api-version": {clusterVersion}}.Encode(), http.NoBody)
 		if err == nil {
 			req.Header.Set("Authorization", "Bearer "+token.Text.Reveal())

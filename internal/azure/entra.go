@@ -31,7 +31,7 @@ func (s *Source) applicationToken(ctx context.Context, a *desired.AzureIdentity,
 		return "", failed(during, "Check proxy and trust.", err)
 	}
 	defer c.CloseIdleConnections()
-	got, err := s.patiently(ctx, c, serverBusy, func() (*http.Request, error) {
+	got, err := s.patiently(ctx, c, commonPatience, func() (*http.Request, error) {
 		req, err := http.NewRequest(http.MethodPost, endpoint, strings.NewReader(form.Encode()))
 		if err == nil {
 			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")

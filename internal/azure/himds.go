@@ -35,7 +35,7 @@ func (s *Source) arcToken(ctx context.Context, resource string) (string, error) 
 	defer c.CloseIdleConnections()
 	values := url.Values{"api-version": {arcVersion}, "resource": {resource}}
 	request := func() (*http.Request, error) { return metadataRequest(endpoint, values) }
-	first, err := s.patiently(ctx, c, serverBusy, request)
+	first, err := s.patiently(ctx, c, commonPatience, request)
 	if err == nil && first.status != http.StatusUnauthorized {
 		err = fmt.Errorf("it must answer 401 and name a file: %w", first.refusal())
 	}

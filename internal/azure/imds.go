@@ -28,7 +28,7 @@ func (s *Source) instanceToken(ctx context.Context, resource, client string) (st
 	}
 	c := direct(nil)
 	defer c.CloseIdleConnections()
-	got, err := s.patiently(ctx, c, metadataBusy, func() (*http.Request, error) {
+	got, err := s.patiently(ctx, c, instancePatience, func() (*http.Request, error) {
 		return metadataRequest(s.endpoints.instance+tokenPath, values)
 	})
 	if err != nil {

@@ -95,5 +95,6 @@ func (s *Source) ask(ctx context.Context, a *desired.AzureIdentity, resource str
 	return "", errors.New("an identity of kind " + string(a.Kind) + " has no tokens")
 }
 
-// Budget is how long obtaining a token may take.
-const Budget = 45 * time.Second
+// Budget is how long obtaining a token may take: the metadata service is back within 70
+// seconds where it is updated.
+const Budget = 75 * time.Second
