@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // The agent of Azure Arc serves tokens on this machine alone.
@@ -18,6 +20,8 @@ const (
 	arcVariable = "IDENTITY_ENDPOINT"
 )
 
+const arcDuring = "ask the agent of Azure Arc for a token"
+
 const arcRemedy = "Check that the Azure Connected Machine agent runs and is connected: systemctl status himdsd, azcmagent show."
 
 // arcToken asks the agent of Azure Arc for a token of the machine's identity. The
@@ -26,40 +30,48 @@ const arcRemedy = "Check that the Azure Connected Machine agent runs and is conn
 //
 // Source: learn.microsoft.com/azure/azure-arc/servers/managed-identity-authentication.
 func (s *Source) arcToken(ctx context.Context, resource string) (string, error) {
-	const during = "ask the agent of Azure Arc for a token"
 	endpoint, err := loopback(s.endpoints.arc)
 	if err != nil {
-		return "", failed(during, "Correct the variable "+arcVariable+", or remove it: the agent answers at "+arcEndpoint+".", err)
+		return "", failed(arcDuring, "Correct the variable "+arcVariable+", or remove it: the agent answers at "+arcEndpoint+".", err)
 	}
 	c := direct(loopbackOnly)
 	defer c.CloseIdleConnections()
 	values := url.Values{"api-version": {arcVersion}, "resource": {resource}}
-	request := func() (*http.Request, error) { return metadataRequest(endpoint, values) }
-	first, err := s.patiently(ctx, c, commonPatience, request)
-	if err == nil && first.status != http.StatusUnauthorized {
-		err = fmt.Errorf("it must answer 401 and name a file: %w", first.refusal())
+	got, err := s.again(ctx, commonPatience, func() (answer, error) { return s.arcExchange(ctx, c, endpoint, values) })
+	if _, judged := errors.AsType[*exitcode.Error](err); judged {
+		return "", err
 	}
 	if err != nil {
-		return "", failed(during, arcRemedy, err)
+		return "", failed(arcDuring, arcRemedy, err)
+	}
+	token, err := got.accessToken()
+	if err != nil {
+		return "", failed(arcDuring, arcRemedy, err)
+	}
+	return token, nil
+}
+
+// arcExchange is one challenge and the answer to what it asks for. A file may be good for
+// one request alone: who is busy is asked for another.
+func (s *Source) arcExchange(ctx context.Context, c *http.Client, endpoint string, values url.Values) (answer, error) {
+	req, err := metadataRequest(endpoint, values)
+	if err != nil {
+		return answer{}, failed(arcDuring, arcRemedy, err)
+	}
+	first, err := ask(c, req.WithContext(ctx))
+	if err != nil || serverBusy(first.status) {
+		return first, err
+	}
+	if first.status != http.StatusUnauthorized {
+		return first, failed(arcDuring, arcRemedy, fmt.Errorf("it must answer 401 and name a file: %w", first.refusal()))
 	}
 	key, err := s.challengeKey(first.header)
 	if err != nil {
-		return "", failed(during, "Run it as root or in the group himds; look at the agent: azcmagent check, azcmagent show.", err)
+		return first, failed(arcDuring, "Run it as root or in the group himds; look at the agent: azcmagent check, azcmagent show.", err)
 	}
-	req, err := request()
-	if err != nil {
-		return "", failed(during, arcRemedy, err)
-	}
+	req = req.Clone(ctx)
 	req.Header.Set("Authorization", "Basic "+key)
-	second, err := ask(c, req.WithContext(ctx))
-	if err != nil {
-		return "", failed(during, arcRemedy, err)
-	}
-	token, err := second.accessToken()
-	if err != nil {
-		return "", failed(during, arcRemedy, err)
-	}
-	return token, nil
+	return ask(c, req)
 }
 
 // loopback takes the endpoint of the agent: plain http to this machine. A name is

@@ -40,6 +40,25 @@ func TestArcToken(t *testing.T) {
 	}
 }
 
+// An agent that is busy in the midst of it gets the content of another file: the first may
+// have been good for one request.
+func TestArcBusy(t *testing.T) {
+	m := machine()
+	const second = challengeDir + "/b.key"
+	put(m, second, "the next key", 0)
+	token := jwt(good(m.Now(), time.Hour))
+	s := serve(t, say(503, ""), challenge("Basic realm="+keyFile), say(429, ""), challenge("Basic realm="+second), give(token))
+	got, err := sourceAt(m, s).ForServer(context.Background(), arc())
+	if err != nil || got.Text.Reveal() != token {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for i, want := range []string{"", "", "Basic the key", "", "Basic the next key"} {
+		if i >= s.asked() || s.requests[i].Header.Get("Authorization") != want {
+			t.Errorf("request %d of %d does not show %q", i, s.asked(), want)
+		}
+	}
+}
+
 // Whoever took the agent's port gets no file but the agent's own.
 func TestArcChallenge(t *testing.T) {
 	for name, tc := range map[string]struct {
