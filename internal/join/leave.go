@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/azure"
+	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
@@ -150,6 +151,17 @@ func (l *leave) withdraw(ctx context.Context) {
 			l.Say("withdrew the " + string(owner) + " document")
 		}
 	}
+	l.removeTokens()
+}
+
+// removeTokens removes the tokens of an identity that the machine has no longer: they
+// would be good for a day without it.
+func (l *leave) removeTokens() {
+	info, err := ledger.Lstat(l.Host, azureidentity.Path)
+	if err == nil && info == nil {
+		err = (clearing{host: l.Host}).remove(azure.CacheDir)
+	}
+	l.failed("remove tokens", err)
 }
 
 // takeAgent takes the agent away with what it has of its own, the key of its certificate and
@@ -214,7 +226,7 @@ func (l *leave) forget(ctx context.Context) error {
 }
 
 // removeState removes berth's state, the record of this run last: until then a run
-// that is cut off is continued. Tokens would be good for a day without it.
+// that is cut off is continued.
 func (l *leave) removeState() error {
 	if err := (clearing{host: l.Host}).remove(azure.CacheDir); err != nil {
 		return fmt.Errorf("remove tokens: %w", err)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-dev/berth/internal/azure"
+	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/cri"
 	"github.com/berth-dev/berth/internal/desired"
@@ -391,6 +392,47 @@ func TestLeaveTakesTheAgentAway(t *testing.T) {
 			}
 			if gone := slices.Contains(w.log, "reset the agent"); gone != tc.gone {
 				t.Errorf("asked %q", w.log)
+			}
+		})
+	}
+}
+
+// TestLeaveTokens: they go with the identity that they are of, also where another
+// document keeps the machine a node or something stays.
+func TestLeaveTokens(t *testing.T) {
+	identity := &desired.File{Path: azureidentity.Path, Content: desired.Text("{}"), Mode: 0o600, Life: desired.Managed}
+	for name, tc := range map[string]struct {
+		first, second []desired.Resource
+		fails         bool
+		gone          bool
+	}{
+		"with its document": {nil, []desired.Resource{identity}, false, true},
+		"the other's":       {[]desired.Resource{identity}, nil, false, false},
+		"something stays":   {nil, []desired.Resource{identity}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.join(desired.OwnerAKS, tc.first...)
+			w.join(desired.OwnerNode, tc.second...)
+			out, err := w.leave(forced, func(o *Options) {
+				o.Owner = desired.OwnerNode
+				if !tc.fails {
+					return
+				}
+				o.Owner = ""
+				apply := o.Apply
+				o.Apply = func(ctx context.Context, st *desired.State) (*converge.Result, error) {
+					if st.Owner == desired.OwnerAKS {
+						return nil, errors.New("no")
+					}
+					return apply(ctx, st)
+				}
+			})
+			if err != nil || (len(out.Stayed) > 0) != tc.fails {
+				t.Errorf("%+v, %v", out, err)
+			}
+			if _, err := w.m.Lstat(azure.CacheDir); (err != nil) != tc.gone {
+				t.Errorf("the tokens: %v", err)
 			}
 		})
 	}
