@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -22,16 +23,18 @@ type Credential struct {
 	Token
 	// Renew is when the program should ask for the next one.
 	Renew time.Time
-	// Trouble is why there is no younger token though it is time for one; nil where
-	// there is no trouble.
+	// Trouble is why there is no younger token though it is time for one, or why this
+	// one could not be kept; nil where there is no trouble.
 	Trouble error
 }
 
 // Early renewal: this long before a token expires, but not before three quarters of
-// its time are over; and how long a token serves that could not be renewed.
+// its time are over; how long a token serves that could not be renewed; and how long
+// one that is in force waits for another caller, who may have a younger one soon.
 const (
 	early      = 5 * time.Minute
 	trialPause = 30 * time.Second
+	lockPause  = 5 * time.Second
 )
 
 // cached is the content of a file in CacheDir.
@@ -48,22 +51,72 @@ func (s *Source) Cached(ctx context.Context, a *desired.AzureIdentity) (Credenti
 		return Credential{}, fmt.Errorf("identity: %w", err)
 	}
 	p := cachePath(a)
-	if c, ok := s.recall(p, a); ok && s.host.Now().Before(c.Renew) {
-		return c, nil
+	waiting := ctx
+	if c, ok := s.recall(p, a); ok {
+		if s.host.Now().Before(c.Renew) {
+			return c, nil
+		}
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, lockPause)
+		defer cancel()
 	}
-	if err := host.PrivateDir(s.host, CacheDir); err != nil {
-		return Credential{}, fmt.Errorf("keep tokens: %w", err)
-	}
-	unlock, err := s.host.Lock(ctx, p+".lock", fmt.Sprintf("berth token (pid %d)", os.Getpid()))
+	unlock, err := s.lock(waiting, p)
 	if err != nil {
-		return Credential{}, fmt.Errorf("wait for another berth token: %w", err)
+		return s.unkept(ctx, p, a, err)
 	}
 	defer func() { _ = unlock() }() // the end of the program gives it back too
 	return s.renew(ctx, p, a)
 }
 
+// What to do about tokens that can't be kept.
+const (
+	roomRemedy = "Look at /run: mount | grep /run, df /run; " + CacheDir + " must be a directory that root can write."
+	lockRemedy = "Another berth token asks at the moment, and has no answer: try again in a minute; if it stays, end the process that is named."
+)
+
+// lock waits until nobody else asks for the token.
+func (s *Source) lock(ctx context.Context, p string) (unlock func() error, err error) {
+	if err := host.PrivateDir(s.host, CacheDir); err != nil {
+		return nil, failed("keep tokens", roomRemedy, err)
+	}
+	unlock, err = s.host.Lock(ctx, p+".lock", fmt.Sprintf("berth token (pid %d)", os.Getpid()))
+	if _, locked := errors.AsType[*host.LockedError](err); locked {
+		return nil, failed("wait for another berth token", lockRemedy, err)
+	}
+	if err != nil {
+		return nil, failed("keep tokens", roomRemedy, err)
+	}
+	return unlock, nil
+}
+
+// unkept is a token where the machine keeps none at the moment: the one that was kept
+// before while it is in force, else one that is asked for.
+func (s *Source) unkept(ctx context.Context, p string, a *desired.AzureIdentity, why error) (Credential, error) {
+	if old, ok := s.recall(p, a); ok {
+		return s.oldToken(old, why), nil
+	}
+	if ctx.Err() != nil {
+		return Credential{}, why
+	}
+	now := s.host.Now()
+	t, err := s.obtain(ctx, a, a.ServerID)
+	if err != nil {
+		return Credential{}, err
+	}
+	return Credential{Token: t, Renew: renewal(now, t.Expires), Trouble: fmt.Errorf("the token is not kept: %w", why)}, nil
+}
+
+// oldToken is a token of before that serves a little longer.
+func (s *Source) oldToken(old Credential, why error) Credential {
+	if now := s.host.Now(); !now.Before(old.Renew) {
+		old.Renew, old.Trouble = earlier(now.Add(trialPause), old.Expires), fmt.Errorf("the token of before is given once more: %w", why)
+	}
+	return old
+}
+
 // renew asks for a token unless another program has one meanwhile. While the old one
-// is in force, a service that does not answer breaks nothing.
+// is in force, a service that does not answer breaks nothing; neither does a machine
+// that can't keep the new one.
 func (s *Source) renew(ctx context.Context, p string, a *desired.AzureIdentity) (Credential, error) {
 	old, ok := s.recall(p, a)
 	now := s.host.Now()
@@ -75,16 +128,15 @@ func (s *Source) renew(ctx context.Context, p string, a *desired.AzureIdentity) 
 		if !ok {
 			return Credential{}, err
 		}
-		old.Renew, old.Trouble = earlier(now.Add(trialPause), old.Expires), err
-		return old, nil
+		return s.oldToken(old, err), nil
 	}
 	c := Credential{Token: t, Renew: renewal(now, t.Expires)}
 	text, err := json.Marshal(cached{t.Text.Reveal(), t.Expires, c.Renew})
-	if err != nil {
-		return c, err
+	if err == nil {
+		err = host.WriteFile(s.host, p, text, host.Attributes{Mode: 0o600, UID: os.Geteuid(), GID: os.Getegid()})
 	}
-	if err := host.WriteFile(s.host, p, text, host.Attributes{Mode: 0o600, UID: os.Geteuid(), GID: os.Getegid()}); err != nil {
-		return c, fmt.Errorf("keep a token: %w", err)
+	if err != nil {
+		c.Trouble = fmt.Errorf("the token is not kept: %w", err)
 	}
 	return c, nil
 }

@@ -3,13 +3,17 @@ package azure
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -161,20 +165,118 @@ func TestCachedTogether(t *testing.T) {
 	}
 }
 
-// A lock that is not given back names who holds it.
+// A lock that is not given back names who holds it and what to do; a token that is in
+// force is given without.
 func TestCachedLocked(t *testing.T) {
-	m := machine()
-	if err := host.PrivateDir(m, CacheDir); err != nil {
+	m := &later{Host: machine()}
+	token := jwt(good(m.Now(), time.Hour))
+	s := serve(t, give(token))
+	source := sourceAt(m, s)
+	stranger := managed()
+	stranger.ClientID = other
+	if _, err := source.Cached(context.Background(), managed()); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := m.Lock(context.Background(), cachePath(managed())+".lock", "somebody")
-	if err != nil {
-		t.Fatal(err)
+	m.by = 57 * time.Minute
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), Budget)
+		defer cancel()
+		for _, a := range []*desired.AzureIdentity{managed(), stranger} {
+			unlock, err := m.Lock(ctx, cachePath(a)+".lock", "somebody")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = unlock() }()
+		}
+		start := time.Now()
+		c, err := source.Cached(ctx, managed())
+		if err != nil || c.Text.Reveal() != token || c.Trouble == nil || !strings.Contains(c.Trouble.Error(), "held by somebody") {
+			t.Errorf("%v, %v", c.Trouble, err)
+		}
+		if left := c.Renew.Sub(m.Now()); left <= 0 || left > trialPause {
+			t.Errorf("to be renewed in %s", left)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		if _, err := source.Cached(ctx, stranger); err == nil || !strings.Contains(err.Error(), "held by somebody") || !strings.Contains(hintOf(err), "try again") {
+			t.Errorf("%v; %s", err, hintOf(err))
+		}
+	})
+	if s.asked() != 1 {
+		t.Errorf("%d requests", s.asked())
 	}
-	defer func() { _ = unlock() }()
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := sourceAt(m, serve(t, give("x"))).Cached(ctx, managed()); err == nil || !strings.Contains(err.Error(), "held by somebody") {
+}
+
+// noRoom is a machine whose /run is full, or read-only from its root on.
+type noRoom struct {
+	*later
+	lock, mkdir, create bool
+}
+
+func (n noRoom) Lock(ctx context.Context, p, holder string) (func() error, error) {
+	if n.lock {
+		return nil, &fs.PathError{Op: "open", Path: p, Err: syscall.EROFS}
+	}
+	return n.later.Lock(ctx, p, holder)
+}
+
+func (n noRoom) Mkdir(p string, mode fs.FileMode) error {
+	if n.mkdir {
+		return &fs.PathError{Op: "mkdir", Path: p, Err: syscall.EROFS}
+	}
+	return n.later.Mkdir(p, mode)
+}
+
+func (n noRoom) Create(p string) (host.File, error) {
+	if n.create {
+		return nil, &fs.PathError{Op: "open", Path: p, Err: syscall.ENOSPC}
+	}
+	return n.later.Create(p)
+}
+
+// A token that can't be kept is given all the same, and so is one of before.
+func TestCachedWithoutRoom(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault noRoom
+		old   bool // there is one
+		want  string
+		asked int
+	}{
+		"full":                          {noRoom{create: true}, false, "is not kept", 1},
+		"full, with a token of before":  {noRoom{create: true}, true, "is not kept", 2},
+		"no lock":                       {noRoom{lock: true}, false, "is not kept", 1},
+		"no lock, with one of before":   {noRoom{lock: true}, true, "given once more", 1},
+		"no directory":                  {noRoom{mkdir: true}, false, "is not kept", 1},
+		"no directory to be made again": {noRoom{mkdir: true}, true, "", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &later{Host: machine()}
+			token := jwt(good(m.Now(), time.Hour))
+			s := serve(t, give(token))
+			if tc.old {
+				if _, err := sourceAt(m, s).Cached(context.Background(), managed()); err != nil {
+					t.Fatal(err)
+				}
+				m.by = 57 * time.Minute
+			}
+			tc.fault.later = m
+			c, err := sourceAt(tc.fault, s).Cached(context.Background(), managed())
+			if err != nil || c.Text.Reveal() != token || s.asked() != tc.asked {
+				t.Fatalf("%v after %d requests", err, s.asked())
+			}
+			if (c.Trouble != nil) != (tc.want != "") || c.Trouble != nil && !strings.Contains(c.Trouble.Error(), tc.want) {
+				t.Errorf("%v", c.Trouble)
+			}
+		})
+	}
+}
+
+// A service that does not answer says more than the lack of room.
+func TestCachedNothing(t *testing.T) {
+	m := &later{Host: machine()}
+	_, err := sourceAt(noRoom{later: m, lock: true}, serve(t, say(400, ""))).Cached(context.Background(), managed())
+	if err == nil || !strings.Contains(err.Error(), "HTTP status 400") || hintOf(err) == "" {
 		t.Errorf("%v", err)
 	}
 }

@@ -102,7 +102,7 @@ func (e *env) credential(ctx context.Context, s *azure.Source, a *desired.AzureI
 	}
 	c, err := s.Cached(ctx, a)
 	if c.Trouble != nil {
-		fmt.Fprintf(e.err, "warning: the token of before is given once more: %v\n", c.Trouble)
+		fmt.Fprintf(e.err, "warning: %v\n", c.Trouble)
 	}
 	return c, err
 }
