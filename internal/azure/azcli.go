@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/berth-dev/berth/internal/host"
@@ -28,6 +29,9 @@ func (s *Source) cliToken(ctx context.Context, resource, tenant string) (string,
 		}
 	}
 	out, err := s.host.Run(ctx, host.Command{Path: cliProgram, Args: args, Env: env})
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", failed(during, "Install the Azure CLI (az), or choose another identity.", err)
+	}
 	if err != nil {
 		if e, ok := errors.AsType[*host.ExitError](err); ok {
 			err = fmt.Errorf("az ended with exit code %d: %s", e.Output.ExitCode, line(string(e.Output.Stderr)))

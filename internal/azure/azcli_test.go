@@ -27,6 +27,10 @@ func TestCLIToken(t *testing.T) {
 	if line := strings.Join(asked.Args, " "); line != "account get-access-token --output json --resource "+azureidentity.AKS+" --tenant "+tenant || !strings.Contains(strings.Join(asked.Env, " "), "HOME=/home/me") {
 		t.Errorf("%s %q", line, asked.Env)
 	}
+	nowhere := machine()
+	if _, err := New(nowhere).ForServer(context.Background(), a); err == nil || !strings.Contains(hintOf(err), "Install the Azure CLI") {
+		t.Errorf("%v; %s", err, hintOf(err))
+	}
 	for want, out := range map[string]host.Output{
 		"az ended with exit code 1: ERROR: Please run 'az login'": {ExitCode: 1, Stderr: []byte("ERROR: Please run 'az login' to setup account.\nmore")},
 		"can't be read":  {Stdout: []byte("x")},

@@ -97,6 +97,13 @@ func (v *visit) ownCertificate() (*credential, error) {
 	return out, err
 }
 
+// isHidden says that a file is not for the caller to read. Programs that do not start
+// and connections that are refused are something else.
+func isHidden(err error) bool {
+	e, ok := errors.AsType[*fs.PathError](err)
+	return ok && e.Op != "fork/exec" && errors.Is(e, fs.ErrPermission)
+}
+
 // noCredential says why there is none.
 func noCredential(c *credential, err error) *finding {
 	field := ""
@@ -104,12 +111,12 @@ func noCredential(c *credential, err error) *finding {
 		field = c.field
 	}
 	switch {
+	case c != nil && c.azure != "" && !isHidden(err):
+		return failf(provision.Explain(err).Hint, "%v", err).at(field)
 	case errors.Is(err, fs.ErrPermission):
 		return unread("the credential", err)
 	case errors.Is(err, fs.ErrNotExist) && c != nil:
 		return failf("put it there, mode 0600", "%v", err).at(field)
-	case c != nil && c.azure != "":
-		return failf(provision.Explain(err).Hint, "%v", err).at(field)
 	case c != nil && !errors.Is(err, errNoCredential):
 		return failf("put a pair there that fits", "%v", err).at(field)
 	}
