@@ -55,7 +55,7 @@ func (e *env) kubelogin() *cobra.Command {
 			return e.runToken(c, f)
 		},
 	}
-	k.Flags().StringVar(&f.server, "server-id", azureidentity.AKS, "the Entra application `GUID` that the token is for")
+	k.Flags().StringVar(&f.server, "server-id", "", "refuse unless the token is for the Entra application `GUID`; none: that of the identity")
 	k.Flags().BoolVar(&pop, "pop-enabled", false, "refused")
 	k.Flags().StringVar(&claims, "pop-claims", "", "refused")
 	c := &cobra.Command{Use: "token", Short: "Credential plugins", Args: cobra.ArbitraryArgs, RunE: e.noCommand}

@@ -59,6 +59,16 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// A machine with a server of its own gets a token without a flag: a default asks for
+// nothing.
+func TestTokenOfAnotherServer(t *testing.T) {
+	h, _, requests := arcMachine(t)
+	h.Put(azureidentity.Path, `{"kind":"arc","serverId":"11111111-2222-3333-4444-555555555555"}`, 0o600)
+	if _, _, stderr := invoke(h, "aks-flex-node", "token", "kubelogin"); *requests != 2 || strings.Contains(stderr, "--server-id") {
+		t.Errorf("%d requests, %s", *requests, stderr)
+	}
+}
+
 // No other token can be had with it, and what is wrong stands on stderr alone.
 func TestTokenRefuses(t *testing.T) {
 	const mine = "11111111-2222-3333-4444-555555555555"
