@@ -119,6 +119,14 @@ func (f tokenFlags) read(h azure.Host) (desired.AzureIdentity, error) {
 		return desired.AzureIdentity{}, &exitcode.Error{Err: fmt.Errorf("read the machine's identity: %w", err),
 			Remedy: "This machine has joined no cluster with an identity of Azure: apply a NodeConfig with one (identity.managedIdentity, arc or servicePrincipal)."}
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		own := "a file of your own with --identity"
+		if f.environment {
+			own = "an identity of your own with AAD_LOGIN_METHOD"
+		}
+		return desired.AzureIdentity{}, &exitcode.Error{Err: fmt.Errorf("read the machine's identity: %w", err),
+			Remedy: "Run it as root, who alone may read the machine's identity, or name " + own + "."}
+	}
 	if err != nil {
 		return desired.AzureIdentity{}, fmt.Errorf("read the machine's identity: %w", err)
 	}

@@ -3,9 +3,11 @@ package cli
 import (
 	"encoding/base64"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +68,23 @@ func TestTokenOfAnotherServer(t *testing.T) {
 	h.Put(azureidentity.Path, `{"kind":"arc","serverId":"11111111-2222-3333-4444-555555555555"}`, 0o600)
 	if _, _, stderr := invoke(h, "aks-flex-node", "token", "kubelogin"); *requests != 2 || strings.Contains(stderr, "--server-id") {
 		t.Errorf("%d requests, %s", *requests, stderr)
+	}
+}
+
+// hidden is a machine whose identity is for root to read.
+type hidden struct{ *memory.Host }
+
+func (h hidden) ReadFile(p string) ([]byte, error) {
+	if p == azureidentity.Path {
+		return nil, &fs.PathError{Op: "open", Path: p, Err: syscall.EACCES}
+	}
+	return h.Host.ReadFile(p)
+}
+
+func TestTokenOfOthers(t *testing.T) {
+	h, _, _ := arcMachine(t)
+	if code, _, stderr := invoke(hidden{h}, "berth", "token"); code != 1 || !strings.Contains(stderr, "Run it as root") {
+		t.Errorf("%d %s", code, stderr)
 	}
 }
 
