@@ -99,6 +99,9 @@ func applicationRemedy(err error) string {
 	if !ok {
 		return "Check that Microsoft Entra ID is reachable from this machine: DNS, firewall, proxy (HTTPS_PROXY)."
 	}
+	if serverBusy(e.Status) {
+		return "Microsoft Entra ID is busy: try again in some minutes."
+	}
 	for number, remedy := range map[string]string{
 		"AADSTS7000215": "The secret is not that of the application: put the value of the secret, not its id, into the file that identity.servicePrincipal names.",
 		"AADSTS7000222": "The secret has expired: make a new one (az ad app credential reset) and put it into the file that identity.servicePrincipal names.",

@@ -72,6 +72,8 @@ func TestApplicationRefused(t *testing.T) {
 	}{
 		"wrong secret": {say(401, `{"error":"invalid_client","error_description":"AADSTS7000215: Invalid client secret provided.\r\nTrace ID: x"}`), "/etc/berth/secret", "AADSTS7000215", "not its id"},
 		"expired":      {say(401, `{"error":"invalid_client","error_description":"AADSTS7000222: expired"}`), "/etc/berth/secret", "7000222", "az ad app credential reset"},
+		"busy":         {say(503, `{"error":"temporarily_unavailable","error_description":"AADSTS90033: busy"}`), "/etc/berth/secret", "HTTP status 503", "is busy: try again"},
+		"too often":    {say(429, ``), "/etc/berth/secret", "HTTP status 429", "is busy: try again"},
 		"other":        {say(400, `{"error":"x","error_description":"AADSTS1: y"}`), "/etc/berth/secret", "AADSTS1", "Check identity.servicePrincipal"},
 		"no file":      {nil, "/etc/berth/none", "no such file", "who may read it"},
 	} {
