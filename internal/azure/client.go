@@ -130,6 +130,13 @@ func (e *StatusError) Error() string {
 	return out
 }
 
+// Silent says that an error tells nothing of what was asked for: nobody answered, or is
+// busy.
+func Silent(err error) bool {
+	e, ok := errors.AsType[*StatusError](err)
+	return !ok || serverBusy(e.Status) || e.Status == http.StatusGone
+}
+
 // refusal reads what an answer other than 200 says.
 func (a answer) refusal() error {
 	var said struct {

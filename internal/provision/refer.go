@@ -12,8 +12,10 @@ import (
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/azurecluster"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/identity"
 )
 
 // Refer adds what a document refers to to the facts. A file that is not there is
@@ -52,18 +54,44 @@ func Refer(ctx context.Context, h host.Host, r component.References, f component
 	return f, nil
 }
 
-// askAzure asks how a cluster is reached, once: what was said is on the machine.
+// askAzure asks how a cluster is reached. What was said before is on the machine: it
+// counts while the machine is a node of that cluster, and where Azure does not answer.
+// Else the cluster may have been made anew under its name.
 func askAzure(ctx context.Context, h host.Host, a *component.AzureCluster, f component.Facts) (azurecluster.Cluster, error) {
-	if text, err := h.ReadFile(azurecluster.Path); err == nil {
-		if known, err := azurecluster.Parse(text); err == nil && strings.EqualFold(known.ResourceID, a.ResourceID) {
-			return known, nil
-		}
+	known, ok := knownCluster(h, a.ResourceID)
+	if ok && isNodeOf(h, known) {
+		return known, nil
 	}
 	via := a.Via
 	for _, p := range a.CAFiles {
 		via.CAs = append(via.CAs, string(f.Files[p]))
 	}
-	return azure.New(h).Cluster(ctx, a.Identity, via, a.Manager, a.ResourceID)
+	c, err := azure.New(h).Cluster(ctx, a.Identity, via, a.Manager, a.ResourceID)
+	if ok && err != nil && ctx.Err() == nil && azure.Silent(err) {
+		return known, nil
+	}
+	return c, err
+}
+
+// knownCluster is what Azure said of a cluster before.
+func knownCluster(h host.FS, resourceID string) (azurecluster.Cluster, bool) {
+	text, err := h.ReadFile(azurecluster.Path)
+	if err != nil {
+		return azurecluster.Cluster{}, false
+	}
+	known, err := azurecluster.Parse(text)
+	return known, err == nil && strings.EqualFold(known.ResourceID, resourceID)
+}
+
+// isNodeOf says whether the machine has a certificate of a node of the cluster that is
+// valid.
+func isNodeOf(h host.Host, c azurecluster.Cluster) bool {
+	name, err := identity.NodeName(h, kubelet.Kubeconfig)
+	if err != nil || name == "" {
+		return false
+	}
+	ok, _, err := identity.New(h).Valid(h, &desired.ClientCertificate{NodeName: name, Server: c.Server, CA: c.CA, CAFile: kubelet.CAFile, Kubeconfig: kubelet.Kubeconfig})
+	return ok && err == nil
 }
 
 func discover(ctx context.Context, h host.FS, d *component.Discovery) ([]byte, error) {

@@ -1,5 +1,5 @@
 // Package azurecluster is the file that keeps what Azure said of an AKS cluster, so
-// that it is asked once.
+// that a node of it asks no more.
 package azurecluster
 
 import (
