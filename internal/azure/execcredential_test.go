@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/memory"
 )
 
 func TestExecVersion(t *testing.T) {
@@ -61,13 +62,21 @@ func TestPublished(t *testing.T) {
 		ok   bool
 		want string
 	}{
-		"nothing":    {nil, "", false, ""},
-		"msi":        {map[string]string{"AAD_LOGIN_METHOD": "msi", "AZURE_CLIENT_ID": client}, desired.AzureManagedIdentity, true, ""},
-		"spn":        {map[string]string{"AAD_LOGIN_METHOD": "spn", "AZURE_TENANT_ID": tenant, "AAD_SERVICE_PRINCIPAL_CLIENT_ID": client, "AAD_SERVICE_PRINCIPAL_CLIENT_SECRET": "s"}, desired.AzureServicePrincipal, true, ""},
-		"spn alone":  {map[string]string{"AAD_LOGIN_METHOD": "spn"}, desired.AzureServicePrincipal, true, "tenantId and clientId"},
-		"devicecode": {map[string]string{"AAD_LOGIN_METHOD": "devicecode"}, "", false, "expected msi or spn"},
+		"nothing":                              {nil, "", false, ""},
+		"msi":                                  {map[string]string{"AAD_LOGIN_METHOD": "msi", "AZURE_CLIENT_ID": client}, desired.AzureManagedIdentity, true, ""},
+		"msi with an agent of Arc":             {map[string]string{"AAD_LOGIN_METHOD": "msi", "AZURE_TENANT_ID": tenant}, desired.AzureArc, true, ""},
+		"msi with Arc's variables":             {map[string]string{"AAD_LOGIN_METHOD": "msi", "IDENTITY_ENDPOINT": "x", "IMDS_ENDPOINT": "y"}, desired.AzureArc, true, ""},
+		"msi with one of them":                 {map[string]string{"AAD_LOGIN_METHOD": "msi", "IDENTITY_ENDPOINT": "x"}, desired.AzureManagedIdentity, true, ""},
+		"msi with a client id beside an agent": {map[string]string{"AAD_LOGIN_METHOD": "msi", "AZURE_CLIENT_ID": client}, desired.AzureManagedIdentity, true, ""},
+		"spn":                                  {map[string]string{"AAD_LOGIN_METHOD": "spn", "AZURE_TENANT_ID": tenant, "AAD_SERVICE_PRINCIPAL_CLIENT_ID": client, "AAD_SERVICE_PRINCIPAL_CLIENT_SECRET": "s"}, desired.AzureServicePrincipal, true, ""},
+		"spn alone":                            {map[string]string{"AAD_LOGIN_METHOD": "spn"}, desired.AzureServicePrincipal, true, "tenantId and clientId"},
+		"devicecode":                           {map[string]string{"AAD_LOGIN_METHOD": "devicecode"}, "", false, "expected msi or spn"},
 	} {
-		a, ok, err := Published(func(n string) string { return tc.env[n] })
+		m := memory.New()
+		if strings.Contains(name, "agent") {
+			m.Put("/opt/azcmagent/bin/himds", "program", 0o755)
+		}
+		a, ok, err := Published(m, func(n string) string { return tc.env[n] })
 		if a.Kind != tc.kind || ok != tc.ok || (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %+v, %v, %v", name, a, ok, err)
 		}

@@ -110,7 +110,7 @@ func (e *env) credential(ctx context.Context, s *azure.Source, a *desired.AzureI
 // read reads who the machine is.
 func (f tokenFlags) read(h azure.Host) (desired.AzureIdentity, error) {
 	if f.environment {
-		if a, ok, err := azure.Published(os.Getenv); ok || err != nil {
+		if a, ok, err := azure.Published(h, os.Getenv); ok || err != nil {
 			return a, err
 		}
 	}
