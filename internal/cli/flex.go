@@ -29,7 +29,9 @@ func (e *env) bootstrap() *cobra.Command {
 			if e.uid != 0 {
 				return e.notRootFor("make this machine a node")
 			}
-			o, err := e.joining(func(ctx context.Context, p *parts) (*join.Wanted, error) { return e.wantedByFlex(ctx, p, file) })
+			o, err := e.joining(file, func(ctx context.Context, p *parts, text []byte) (*join.Wanted, error) {
+				return e.wantedByFlex(ctx, p, file, text)
+			})
 			if err != nil {
 				return err
 			}
@@ -41,13 +43,9 @@ func (e *env) bootstrap() *cobra.Command {
 	return c
 }
 
-// wantedByFlex reads a configuration of AKS Flex Node. Its secrets stay inline: it has
+// wantedByFlex decodes a configuration of AKS Flex Node. Its secrets stay inline: it has
 // them itself.
-func (e *env) wantedByFlex(ctx context.Context, p *parts, file string) (*join.Wanted, error) {
-	text, err := readDocument(ctx, file)
-	if err != nil {
-		return nil, err
-	}
+func (e *env) wantedByFlex(ctx context.Context, p *parts, file string, text []byte) (*join.Wanted, error) {
 	doc, notes, err := node.FromFlex(text, node.SecretPlace{Inline: true})
 	if err != nil {
 		return nil, refused{err}

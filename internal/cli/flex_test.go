@@ -63,7 +63,12 @@ func TestFlexNode(t *testing.T) {
 func TestFlexDocument(t *testing.T) {
 	h := memory.New()
 	e := &env{err: io.Discard, out: io.Discard}
-	w, err := e.wantedByFlex(t.Context(), &parts{host: h, fetcher: e.parts(h).fetcher, offline: true}, flexDocument(t, `"kubernetes": "1.36.3"`))
+	file := flexDocument(t, `"kubernetes": "1.36.3"`)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := e.wantedByFlex(t.Context(), &parts{host: h, fetcher: e.parts(h).fetcher, offline: true}, file, text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,13 +72,7 @@ func (e *env) runJoin(c *cobra.Command, f joinFlags) error {
 	if e.uid != 0 {
 		return e.notRootFor("make this machine a node")
 	}
-	o, err := e.joining(func(ctx context.Context, p *parts) (*join.Wanted, error) {
-		text, err := readDocument(ctx, f.file)
-		if err != nil {
-			return nil, err
-		}
-		return e.wanted(ctx, p, text)
-	})
+	o, err := e.joining(f.file, e.wanted)
 	if err != nil {
 		return err
 	}
@@ -90,8 +84,9 @@ func (e *env) notRootFor(what string) error {
 	return fmt.Errorf("only root can %s; this is user %d", what, e.uid)
 }
 
-// joining is what joining needs of the program; the command adds the rest.
-func (e *env) joining(load func(context.Context, *parts) (*join.Wanted, error)) (join.Setup, error) {
+// joining is what joining with a document needs of the program; the command adds the
+// rest. The document is read once: a pipe has nothing for who asks again.
+func (e *env) joining(file string, load func(ctx context.Context, p *parts, text []byte) (*join.Wanted, error)) (join.Setup, error) {
 	h, err := e.open("/")
 	if err != nil {
 		return join.Setup{}, err
@@ -103,9 +98,17 @@ func (e *env) joining(load func(context.Context, *parts) (*join.Wanted, error)) 
 		opt.Trial.Later = true
 		return converge.New(opt)
 	}
+	var text []byte
 	return join.Setup{
 		Host: h, Command: joinCommand, Version: Version(), Start: e.start, Say: p.say,
-		Load: func(ctx context.Context) (*join.Wanted, error) { return load(ctx, parts) },
+		Load: func(ctx context.Context) (_ *join.Wanted, err error) {
+			if text == nil {
+				if text, err = readDocument(ctx, file); err != nil {
+					return nil, err
+				}
+			}
+			return load(ctx, parts, text)
+		},
 		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
 			defer provision.Tell(h, joinCommand, e.start, p.doing)()
 			res, err := engine().Apply(ctx, st)
