@@ -75,7 +75,11 @@ func Join(ctx context.Context, o Setup) (report.Join, error) {
 	}
 	err = because(ctx, converge.Safely(func() error { return j.run(ctx) }))
 	result := j.end(err)
-	return result, errors.Join(err, result.Save(o.Host), unlock())
+	if late := errors.Join(result.Save(o.Host), unlock()); late != nil {
+		err = errors.Join(err, late)
+		result = j.end(err)
+	}
+	return result, err
 }
 
 func timedOut(after time.Duration) error {

@@ -316,3 +316,15 @@ func TestJoinTellsWhatStayed(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// TestJoinThatIsNotKept: a result that can't be saved is a failure of the run, in what is
+// returned, too.
+func TestJoinThatIsNotKept(t *testing.T) {
+	j := newJoiner(t)
+	r, err := j.join(func(o *Setup) {
+		o.Keep = func(context.Context, *desired.State) error { j.m.PutDir(report.JoinPath + "/x"); return nil }
+	})
+	if err == nil || r.ExitCode != exitcode.Failed || r.Failure == nil || !strings.Contains(r.Failure.Cause, "save the result") || r.Stage != "ready" {
+		t.Errorf("%+v, failure %+v, %v", r, r.Failure, err)
+	}
+}
