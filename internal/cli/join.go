@@ -16,6 +16,8 @@ import (
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/identity"
+	"github.com/berth-dev/berth/internal/identity/kubeconfig"
 	"github.com/berth-dev/berth/internal/join"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
@@ -163,9 +165,9 @@ func serverOf(st *desired.State, c contract.Contract) string {
 }
 
 // peers asks the API server of a state for its version, and for the machine's Node, if
-// there is one.
+// there is one. Of a machine that comes from another server's cluster nobody knows it.
 func (p *parts) peers(ctx context.Context, w *join.Wanted) (out join.Peers) {
-	if c, err := apiserver.Open(p.host, kubelet.Kubeconfig); err == nil {
+	if c, err := p.asNodeOf(w.Server); err == nil {
 		defer c.Close()
 		out.Server, _ = c.ServerVersion(ctx)
 		name := provision.NodeOf(p.host, w.State).Name
@@ -185,6 +187,18 @@ func (p *parts) peers(ctx context.Context, w *join.Wanted) (out join.Peers) {
 		out.Server, _ = c.ServerVersion(ctx)
 	}
 	return out
+}
+
+// asNodeOf is an API server with kubelet's credential, if that is for it.
+func (p *parts) asNodeOf(server string) (*apiserver.Client, error) {
+	k, err := kubeconfig.Read(p.host, kubelet.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if !identity.SameServer(k.Server, server) {
+		return nil, fmt.Errorf("the machine is a node of %s", k.Server)
+	}
+	return apiserver.Open(p.host, kubelet.Kubeconfig)
 }
 
 // joined runs a join and tells what came of it.

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/pem"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path"
 	"strings"
@@ -13,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -104,6 +110,51 @@ func TestJoinReadsTheDocumentOnce(t *testing.T) {
 		_, second := o.Load(t.Context())
 		if !is[refused](first) || !is[refused](second) || first.Error() != second.Error() {
 			t.Errorf("%s: %v, then %v", name, first, second)
+		}
+	}
+}
+
+// TestJoinAsksTheServerOfTheDocument: a machine that is a node of another cluster learns
+// the version of the one that it is to join.
+func TestJoinAsksTheServerOfTheDocument(t *testing.T) {
+	serve := func(version string) (url, ca string) {
+		s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch r.URL.Path {
+			case "/version":
+				fmt.Fprintf(w, `{"gitVersion": %q}`, version)
+			case "/api/v1/nodes/n1":
+				fmt.Fprintf(w, `{"kind": "Node", "apiVersion": "v1", "status": {"nodeInfo": {"kubeletVersion": %q}}}`, version)
+			default:
+				http.NotFound(w, r)
+			}
+		}))
+		t.Cleanup(s.Close)
+		return s.URL, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	}
+	is, isCA := serve("v1.36.3")
+	other, otherCA := serve("v1.30.1")
+	h := memory.New()
+	h.Value("/proc/sys/kernel/hostname", "n1\n")
+	h.Put("/ca", isCA, 0o644)
+	h.Put(kubelet.Kubeconfig, fmt.Sprintf(`{"clusters": [{"name": "c", "cluster": {"server": %q, "certificate-authority": "/ca"}}],
+		"users": [{"name": "u", "user": {"token": "abcdef.0123456789abcdef"}}], "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"}`, is), 0o600)
+	for _, c := range []struct {
+		server, ca string
+		want       join.Peers
+	}{
+		{is, isCA, join.Peers{Server: "v1.36.3", Kubelet: "v1.36.3"}},
+		{is + "/", isCA, join.Peers{Server: "v1.36.3", Kubelet: "v1.36.3"}},
+		{other, otherCA, join.Peers{Server: "v1.30.1"}},
+	} {
+		st := &desired.State{}
+		st.Add(&desired.File{Path: kubelet.CAFile, Content: desired.Text(c.ca), Mode: 0o644, Life: desired.Managed})
+		if err := st.Seal(); err != nil {
+			t.Fatal(err)
+		}
+		got := (&parts{host: h}).peers(t.Context(), &join.Wanted{State: st, Server: c.server})
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s: %s", c.server, d)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func problem(h host.FS, c *desired.ClientCertificate, now time.Time) (string, er
 	case err != nil:
 		return err.Error(), nil
 	}
-	if !sameServer(k.Server, c.Server) {
+	if !SameServer(k.Server, c.Server) {
 		return fmt.Sprintf("kubeconfig names server %s, want %s", k.Server, c.Server), nil
 	}
 	if reason := authorityProblem(k, c); reason != "" {
@@ -63,8 +63,8 @@ func authorityProblem(k *kubeconfig.Config, c *desired.ClientCertificate) string
 	return ""
 }
 
-// sameServer compares two URLs of an API server.
-func sameServer(a, b string) bool { return normal(a) == normal(b) }
+// SameServer compares two URLs of an API server.
+func SameServer(a, b string) bool { return normal(a) == normal(b) }
 
 func normal(server string) string {
 	u, err := url.Parse(server)
