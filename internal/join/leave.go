@@ -212,21 +212,53 @@ func (l *leave) forget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(led.Entries) > 0 || led.Owed != nil {
-		if len(l.others) > 0 {
-			return ledger.RemoveIfThere(l.Host, recordPath)
-		}
-		l.stay(fmt.Sprintf("%s: it still names %d things of this machine", ledger.StateDir, len(led.Entries)))
+	if len(l.others) > 0 && (len(led.Entries) > 0 || led.Owed != nil) {
+		return ledger.RemoveIfThere(l.Host, recordPath)
+	}
+	names := len(led.Entries)
+	if l.endsNode() {
+		names = onMachine(led)
+	}
+	if names > 0 || led.Owed != nil {
+		l.stay(fmt.Sprintf("%s: it still names %d things of this machine", ledger.StateDir, names))
 		return nil
 	}
+	l.nodesLeft(led)
 	if err := l.remember(record{Node: l.node, Done: true}); err != nil {
 		return err
 	}
 	return l.removeState()
 }
 
+// onMachine counts what of a ledger is on the machine itself. A Node is the cluster's:
+// where that was out of reach, nobody here can do more about it.
+func onMachine(led *ledger.Ledger) int {
+	n := 0
+	for id := range led.Entries {
+		if !strings.HasPrefix(id, nodeID) {
+			n++
+		}
+	}
+	return n
+}
+
+// nodeID begins the ids of a Node and of its labels: "node:NAME/LABEL".
+const nodeID = "node:"
+
+// nodesLeft names the Nodes of which the ledger alone knows: removeNode tells of the
+// machine's own.
+func (l *leave) nodesLeft(led *ledger.Ledger) {
+	for _, id := range slices.Sorted(maps.Keys(led.Entries)) {
+		name, label, _ := strings.Cut(strings.TrimPrefix(id, nodeID), "/")
+		if label == "" && name != l.node {
+			l.stay("Node " + name + " may be in the cluster still, which was not asked: kubectl delete node " + name)
+		}
+	}
+}
+
 // removeState removes berth's state, the record of this run last: until then a run
-// that is cut off is continued.
+// that is cut off is continued. Until its file is gone the ledger says that it has
+// nothing.
 func (l *leave) removeState() error {
 	if err := (clearing{host: l.Host}).remove(azure.CacheDir); err != nil {
 		return fmt.Errorf("remove tokens: %w", err)
@@ -235,12 +267,16 @@ func (l *leave) removeState() error {
 	if err != nil {
 		return fmt.Errorf("remove berth's state: %w", err)
 	}
-	c := clearing{host: l.Host}
+	paths := []string{ledger.OriginalsDir, ledger.Path}
 	for _, name := range names {
 		if p := path.Join(ledger.StateDir, name); p != recordPath {
-			if err := c.remove(p); err != nil {
-				return fmt.Errorf("remove berth's state: %w", err)
-			}
+			paths = append(paths, p)
+		}
+	}
+	c := clearing{host: l.Host}
+	for _, p := range paths {
+		if err := c.remove(p); err != nil {
+			return fmt.Errorf("remove berth's state: %w", err)
 		}
 	}
 	for _, p := range []string{recordPath, ledger.StateDir} {

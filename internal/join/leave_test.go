@@ -89,7 +89,7 @@ func (w *world) join(owner desired.Owner, more ...desired.Resource) {
 	if err := st.Seal(); err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := converge.New(converge.Options{Host: w.m, Command: "test", Workers: 1}).Apply(w.t.Context(), st); err != nil {
+	if _, err := converge.New(converge.Options{Host: w.m, Command: "test", Workers: 1, Nodes: nodes{w}}).Apply(w.t.Context(), st); err != nil {
 		w.t.Fatal(err)
 	}
 	w.m.Put(azure.CacheDir+"/token", "one", 0o600)
@@ -186,11 +186,33 @@ func (n network) Remove(_ context.Context, kept []string) ([]string, error) {
 	return []string{"interface cbr0"}, err
 }
 
+// nodes is how the engine reaches the world's Node.
+type nodes struct{ *world }
+
+// Open implements the Nodes of the engine.
+func (n nodes) Open(string, string) (converge.NodeSession, error) { return n, nil }
+
+// Get implements converge.NodeSession.
+func (n nodes) Get(context.Context) (*converge.NodeState, error) {
+	if n.away {
+		return nil, errors.New("the API server is away")
+	}
+	return &converge.NodeState{UID: "1", Labels: map[string]string{"pool": "a"}}, nil
+}
+
+// Label implements converge.NodeSession.
+func (n nodes) Label(ctx context.Context, _ string, _ map[string]*string) (*converge.NodeState, error) {
+	return n.Get(ctx)
+}
+
+// Await implements converge.NodeSession.
+func (n nodes) Await(ctx context.Context) (*converge.NodeState, error) { return n.Get(ctx) }
+
 func (w *world) options() Options {
 	return Options{
 		Host: w.h, DrainTimeout: time.Minute, AgentOwner: desired.OwnerOSC, AgentThere: func() (bool, error) { return w.agent, nil }, AgentUnit: "gardener-node-agent.service", Command: "test", Network: network{w}, Say: func(string) {},
 		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
-			return converge.New(converge.Options{Host: w.h, Command: "test", Workers: 1}).Apply(ctx, st)
+			return converge.New(converge.Options{Host: w.h, Command: "test", Workers: 1, Nodes: nodes{w}}).Apply(ctx, st)
 		},
 		Reset: func(context.Context) ([]string, error) { return nil, w.call("reset the agent") },
 		Runtime: func(context.Context) (Runtime, error) {
@@ -486,5 +508,30 @@ func TestLeaveKilledAnywhere(t *testing.T) {
 				t.Fatalf("killed at %s", injector.Hit())
 			}
 		}
+	}
+}
+
+// TestLeaveWithoutTheCluster: what only the cluster knows keeps nobody here. The Node is
+// named, and nothing of the run is left.
+func TestLeaveWithoutTheCluster(t *testing.T) {
+	node := &desired.NodeObject{Name: "n1", Kubeconfig: kubeconfigs[0], Unit: "kubelet.service", Labels: map[string]string{"pool": "a"}}
+	for name, c := range map[string]struct {
+		edit func(*Options)
+		want string
+	}{
+		"nobody may delete":    {func(o *Options) { o.Kubeconfig = "" }, "Node n1 is still in the cluster: kubectl delete node n1"},
+		"somebody may":         {func(*Options) {}, "delete Node n1: the API server is away"},
+		"its name is not told": {func(o *Options) { o.NodeName = func(string) (string, error) { return "", errors.New("torn") } }, "Node n1 may be in the cluster still"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.join(desired.OwnerAKS, node)
+			w.away = true
+			out, err := w.leave(forced, c.edit)
+			if err != nil || len(out.Stayed) == 0 || !strings.Contains(out.Stayed[len(out.Stayed)-1], c.want) {
+				t.Errorf("%+v, %v", out, err)
+			}
+			w.isAsBefore()
+		})
 	}
 }

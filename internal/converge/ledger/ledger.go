@@ -23,9 +23,9 @@ const (
 	StampDir     = RunDir + "/units"
 	LockPath     = RunDir + "/lock"
 
-	ledgerPath = StateDir + "/ledger.json"
-	endPath    = StateDir + "/ended"
-	version    = 2
+	Path    = StateDir + "/ledger.json"
+	endPath = StateDir + "/ended"
+	version = 2
 )
 
 // Ledger is what berth has put on this machine, by id, as it is when the last
@@ -159,7 +159,7 @@ func (l *Ledger) save(h host.FS, r *Run) error {
 		return fmt.Errorf("print ledger: %w", err)
 	}
 	data = append(data, '\n')
-	if err := host.WriteFile(h, ledgerPath, data, host.Attributes{Mode: 0o600}); err != nil {
+	if err := host.WriteFile(h, Path, data, host.Attributes{Mode: 0o600}); err != nil {
 		return fmt.Errorf("write ledger: %w", err)
 	}
 	l.reader.wrote(data, d)
@@ -222,7 +222,7 @@ type VersionError struct{ Version int }
 
 // Error names the file and its version.
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("%s has version %d, and this berth knows version %d", ledgerPath, e.Version, version)
+	return fmt.Sprintf("%s has version %d, and this berth knows version %d", Path, e.Version, version)
 }
 
 // Hint says which berth to use.

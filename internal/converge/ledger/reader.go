@@ -24,7 +24,7 @@ type Reader struct {
 func (r *Reader) read(h host.Host) (d document, whole bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	info, err := Lstat(h, ledgerPath)
+	info, err := Lstat(h, Path)
 	if err != nil {
 		return d, false, err
 	}
@@ -32,7 +32,7 @@ func (r *Reader) read(h host.Host) (d document, whole bool, err error) {
 		return r.doc, true, nil
 	}
 	r.info = nil
-	data, ok, err := ReadFile(h, ledgerPath)
+	data, ok, err := ReadFile(h, Path)
 	if err != nil || !ok {
 		return d, false, err
 	}

@@ -50,16 +50,16 @@ func TestReaderOfItsOwnLedger(t *testing.T) {
 			t.Errorf("%s was never written", name)
 		}
 	}
-	text, err := h.ReadFile(ledgerPath)
+	text, err := h.ReadFile(Path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Overwrite(ledgerPath, strings.Replace(string(text), `"bb"`, `"xx"`, 1))
+	h.Overwrite(Path, strings.Replace(string(text), `"bb"`, `"xx"`, 1))
 	if got := load().Entries["/etc/b"].Put.Sum; got != "xx" {
 		t.Errorf("an edit does not show: %q", got)
 	}
 	h.Advance(time.Minute)
-	h.Overwrite(ledgerPath, "{")
+	h.Overwrite(Path, "{")
 	if got := load(); len(got.Entries) > 0 {
 		t.Errorf("of a torn one: %v", got.Entries)
 	}
