@@ -190,6 +190,13 @@ func (j *joining) hasLeft() error {
 	if info == nil {
 		return nil
 	}
+	led, err := new(ledger.Reader).Load(j.Host)
+	if err != nil {
+		return err
+	}
+	if r, err := unfinished(j.Host, led); r == nil || err != nil {
+		return err
+	}
 	return &exitcode.Error{Number: exitcode.Internal, During: "look at the machine",
 		Err:    errors.New("the machine is on its way out of a cluster: " + recordPath + " tells of a run that was cut off"),
 		Remedy: "Run berth leave --force: it ends what that run began. Then join again."}

@@ -511,6 +511,44 @@ func TestLeaveKilledAnywhere(t *testing.T) {
 	}
 }
 
+// almostLeft is a machine that a run has left, but for berth's own state.
+func almostLeft(t *testing.T) *world {
+	t.Helper()
+	for at := 1; ; at++ {
+		w := newWorld(t)
+		w.join(desired.OwnerAKS)
+		injector := effect.Inject(w.m, effect.Plan{{At: at, Kind: effect.StopBefore}})
+		w.h = injector
+		_, _ = w.leave(forced)
+		w.h = w.m
+		if text, err := w.m.ReadFile(recordPath); err == nil && strings.Contains(string(text), `"done":true`) {
+			return w
+		}
+		if injector.Hit() == nil {
+			t.Fatal("there is no such moment")
+		}
+	}
+}
+
+// TestLeaveOfAMachineThatCameBack: where a run that had only berth's own state to remove
+// was cut off, and another document made the machine a node since, all of that goes.
+func TestLeaveOfAMachineThatCameBack(t *testing.T) {
+	w := almostLeft(t)
+	j := newJoiner(t)
+	j.world = w
+	if _, err := j.join(); err == nil || !strings.Contains(err.Error(), "on its way out") {
+		t.Errorf("before: %v", err)
+	}
+	w.join(desired.OwnerAKS)
+	if _, err := j.join(); err != nil {
+		t.Error(err)
+	}
+	if out, err := w.leave(forced); err != nil || len(out.Stayed) > 0 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	w.isAsBefore()
+}
+
 // TestLeaveWithoutTheCluster: what only the cluster knows keeps nobody here. The Node is
 // named, and nothing of the run is left.
 func TestLeaveWithoutTheCluster(t *testing.T) {

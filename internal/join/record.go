@@ -25,7 +25,21 @@ type record struct {
 // interrupted is the run that was cut off; nil where none was, or where the machine has
 // been made a node again since.
 func (l *leave) interrupted(ctx context.Context) (*record, error) {
-	text, ok, err := ledger.ReadFile(l.Host, recordPath)
+	r, err := unfinished(l.Host, l.led)
+	if r == nil || err != nil {
+		return nil, err
+	}
+	l.node = r.Node
+	if l.running(ctx, kubelet.Unit) && !l.Force {
+		return nil, nil
+	}
+	return r, nil
+}
+
+// unfinished is what a run left behind that has not ended; nil for none. One that had
+// only berth's state to remove has ended where that names something again.
+func unfinished(h host.FS, led *ledger.Ledger) (*record, error) {
+	text, ok, err := ledger.ReadFile(h, recordPath)
 	if err != nil {
 		return nil, fmt.Errorf("look for a run that was cut off: %w", err)
 	}
@@ -36,8 +50,7 @@ func (l *leave) interrupted(ctx context.Context) (*record, error) {
 	if err := json.Unmarshal(text, r); err != nil {
 		return nil, nil // it was cut off before it began
 	}
-	l.node = r.Node
-	if l.running(ctx, kubelet.Unit) && !l.Force {
+	if r.Done && (onMachine(led) > 0 || led.Owed != nil) {
 		return nil, nil
 	}
 	return r, nil
