@@ -106,14 +106,16 @@ func checkRuntimes(ctx context.Context, v *visit) *finding {
 	return f.ok("none besides containerd")
 }
 
-// marks are what other ways to a node leave on a machine.
+// marks are what other ways to a node leave on a machine. A configuration of AKS Flex Node
+// is none: berth takes it, too.
 var marks = []struct{ path, of, remedy string }{
 	{"/etc/kubernetes/admin.conf", "a control plane of kubeadm", "take another machine"},
 	{"/etc/kubernetes/kubelet.conf", "kubeadm join", "kubeadm reset"},
 	{"/etc/rancher/k3s", "k3s", "k3s-agent-uninstall.sh"},
 	{"/etc/rancher/rke2", "RKE2", "rke2-uninstall.sh"},
 	{"/var/snap/microk8s", "MicroK8s", "snap remove microk8s"},
-	{"/etc/aks-flex-node", "AKS Flex Node", "aks-flex-node unbootstrap, of the program that put it there"},
+	{"/etc/aks-flex-node/daemon-state.json", "AKS Flex Node", "aks-flex-node unbootstrap, of the program that put it there"},
+	{"/etc/aks-flex-node/daemon-credentials", "AKS Flex Node", "aks-flex-node unbootstrap, of the program that put it there"},
 	{"/var/lib/machines/kube1", "AKS Flex Node", "aks-flex-node unbootstrap, of the program that put it there"},
 	{"/var/lib/machines/kube2", "AKS Flex Node", "aks-flex-node unbootstrap, of the program that put it there"},
 }
