@@ -161,6 +161,18 @@ var checkCases = []checkCase{
 	}},
 	{"addresses", Preflight, Error, "pods are to have 192.0.0.0/16", func(w *world) { w.o.Config.Networking.PodCIDRs = []string{"192.0.0.0/16"} }},
 	{"addresses", Preflight, Error, "services have 192.0.2.53/32", func(w *world) { w.kubeletConfig(`{"clusterDNS": ["192.0.2.53"]}`) }},
+	{"addresses", Preflight, Error, "reaches 192.0.2.0/24 by eth0", func(w *world) { w.route("192.0.0.0/8"); w.kubeletConfig(`{"clusterDNS": ["192.0.2.53"]}`) }},
+	{"addresses", Preflight, Warning, "reaches 10.0.0.0/8 by eth0", func(w *world) { w.route("10.0.0.0/8"); w.kubeletConfig(`{"clusterDNS": ["10.96.0.10"]}`) }},
+	{"addresses", Preflight, Warning, "reaches 10.244.7.0/24 by eth0", func(w *world) {
+		w.route("10.244.7.0/24")
+		w.o.Config.Networking.PodCIDRs = []string{"10.244.0.0/16"}
+		w.survey.addresses = w.survey.addresses[:1]
+	}},
+	{"addresses", Preflight, OK, "apart", func(w *world) {
+		w.route("0.0.0.0/1")
+		w.route("2000::/3")
+		w.kubeletConfig(`{"clusterDNS": ["10.96.0.10", "2001:db8::10"]}`)
+	}},
 	{"addresses", Preflight, Unknown, "no luck", func(w *world) { w.survey.err = errTest }},
 	{"addresses", Preflight, Unknown, "not known", func(w *world) { w.noState(errTest) }},
 
@@ -370,6 +382,10 @@ func (w *world) mount(kind, target string, options ...string) {
 }
 
 func (w *world) swap() { w.memory.Value("/proc/swaps", "Filename\tType\n/swapfile file 1 0 -2\n") }
+
+func (w *world) route(to string) {
+	w.survey.routes = append(w.survey.routes, survey.Route{Interface: "eth0", To: netip.MustParsePrefix(to)})
+}
 
 func (w *world) listens(address string, port uint16) {
 	w.survey.listeners = append(w.survey.listeners, survey.Listener{Address: netip.MustParseAddr(address), Port: port})

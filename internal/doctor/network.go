@@ -176,22 +176,35 @@ func checkAddresses(_ context.Context, v *visit) *finding {
 	return f.ok("they are apart")
 }
 
+// overlaps finds what keeps a network of the cluster's from being one of its own: an error
+// where a network that the machine is in overlaps, a warning where a route leads there.
 func overlaps(f *finding, what string, p netip.Prefix, own []network, field string) {
 	for _, n := range own {
-		if n.prefix.Overlaps(p) {
-			f.fail("choose other networks for pods and services, or another one for the site", "%s %s, and the machine reaches %s by %s", what, p, n.prefix, n.by).at(field)
-			return
+		if !n.prefix.Overlaps(p) {
+			continue
 		}
+		status := Warning
+		if n.direct {
+			status = Error
+		}
+		f.add(status, "choose other networks for pods and services, or another one for the site", "%s %s, and the machine reaches %s by %s", what, p, n.prefix, n.by).at(field)
+		return
 	}
 }
 
 type network struct {
 	prefix netip.Prefix
 	by     string
+	// direct: the machine has an address in it.
+	direct bool
 }
 
-// networks are those that the machine reaches directly or by a route of their own, but
-// not through bridges of pods.
+// widest is the length of the shortest route that is for a network: those that are shorter
+// lead to everything else, as the halves do by which a VPN is the way out.
+const widest = 8
+
+// networks are those that the machine is in, and then those to which routes lead, but not
+// those of bridges of pods.
 func (v *visit) networks() ([]network, error) {
 	addresses, err := v.Survey.Addresses()
 	if err != nil {
@@ -202,16 +215,18 @@ func (v *visit) networks() ([]network, error) {
 		return nil, err
 	}
 	var out []network
-	add := func(p netip.Prefix, by string) {
+	add := func(p netip.Prefix, by string, direct bool) {
 		if p.Bits() > 0 && !p.Addr().IsLinkLocalUnicast() && !p.Addr().IsMulticast() && !podnet.IsBridge(by) {
-			out = append(out, network{p.Masked(), by})
+			out = append(out, network{p.Masked(), by, direct})
 		}
 	}
 	for _, a := range addresses {
-		add(a.Prefix, a.Interface)
+		add(a.Prefix, a.Interface, true)
 	}
 	for _, r := range routes {
-		add(r.To, r.Interface)
+		if r.To.Bits() >= widest {
+			add(r.To, r.Interface, false)
+		}
 	}
 	return out, nil
 }

@@ -22,7 +22,7 @@ func all() []Check {
 		{"firewall", "chains that drop what is not accepted, firewall services", "warning: one may keep the API server from kubelet's port", both, checkFirewall},
 		{"dns", "names of the API server and of the places of downloads, name servers for pods", "error: the API server's name has no address; warning: another name, or pods would ask a name server that they can't reach", both, checkDNS},
 		{"routes", "the way out", "error: no route to the API server", both, checkRoutes},
-		{"addresses", "networks of pods and services beside those of the machine", "error: they overlap", Preflight, checkAddresses},
+		{"addresses", "networks of pods and services beside those of the machine", "error: a network that the machine is in overlaps; warning: a route leads there", Preflight, checkAddresses},
 		{"proxy", "the document's proxies, those of the environment", "error: nobody listens; warning: the environment has one and the document has none", Preflight, checkProxy},
 		{"api-server", "the API server: name, connection, TLS, an answer", "error: no answer, or one that it is not well; warning: slower than a second", both, checkServer},
 		{"api-trust", "its certificate by the cluster's CA", "error: of another CA, of another name, not valid at this time", both, checkTrust},
