@@ -201,7 +201,7 @@ func (p *parts) awaitStages(ctx context.Context, st *desired.State, to provision
 func (p *parts) watcher(st *desired.State) apiserver.NodeWatcher {
 	n := provision.NodeOf(p.host, st)
 	return apiserver.NodeWatcher{
-		Host: p.host, Node: n.Name, Kubeconfig: n.Kubeconfig, BootstrapKubeconfig: n.Bootstrap, Unit: kubelet.Unit,
+		Host: p.host, Node: n.Name, Kubeconfig: n.Kubeconfig, BootstrapKubeconfig: n.Bootstrap, Unit: kubelet.Unit, Healthz: n.Healthz,
 	}
 }
 

@@ -1,15 +1,11 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"net"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -128,13 +124,7 @@ func (v *visit) healthz() string {
 	if v.Healthz != "" {
 		return v.Healthz
 	}
-	config := v.kubeletConfig()
-	number := port(config, "healthzPort", 10248)
-	if number == 0 {
-		return ""
-	}
-	address, _ := config["healthzBindAddress"].(string)
-	return fmt.Sprintf("http://%s/healthz", net.JoinHostPort(cmp.Or(address, "127.0.0.1"), strconv.Itoa(number)))
+	return kubelet.Healthz(v.kubeletConfig())
 }
 
 func checkCertificate(_ context.Context, v *visit) *finding {

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"cmp"
+	"encoding/json"
 	"path"
 	"strings"
 
@@ -19,10 +20,12 @@ type Node struct {
 	// Kubeconfig and Bootstrap are kubelet's files; Bootstrap is "" where it needs
 	// none.
 	Kubeconfig, Bootstrap string
+	// Healthz is kubelet's health endpoint; "" where the state does not say it.
+	Healthz string
 }
 
-// NodeOf reads kubelet's flags where the state hands them to its unit. What they
-// do not say is as berth would have it.
+// NodeOf reads kubelet's flags where the state hands them to its unit, and its
+// configuration. What they do not say is as berth would have it.
 func NodeOf(h host.FS, st *desired.State) Node {
 	n := Node{Kubeconfig: kubelet.Kubeconfig}
 	for _, r := range st.Resources {
@@ -31,6 +34,9 @@ func NodeOf(h host.FS, st *desired.State) Node {
 			n.Name = r.NodeName
 		case *desired.File:
 			n.read(r)
+			if r.Path == kubelet.ConfigFile {
+				n.Healthz = healthz(r.Content.Data())
+			}
 		}
 	}
 	n.Name = cmp.Or(n.Name, Hostname(h))
@@ -55,3 +61,12 @@ func (n *Node) read(f *desired.File) {
 }
 
 var nodeFlag = lazyregexp.New(`--(kubeconfig|bootstrap-kubeconfig|hostname-override)=([^\s"']+)`)
+
+// healthz is the health endpoint of a configuration of kubelet; "" for none.
+func healthz(text []byte) string {
+	config := map[string]any{}
+	if json.Unmarshal(text, &config) != nil {
+		return ""
+	}
+	return kubelet.Healthz(config)
+}

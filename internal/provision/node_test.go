@@ -23,11 +23,11 @@ func TestNodeOf(t *testing.T) {
 		flags   map[string]string
 		want    Node
 	}{
-		"as berth has it": {token, nil, Node{"machine", kubelet.Kubeconfig, kubelet.Bootstrap}},
-		"another's files": {token, other, Node{"other", "/etc/k", "/etc/b"}},
-		"a certificate":   {given, map[string]string{"--kubeconfig": "/etc/k", "--hostname-override": "Other"}, Node{"other", "/etc/k", ""}},
-		"of the image":    {usual, nil, Node{"machine", kubelet.Kubeconfig, ""}},
-		"no node":         {nil, nil, Node{"machine", kubelet.Kubeconfig, ""}},
+		"as berth has it": {token, nil, Node{"machine", kubelet.Kubeconfig, kubelet.Bootstrap, ""}},
+		"another's files": {token, other, Node{"other", "/etc/k", "/etc/b", ""}},
+		"a certificate":   {given, map[string]string{"--kubeconfig": "/etc/k", "--hostname-override": "Other"}, Node{"other", "/etc/k", "", ""}},
+		"of the image":    {usual, nil, Node{"machine", kubelet.Kubeconfig, "", ""}},
+		"no node":         {nil, nil, Node{"machine", kubelet.Kubeconfig, "", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rs, err := kubelet.Resources(kubelet.Settings{Version: "1.34.0", Cluster: c.cluster, Flags: c.flags, Hostname: "machine"})
@@ -40,5 +40,21 @@ func TestNodeOf(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// TestHealthOfNode: the wait asks where kubelet's configuration has it listen.
+func TestHealthOfNode(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"healthzPort": 10300, "healthzBindAddress": "10.0.0.7"}`: "http://10.0.0.7:10300/healthz",
+		`{}`:                 "http://127.0.0.1:10248/healthz",
+		`{"healthzPort": 0}`: "",
+		`torn`:               "",
+	} {
+		st := &desired.State{}
+		st.Add(&desired.File{Path: kubelet.ConfigFile, Content: desired.Text(text)})
+		if got := NodeOf(memory.New(), st).Healthz; got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
 	}
 }
