@@ -237,7 +237,8 @@ func (s *Source) patiently(ctx context.Context, client *http.Client, p patience,
 }
 
 // again tries until the answer is another than busy, as late as the service asks for.
-// A pause that does not end before the time is over is not begun.
+// A pause is not begun where the time is over before a connection can be made after it:
+// what went wrong is then said, and not that the time is over.
 func (s *Source) again(ctx context.Context, p patience, try func() (answer, error)) (answer, error) {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -261,14 +262,14 @@ func (s *Source) again(ctx context.Context, p patience, try func() (answer, erro
 			if gone.IsZero() {
 				gone = now
 			}
-			pause, n = gonePauses*s.endpoints.pause, n-1
-			enough = now.Add(pause).Sub(gone) > gonePeriod*s.endpoints.pause
+			left := gonePeriod*s.endpoints.pause - now.Sub(gone)
+			pause, n, enough = min(gonePauses*s.endpoints.pause, left), n-1, left <= 0
 		}
 		if err == nil {
 			err = a.refusal()
 			pause = max(pause, retryAfter(a.header, now))
 		}
-		if enough || ctx.Err() != nil || now.Add(pause).After(end) {
+		if enough || ctx.Err() != nil || now.Add(pause+connectBudget).After(end) {
 			return a, err
 		}
 		n++
@@ -291,7 +292,7 @@ func final(err error) bool {
 // unanswered says that nobody took a connection.
 func unanswered(err error) bool {
 	e, ok := errors.AsType[*net.OpError](err)
-	return ok && e.Op == "dial" && e.Timeout()
+	return ok && e.Op == "dial" && (e.Timeout() || errors.Is(e, syscall.EHOSTUNREACH) || errors.Is(e, syscall.ENETUNREACH))
 }
 
 // retryAfter is how long a service asks to be left alone (RFC 9110, 10.2.3); 0 where it

@@ -77,6 +77,7 @@ func TestPatience(t *testing.T) {
 		"a name":                  {commonPatience, []step{{err: dialError(&net.DNSError{IsTemporary: true})}, {status: 200}}, 200, 2, time.Second, 2 * time.Second},
 		"not reached":             {commonPatience, []step{{err: timeout}}, 0, tries, 4 * time.Second, 15 * time.Second},
 		"no metadata service":     {instancePatience, []step{{err: timeout}}, 0, 2, time.Second, 2 * time.Second},
+		"no way to it":            {instancePatience, []step{{err: dialError(syscall.EHOSTUNREACH)}}, 0, 2, time.Second, 2 * time.Second},
 		"elsewhere":               {commonPatience, []step{{err: dialError(errNotLoopback)}}, 0, 1, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,6 +115,47 @@ func TestPatienceEnds(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// slowly is a network that says nothing for as long as a connection may take.
+type slowly struct{ transport }
+
+func (s *slowly) RoundTrip(r *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(connectBudget):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	return s.transport.RoundTrip(r)
+}
+
+// Whoever has little time hears that nobody takes a connection, and not that the time is
+// over; and a service whose answers take long is asked when it must be back.
+func TestPatienceWithSlowAnswers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		by     *slowly
+		budget time.Duration
+		asked  int
+		took   time.Duration
+	}{
+		"a preflight": {&slowly{transport{steps: []step{{err: dialError(os.ErrDeadlineExceeded)}}}}, 13 * time.Second, 2, 12 * time.Second},
+		"an update":   {&slowly{transport{steps: []step{{status: 410}}}}, Budget, 6, 80 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tc.budget)
+				defer cancel()
+				start, p := time.Now(), commonPatience
+				p.busy = metadataBusy
+				_, err := (&Source{endpoints: endpoints{pause: firstPause}}).patiently(ctx, &http.Client{Transport: tc.by}, p, func() (*http.Request, error) {
+					return http.NewRequest(http.MethodGet, "http://service.example", http.NoBody)
+				})
+				if took := time.Since(start); err == nil || errors.Is(err, context.DeadlineExceeded) || tc.by.asked != tc.asked || took > tc.took {
+					t.Errorf("%v after %s and %d requests", err, took, tc.by.asked)
+				}
+			})
+		})
+	}
 }
 
 // A server that is not who it should be is not asked twice.

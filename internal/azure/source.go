@@ -97,4 +97,4 @@ func (s *Source) ask(ctx context.Context, a *desired.AzureIdentity, resource str
 
 // Budget is how long obtaining a token may take: the metadata service is back within 70
 // seconds where it is updated.
-const Budget = 75 * time.Second
+const Budget = 90 * time.Second
