@@ -164,8 +164,12 @@ func TestUntrustedIsFinal(t *testing.T) {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	defer s.Close()
-	_, err := http.Get(s.URL)
-	if err == nil || !final(err) {
+	resp, err := http.Get(s.URL)
+	if err == nil {
+		resp.Body.Close()
+		t.Fatal("it is trusted")
+	}
+	if !final(err) {
 		t.Error(err)
 	}
 }
