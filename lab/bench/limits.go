@@ -57,7 +57,7 @@ func Limits(ctx context.Context, l *lab.Lab, n *lab.Node, runs int) ([]Limit, er
 	if err != nil {
 		return out, err
 	}
-	return append(out, Limit{Name: "stripped binary", Bound: "45 MB", Size: info.Size()}), nil
+	return append(out, Limit{Name: "stripped binary", Bound: "38 MB", Size: info.Size()}), nil
 }
 
 const nodeconfig = "/opt/azure/containers/aks-node-controller-config.json"
