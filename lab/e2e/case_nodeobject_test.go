@@ -274,6 +274,7 @@ func taintsReported(t *testing.T, l *lab.Lab, n *lab.Node) {
 	if p := wantPlan(t, n); strings.Contains(strings.Join(p.Remarks, "\n"), "taint") {
 		t.Errorf("remarks %q", p.Remarks)
 	}
+	awaitRegistration(t, n)
 	if err := l.Client().CoreV1().Nodes().Delete(within(t, 10*time.Second), n.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -20,13 +20,17 @@ func TestHandWrittenNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("Ready %.1f s after the start of nspawn", time.Since(start).Seconds())
-	if err := n.Reboot(within(t, time.Minute)); err != nil {
+	if err := n.Reboot(within(t, rebootTime)); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.WaitFor(within(t, time.Minute), "systemctl", "is-active", "kubelet"); err != nil {
 		t.Fatal(err)
 	}
 }
+
+// rebootTime is for a reboot: systemd waits 90 s for a process that has missed its
+// SIGTERM, as one of a container that is just being made may.
+const rebootTime = 150 * time.Second
 
 func handWritten(t *testing.T, l *lab.Lab, ip string) []byte {
 	t.Helper()

@@ -160,7 +160,7 @@ func TestPodsAreKeptFromThePlatform(t *testing.T) {
 	})
 	t.Run("boot", func(t *testing.T) {
 		run(t, n, "systemctl", "disable", "aks-node-controller.service")
-		if err := n.Reboot(within(t, time.Minute)); err != nil {
+		if err := n.Reboot(within(t, rebootTime)); err != nil {
 			t.Fatal(err)
 		}
 		awaitHeartbeat(t, l, n.Name, time.Now())

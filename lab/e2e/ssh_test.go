@@ -63,7 +63,7 @@ func become(t *testing.T, l *lab.Lab, n *lab.Node, edit ...func(*aksnodeconfigv1
 
 func reboot(t *testing.T, n *lab.Node) {
 	t.Helper()
-	if err := n.Reboot(within(t, time.Minute)); err != nil {
+	if err := n.Reboot(within(t, rebootTime)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {

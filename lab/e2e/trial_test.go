@@ -362,7 +362,7 @@ func (m *trialMachine) kill(t *testing.T) {
 // good configuration.
 func (m *trialMachine) reboot(t *testing.T) {
 	m.tryWithin(t, "5m")
-	if err := m.node.Reboot(within(t, time.Minute)); err != nil {
+	if err := m.node.Reboot(within(t, rebootTime)); err != nil {
 		t.Fatal(err)
 	}
 	m.hasRestored(t)
