@@ -27,6 +27,8 @@ var tests = []tool{
 	{"/sbin/dumpe2fs", "e2fsprogs"},
 	{"/sbin/debugfs", "e2fsprogs"},
 	{"/sbin/blkid", "util-linux"},
+	{"/sbin/ip", "iproute2"},
+	{"/usr/sbin/iptables", "iptables"},
 	{"/usr/bin/gcc", "gcc"},
 	{"/usr/include/stdio.h", "libc6-dev"},
 }
