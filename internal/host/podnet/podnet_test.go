@@ -25,7 +25,7 @@ func ownNetwork(t *testing.T) {
 	}
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Skip("no network of its own:", err)
+		t.Fatal("no network of its own:", err)
 	}
 }
 
@@ -43,7 +43,7 @@ func needs(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
-			t.Skip(err)
+			t.Fatalf("%v: make setup-tests installs it", err)
 		}
 	}
 }
