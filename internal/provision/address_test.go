@@ -50,8 +50,12 @@ func TestNodeAddress(t *testing.T) {
 				h.Put(kubelet.FlagsFile, c.flags, 0o600)
 			}
 			s := addresses{url: server.URL, answer: 2 * time.Second, here: func() []netip.Addr { return c.there }, route: func() string { return "192.0.2.9" }, dial: dialPatiently}
+			start := time.Now()
 			if got := s.of(t.Context(), h).Address; got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if spent := time.Since(start); spent > s.answer+2*time.Second {
+				t.Errorf("it took %v", spent)
 			}
 			if n := asked.Load(); c.answers[0] == 404 && n > 1 {
 				t.Errorf("asked %d times", n)
