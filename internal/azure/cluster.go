@@ -10,14 +10,14 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"github.com/berth-dev/berth/internal/component/azurecluster"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/identity/kubeconfig"
 )
-
-// clusterVersion is the API version of Microsoft.ContainerService.
-const clusterVersion = "2024-02-01"
 
 // UserRole is the least role with which Azure says how a cluster is reached.
 const UserRole = "Azure Kubernetes Service Cluster User Role"
@@ -25,30 +25,21 @@ const UserRole = "Azure Kubernetes Service Cluster User Role"
 // Cluster asks Azure how an AKS cluster is reached, by the endpoint for users: what an
 // administrator's credential would hold stays where it is.
 func (s *Source) Cluster(ctx context.Context, a *desired.AzureIdentity, via *desired.Egress, manager, resourceID string) (azurecluster.Cluster, error) {
-	ctx, cancel := context.WithTimeout(ctx, Budget)
-	defer cancel()
-	return s.by(via).cluster(ctx, a, strings.TrimSuffix(manager, "/"), resourceID)
-}
-
-func (s *Source) cluster(ctx context.Context, a *desired.AzureIdentity, manager, resourceID string) (azurecluster.Cluster, error) {
-	during := "ask Azure how the cluster " + resourceID + " is reached"
 	out := azurecluster.Cluster{ResourceID: strings.ToLower(resourceID)}
-	token, err := s.obtain(ctx, a, manager)
+	m, err := s.Manager(ctx, a, via, manager)
 	if err != nil {
 		return out, err
 	}
-	c, err := s.endpoints.outward(s.via)
-	if err != nil {
-		return out, failed(during, "Check proxy and trust.", err)
-	}
-	defer c.CloseIdleConnections()
-	got, err := s.patiently(ctx, c, commonPatience, func() (*http.Request, error) {
-		req, err := http.NewRequest(http.MethodPost, manager+resourceID+"/listClusterUserCredential?"+url.Values{"api-version": {clusterVersion}}.Encode(), http.NoBody)
-		if err == nil {
-			req.Header.Set("Authorization", "Bearer "+token.Text.Reveal())
-		}
-		return req, err
-	})
+	defer m.Close()
+	return m.Cluster(ctx, resourceID, false)
+}
+
+// Cluster asks how a cluster is reached. fresh: the identity has only just been given
+// the role, so that Azure may not know of it yet and is asked again for a while.
+func (m *Manager) Cluster(ctx context.Context, resourceID string, fresh bool) (azurecluster.Cluster, error) {
+	during := "ask Azure how the cluster " + resourceID + " is reached"
+	out := azurecluster.Cluster{ResourceID: strings.ToLower(resourceID)}
+	got, err := m.userCredential(ctx, resourceID, fresh)
 	if err == nil && got.status != http.StatusOK {
 		err = got.refusal()
 	}
@@ -60,6 +51,31 @@ func (s *Source) cluster(ctx context.Context, a *desired.AzureIdentity, manager,
 		return out, failed(during, "Name cluster.server and cluster.caFile instead.", err)
 	}
 	return out, nil
+}
+
+// propagation is how long Azure may take to know a new assignment everywhere: some
+// minutes.
+//
+// Source: learn.microsoft.com/azure/role-based-access-control/troubleshooting, "Role
+// assignment changes are not being detected" (up to 10 minutes).
+const propagation = 10 * time.Minute
+
+func (m *Manager) userCredential(ctx context.Context, resourceID string, fresh bool) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, propagation)
+	defer cancel()
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = m.source.endpoints.pause, 15*m.source.endpoints.pause
+	for {
+		got, err := m.call(ctx, http.MethodPost, resourceID+"/listClusterUserCredential", clusterVersion, nil, commonPatience)
+		if err != nil || !fresh || got.status != http.StatusForbidden {
+			return got, err
+		}
+		select {
+		case <-time.After(pauses.NextBackOff()):
+		case <-ctx.Done():
+			return got, nil // what Azure said last says it best
+		}
+	}
 }
 
 // userCredential is server and CA of the answer. The credential in it is not used.
