@@ -11,8 +11,8 @@ import (
 
 // PacketFilter is a table of nftables, family inet, that is berth's alone: what is
 // in it is this and nothing else. It lasts until the next boot; what restores it
-// then reads the same from a file. Its rules only drop: what a table accepts is
-// still subject to all others, what one drops is not.
+// then reads the same from a file. Its rules only drop, or leave packets untracked: what
+// a table accepts is still subject to all others, what one drops is not.
 type PacketFilter struct {
 	Base
 	Table  string        `json:"table"`
@@ -27,7 +27,19 @@ type FilterChain struct {
 	// Priority orders the chains of all tables at a hook: -150 is that of iptables'
 	// mangle table, 0 that of its filter table.
 	Priority int    `json:"priority"`
-	Drop     []Drop `json:"drop"`
+	Drop     []Drop `json:"drop,omitempty"`
+	// Untracked are packets of which the kernel keeps no connection.
+	Untracked []Untracked `json:"untracked,omitempty"`
+}
+
+// Untracked is what goes to an address and a port.
+type Untracked struct {
+	To netip.Addr `json:"to"`
+	// Protocol is tcp or udp.
+	Protocol string `json:"protocol"`
+	Port     uint16 `json:"port"`
+	// Comment is as that of Drop.
+	Comment string `json:"comment,omitempty"`
 }
 
 // Drop is TCP to an address and a port.
@@ -83,16 +95,31 @@ func (c FilterChain) validate() error {
 	if !slices.Contains(hooks, c.Hook) {
 		return fmt.Errorf("there is no hook %q", c.Hook)
 	}
-	if len(c.Drop) == 0 {
+	if len(c.Drop)+len(c.Untracked) == 0 {
 		return errors.New("a chain without rules does nothing")
 	}
+	for _, u := range c.Untracked {
+		if u.Protocol != "tcp" && u.Protocol != "udp" {
+			return fmt.Errorf("%q is no protocol with ports", u.Protocol)
+		}
+		if err := validMatch(u.To, u.Port, u.Comment); err != nil {
+			return err
+		}
+	}
 	for _, d := range c.Drop {
-		if !d.To.IsValid() || d.To.Is4In6() || d.To.Zone() != "" || d.TCPPort == 0 {
-			return fmt.Errorf("%s port %d can't be told from other packets", d.To, d.TCPPort)
+		if err := validMatch(d.To, d.TCPPort, d.Comment); err != nil {
+			return err
 		}
-		if len(d.Comment) > maxComment {
-			return fmt.Errorf("a comment has %d bytes, more than %d", len(d.Comment), maxComment)
-		}
+	}
+	return nil
+}
+
+func validMatch(to netip.Addr, port uint16, comment string) error {
+	if !to.IsValid() || to.Is4In6() || to.Zone() != "" || port == 0 {
+		return fmt.Errorf("%s port %d can't be told from other packets", to, port)
+	}
+	if len(comment) > maxComment {
+		return fmt.Errorf("a comment has %d bytes, more than %d", len(comment), maxComment)
 	}
 	return nil
 }

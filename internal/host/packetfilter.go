@@ -38,8 +38,23 @@ type FilterChain struct {
 	// Priority orders the chains of a hook: -150 is that of iptables' mangle table, 0
 	// that of its filter table.
 	Priority int
-	// Drops are the rules, in order.
-	Drops []Drop
+	// Drops are the rules, in order; those of Untracked follow.
+	Drops     []Drop
+	Untracked []Untracked
+}
+
+// Untracked is a rule: of what goes to an address and port no connection is kept.
+type Untracked struct {
+	To netip.Addr
+	// Protocol is tcp or udp.
+	Protocol string
+	Port     uint16
+	Comment  string
+}
+
+// String is one line as nft prints it, shortened.
+func (u Untracked) String() string {
+	return fmt.Sprintf("notrack %s to %s port %d", u.Protocol, u.To, u.Port)
 }
 
 // Drop is a rule: TCP to an address and port is dropped.
@@ -58,7 +73,8 @@ func (t *FilterTable) Equal(u *FilterTable) bool {
 		return t == u
 	}
 	same := func(a, b FilterChain) bool {
-		return a.Name == b.Name && a.Hook == b.Hook && a.Priority == b.Priority && slices.Equal(a.Drops, b.Drops)
+		return a.Name == b.Name && a.Hook == b.Hook && a.Priority == b.Priority && slices.Equal(a.Drops, b.Drops) &&
+			slices.Equal(a.Untracked, b.Untracked)
 	}
 	return t.Name == u.Name && slices.Equal(t.Other, u.Other) && slices.EqualFunc(byName(t.Chains), byName(u.Chains), same)
 }

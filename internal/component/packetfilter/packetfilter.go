@@ -27,10 +27,12 @@ const (
 const (
 	WireServerChain = "wireserver"
 	MetadataChain   = "metadata"
+	localDNSChain   = "localdns"
 )
 
 // The priorities of iptables' tables (linux/netfilter_ipv4.h).
 const (
+	raw    = -300
 	Mangle = -150
 	Filter = 0
 )
@@ -46,6 +48,9 @@ type Settings struct {
 	RestrictMetadata bool
 	// InMangle: that rule comes before those of iptables' filter table.
 	InMangle bool
+	// LocalDNS are the addresses of the node's own name server, if it has one: of
+	// questions to it the kernel keeps no connections, of which there are many.
+	LocalDNS []netip.Addr
 	// Program is berth's own path; empty: Program.
 	Program string
 }
@@ -72,6 +77,9 @@ func chains(s Settings) []desired.FilterChain {
 		{To: wireServer, TCPPort: 80, Comment: "pods do not reach the WireServer"},
 		{To: wireServer, TCPPort: 32526, Comment: "pods do not reach the WireServer"},
 	}}}
+	if len(s.LocalDNS) > 0 {
+		out = append(out, untracked("output", s.LocalDNS), untracked("prerouting", s.LocalDNS))
+	}
 	if !s.RestrictMetadata {
 		return out
 	}
@@ -82,6 +90,18 @@ func chains(s Settings) []desired.FilterChain {
 	return append(out, desired.FilterChain{Name: MetadataChain, Hook: "forward", Priority: priority, Drop: []desired.Drop{
 		{To: metadata, TCPPort: 80, Comment: "pods do not reach the instance metadata"},
 	}})
+}
+
+// untracked is a chain for questions: those of the machine go out, those of its pods
+// come in.
+func untracked(hook string, addresses []netip.Addr) desired.FilterChain {
+	c := desired.FilterChain{Name: localDNSChain + "-" + hook, Hook: hook, Priority: raw}
+	for _, a := range addresses {
+		for _, protocol := range []string{"tcp", "udp"} {
+			c.Untracked = append(c.Untracked, desired.Untracked{To: a, Protocol: protocol, Port: 53, Comment: "no connection is kept of questions to localdns"})
+		}
+	}
+	return c
 }
 
 // Read is the table of a RulesFile.

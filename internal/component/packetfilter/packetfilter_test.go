@@ -2,6 +2,7 @@ package packetfilter
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -22,6 +23,9 @@ func TestResources(t *testing.T) {
 		"always":    {Settings{}, []string{wire}, Program},
 		"metadata":  {Settings{RestrictMetadata: true}, []string{wire, "metadata forward 0: 169.254.169.254:80"}, Program},
 		"in mangle": {Settings{RestrictMetadata: true, InMangle: true}, []string{wire, "metadata forward -150: 169.254.169.254:80"}, Program},
+		"localdns": {Settings{LocalDNS: []netip.Addr{netip.MustParseAddr("169.254.10.10")}},
+			[]string{wire, "localdns-output output -300: untracked tcp 169.254.10.10:53 untracked udp 169.254.10.10:53",
+				"localdns-prerouting prerouting -300: untracked tcp 169.254.10.10:53 untracked udp 169.254.10.10:53"}, Program},
 		"elsewhere": {Settings{InMangle: true, Program: "/usr/bin/berth"}, []string{wire}, "/usr/bin/berth"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,6 +55,9 @@ func said(p *desired.PacketFilter) []string {
 		line := fmt.Sprintf("%s %s %d:", c.Name, c.Hook, c.Priority)
 		for _, d := range c.Drop {
 			line += fmt.Sprintf(" %s:%d", d.To, d.TCPPort)
+		}
+		for _, u := range c.Untracked {
+			line += fmt.Sprintf(" untracked %s %s:%d", u.Protocol, u.To, u.Port)
 		}
 		out = append(out, line)
 	}

@@ -48,7 +48,10 @@ func filterLife(t *testing.T, h host.Host, _ string) {
 		host.Drop{To: netip.MustParseAddr("192.0.2.1"), TCPPort: 80, Comment: "why not"}, host.Drop{To: netip.MustParseAddr("192.0.2.1"), TCPPort: 32526})
 	second := drops(testTable, "output", -150, host.Drop{To: netip.MustParseAddr("2001:db8::1"), TCPPort: 443})
 	second.Chains = append(second.Chains, host.FilterChain{Name: "empty", Hook: "input", Priority: 10})
-	for _, want := range []host.FilterTable{first, first, second, {Name: testTable}} {
+	third := drops(testTable, "prerouting", -300, host.Drop{To: netip.MustParseAddr("192.0.2.1"), TCPPort: 80})
+	third.Chains[0].Untracked = []host.Untracked{{To: netip.MustParseAddr("192.0.2.1"), Protocol: "udp", Port: 53, Comment: "why not"},
+		{To: netip.MustParseAddr("2001:db8::1"), Protocol: "tcp", Port: 53}}
+	for _, want := range []host.FilterTable{first, first, second, third, {Name: testTable}} {
 		must(t, h.ReplaceFilterTable(t.Context(), want))
 		expectTable(t, h, testTable, &want)
 	}

@@ -128,6 +128,9 @@ func addChain(c *nftables.Conn, table *nftables.Table, chain host.FilterChain) e
 	for _, d := range chain.Drops {
 		c.AddRule(&nftables.Rule{Table: table, Chain: at, Exprs: dropExprs(d), UserData: comment(d.Comment)})
 	}
+	for _, u := range chain.Untracked {
+		c.AddRule(&nftables.Rule{Table: table, Chain: at, Exprs: untrackedExprs(u), UserData: comment(u.Comment)})
+	}
 	return nil
 }
 
@@ -187,16 +190,29 @@ func readChain(c *nftables.Conn, out *host.FilterTable, chain *nftables.Chain) e
 	}
 	h := host.FilterChain{Name: chain.Name, Hook: host.Hooks[*chain.Hooknum], Priority: int(*chain.Priority)}
 	for i, r := range rules {
-		d, ok := readDrop(r.Exprs)
-		if !ok {
+		if !readRule(&h, r) {
 			out.Other = append(out.Other, fmt.Sprintf("rule %d of chain %s", i+1, chain.Name))
-			continue
 		}
-		d.Comment, _ = userdata.GetString(r.UserData, userdata.TypeComment)
-		h.Drops = append(h.Drops, d)
 	}
 	out.Chains = append(out.Chains, h)
 	return nil
+}
+
+// readRule adds a rule to the description of its chain; one that stands elsewhere than
+// addChain puts it is another rule.
+func readRule(h *host.FilterChain, r *nftables.Rule) bool {
+	said, _ := userdata.GetString(r.UserData, userdata.TypeComment)
+	if d, ok := readDrop(r.Exprs); ok && len(h.Untracked) == 0 {
+		d.Comment = said
+		h.Drops = append(h.Drops, d)
+		return true
+	}
+	u, ok := readUntracked(r.Exprs)
+	if ok {
+		u.Comment = said
+		h.Untracked = append(h.Untracked, u)
+	}
+	return ok
 }
 
 // plainChain says that a chain is one that addChain makes.

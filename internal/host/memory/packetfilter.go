@@ -97,6 +97,7 @@ func cloneTable(t host.FilterTable) host.FilterTable {
 	t.Other, t.Chains = slices.Clone(t.Other), slices.Clone(t.Chains)
 	for i := range t.Chains {
 		t.Chains[i].Drops = slices.Clone(t.Chains[i].Drops)
+		t.Chains[i].Untracked = slices.Clone(t.Chains[i].Untracked)
 	}
 	return t
 }

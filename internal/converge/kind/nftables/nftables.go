@@ -90,6 +90,9 @@ func Table(p *desired.PacketFilter) host.FilterTable {
 		for _, d := range c.Drop {
 			chain.Drops = append(chain.Drops, host.Drop(d))
 		}
+		for _, u := range c.Untracked {
+			chain.Untracked = append(chain.Untracked, host.Untracked(u))
+		}
 		t.Chains = append(t.Chains, chain)
 	}
 	return t
@@ -106,6 +109,9 @@ func lines(t *host.FilterTable) []string {
 		out = append(out, at)
 		for _, d := range c.Drops {
 			out = append(out, at+": "+d.String()+" "+d.Comment)
+		}
+		for _, u := range c.Untracked {
+			out = append(out, at+": "+u.String()+" "+u.Comment)
 		}
 	}
 	for _, other := range t.Other {
