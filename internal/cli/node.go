@@ -17,7 +17,7 @@ import (
 // node holds the verbs that berth's own units call.
 func (e *env) node() *cobra.Command {
 	c := &cobra.Command{Use: "node", Short: "Verbs for berth's own units", Hidden: true, Args: cobra.ArbitraryArgs, RunE: e.noCommand}
-	c.AddCommand(e.nodeResult(), e.nodeRestore(), e.nodeRevert(), e.nodeFirewall(), e.token())
+	c.AddCommand(e.nodeResult(), e.nodeRestore(), e.nodeRevert(), e.nodeFirewall(), e.nodeLocalDNS(), e.token())
 	return c
 }
 
