@@ -2,53 +2,57 @@ package exitcode
 
 // The numbers by name.
 const (
-	OK                     = 0
-	UnitStart              = 4
-	Containerd             = 28
-	Runc                   = 29
-	KubernetesDownload     = 31
-	Kubelet                = 34
-	ImagePull              = 36
-	ContainerdVersion      = 39
-	CNIDownload            = 41
-	Module                 = 49
-	APIConnect             = 51
-	APILookup              = 52
-	APILookupAzure         = 53
-	ContainerdDownload     = 70
-	RuncDownload           = 71
-	Sysctl                 = 103
-	CrictlDownload         = 117
-	KubeletInstall         = 121
-	KubectlInstall         = 122
-	Timeout                = 124
-	Killed                 = 137
-	Trust                  = 161
-	DisableSSH             = 172
-	MetadataInMangle       = 174
-	MetadataInFilter       = 175
-	PublicKeys             = 178
-	KubernetesInstall      = 204
-	CredentialProvider     = 205
-	CNIVersion             = 206
-	KubernetesPull         = 207
-	CredentialProviderPull = 208
-	RegistryIdentity       = 210
-	RegistryConnect        = 211
-	RegistryUnauthorized   = 212
-	SandboxImage           = 233
-	Internal               = 240
-	PacketFilter           = 244
-	NotRegistered          = 245
-	NotReady               = 246
-	Interrupted            = 247
-	NoSpace                = 248
-	Locked                 = 249
-	CommandDocument        = 250
-	Digest                 = 251
-	Credential             = 252
-	Untrusted              = 253
-	Write                  = 254
+	OK                      = 0
+	UnitStart               = 4
+	Containerd              = 28
+	Runc                    = 29
+	KubernetesDownload      = 31
+	Kubelet                 = 34
+	ImagePull               = 36
+	ContainerdVersion       = 39
+	CNIDownload             = 41
+	Module                  = 49
+	APIConnect              = 51
+	APILookup               = 52
+	APILookupAzure          = 53
+	ContainerdDownload      = 70
+	RuncDownload            = 71
+	Sysctl                  = 103
+	CrictlDownload          = 117
+	KubeletInstall          = 121
+	KubectlInstall          = 122
+	Timeout                 = 124
+	Killed                  = 137
+	Trust                   = 161
+	SecureBootstrapDownload = 169
+	DisableSSH              = 172
+	MetadataInMangle        = 174
+	MetadataInFilter        = 175
+	PublicKeys              = 178
+	KubernetesInstall       = 204
+	CredentialProvider      = 205
+	CNIVersion              = 206
+	KubernetesPull          = 207
+	CredentialProviderPull  = 208
+	RegistryIdentity        = 210
+	RegistryConnect         = 211
+	RegistryUnauthorized    = 212
+	LocalDNS                = 216
+	LocalDNSProgram         = 219
+	SecureBootstrap         = 220
+	SandboxImage            = 233
+	Internal                = 240
+	PacketFilter            = 244
+	NotRegistered           = 245
+	NotReady                = 246
+	Interrupted             = 247
+	NoSpace                 = 248
+	Locked                  = 249
+	CommandDocument         = 250
+	Digest                  = 251
+	Credential              = 252
+	Untrusted               = 253
+	Write                   = 254
 )
 
 var registry = []Code{
@@ -95,6 +99,8 @@ var registry = []Code{
 		"Look for the kernel's out-of-memory killer in the journal; systemctl start aks-node-controller runs it again."},
 	{Trust, "ERR_UPDATE_CA_CERTS", "a CA certificate could not be added to the machine's trust store",
 		"Check the certificate in custom_ca_certs or proxy_trusted_ca."},
+	{SecureBootstrapDownload, "ERR_SECURE_TLS_BOOTSTRAP_CLIENT_DOWNLOAD_ERROR", "the client of secure TLS bootstrapping could not be downloaded or unpacked, or is not in the image",
+		"Check that secure_tls_bootstrapping_custom_client_download_url is reachable from the node, or put the client into the image as /opt/bin/aks-secure-tls-bootstrap-client."},
 	{DisableSSH, "ERR_DISABLE_SSH", "the SSH server could not be switched off",
 		"Look at the unit that is named: systemctl status UNIT. Until it is off the machine is no node."},
 	{MetadataInMangle, "ERR_INSERT_IMDS_RESTRICTION_RULE_INTO_MANGLE_TABLE", "pods could not be kept from the instance metadata, before the rules of iptables",
@@ -119,6 +125,12 @@ var registry = []Code{
 		"Check that the registry's name resolves and its port answers from the node: private endpoint, DNS zone, proxy."},
 	{RegistryUnauthorized, "ERR_ORAS_PULL_UNAUTHORIZED", "the registry refuses this machine's identity",
 		"Give the managed identity in auth_config the role AcrPull on the registry, or allow anonymous pulls."},
+	{LocalDNS, "ERR_LOCALDNS_FAIL", "the node's own name server does not start or does not answer",
+		"Look at journalctl -u localdns, and whether the machine's name servers answer: it forwards to them. Zones are in local_dns_profile."},
+	{LocalDNSProgram, "ERR_LOCALDNS_BINARY_ERR", "the image has no CoreDNS for the node's own name server",
+		"Put CoreDNS into the image as /opt/azure/containers/localdns/binary/coredns, or leave enable_local_dns off."},
+	{SecureBootstrap, "ERR_SECURE_TLS_BOOTSTRAP_ENABLE_FAILURE", "the client of secure TLS bootstrapping does not start, or brings no certificate",
+		"Look at journalctl -u secure-tls-bootstrap and /var/log/azure/aks/secure-tls-bootstrap.log: it asks the metadata service, Microsoft Entra ID and the API server."},
 	{SandboxImage, "ERR_PULL_POD_INFRA_CONTAINER_IMAGE", "the image of the pods' sandbox could not be pulled from the cluster's registry",
 		"Check that bootstrap_profile_container_registry_server holds the image that pod_infra_container_image_url names, and is reachable from the node."},
 	{Internal, "ERR_AKS_NODE_CONTROLLER_ERROR", "the configuration was refused, or an error has no code of its own",

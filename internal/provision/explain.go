@@ -7,7 +7,9 @@ import (
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/artifact/oci"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/component/localdns"
 	"github.com/berth-dev/berth/internal/component/packetfilter"
+	"github.com/berth-dev/berth/internal/component/securebootstrap"
 	"github.com/berth-dev/berth/internal/component/ssh"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/kind/nftables"
@@ -85,6 +87,10 @@ func unitCode(name string, verb converge.Verb) int {
 	switch {
 	case name == kubelet.Unit:
 		return exitcode.Kubelet
+	case name == localdns.Unit:
+		return exitcode.LocalDNS
+	case name == securebootstrap.Unit:
+		return exitcode.SecureBootstrap
 	case ssh.IsUnit(name) && verb == converge.VerbReload:
 		return exitcode.PublicKeys
 	case ssh.IsUnit(name):
@@ -157,6 +163,11 @@ var artifacts = map[string]artifactCodes{
 	"runc": {
 		download: exitcode.RuncDownload, pull: exitcode.RuncDownload,
 		install: exitcode.Runc, mismatch: exitcode.Runc, absent: exitcode.Runc,
+	},
+	"localdns": {absent: exitcode.LocalDNSProgram},
+	securebootstrap.Artifact: {
+		download: exitcode.SecureBootstrapDownload, pull: exitcode.SecureBootstrapDownload,
+		install: exitcode.SecureBootstrapDownload, mismatch: exitcode.SecureBootstrapDownload, absent: exitcode.SecureBootstrapDownload,
 	},
 	"acr-credential-provider": {
 		download: exitcode.CredentialProvider, pull: exitcode.CredentialProviderPull,

@@ -40,6 +40,8 @@ type Settings struct {
 	// Mirror is the registry, host or host/path, that stands in for MirrorOf; its
 	// host decides which credential is asked for.
 	Mirror, MirrorOf string
+	// Pods lets the provider act for a pod's service account; nil: as the node alone.
+	Pods *PodIdentity
 }
 
 // suffixes of the registries of Azure's clouds.
@@ -90,6 +92,10 @@ func config(s Settings) kubeletv1.CredentialProviderConfig {
 		host, _, _ := strings.Cut(s.Mirror, "/")
 		p.MatchImages = append(p.MatchImages, s.MirrorOf)
 		p.Args = append(p.Args, "--registry-mirror="+s.MirrorOf+":"+host)
+	}
+	if s.Pods != nil {
+		p.TokenAttributes = tokenAttributes()
+		p.Args = append(p.Args, s.Pods.args()...)
 	}
 	return kubeletv1.CredentialProviderConfig{
 		TypeMeta:  metav1.TypeMeta{Kind: "CredentialProviderConfig", APIVersion: kubeletv1.SchemeGroupVersion.String()},

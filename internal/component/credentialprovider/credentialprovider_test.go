@@ -1,6 +1,7 @@
 package credentialprovider
 
 import (
+	"slices"
 	"testing"
 
 	kubeletv1 "k8s.io/kubelet/config/v1"
@@ -35,7 +36,9 @@ func TestResources(t *testing.T) {
 	mirrored := base
 	mirrored.URL = "https://packages.example/provider.tar.gz"
 	mirrored.RegistrySuffix, mirrored.Mirror, mirrored.MirrorOf = "azurecr.local", "acr.example/cache", "mcr.microsoft.com"
-	for name, s := range map[string]Settings{"plain.yaml": base, "mirrored.yaml": mirrored} {
+	pods := base
+	pods.Pods = &PodIdentity{SNI: "sni.cluster.example", APIServer: "cluster.example", ClientID: "client", TenantID: "tenant"}
+	for name, s := range map[string]Settings{"plain.yaml": base, "mirrored.yaml": mirrored, "pods.yaml": pods} {
 		rs, err := Resources(s)
 		if err != nil {
 			t.Fatal(err)
@@ -50,5 +53,13 @@ func TestResources(t *testing.T) {
 		if got := a.Files[0].Path; got != "/var/lib/kubelet/credential-provider/acr-credential-provider" {
 			t.Errorf("program at %s", got)
 		}
+	}
+}
+
+// What has no default is not named: the provider would take an empty one.
+func TestPodIdentityWithoutDefaults(t *testing.T) {
+	i := &PodIdentity{SNI: "sni.example", APIServer: "10.0.0.1"}
+	if got := i.args(); !slices.Equal(got, []string{"--ib-sni-name=sni.example", "--ib-apiserver-ip=10.0.0.1"}) {
+		t.Error(got)
 	}
 }

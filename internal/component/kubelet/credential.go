@@ -24,6 +24,8 @@ type Credential struct {
 	// which comes by a new certificate with it where the one before has ended.
 	Azure   *desired.AzureIdentity
 	Program string
+	// Elsewhere: another program obtains the certificate, and writes the kubeconfig.
+	Elsewhere bool
 	// Cert and Key are PEM. They count where there is no token.
 	Cert []byte
 	Key  desired.Secret
@@ -49,7 +51,11 @@ func (c *Cluster) carriesCertificate() bool {
 
 // credential is the kubeconfig and what stands behind it.
 func credential(s Settings) ([]desired.Resource, error) {
-	if s.Cluster.carriesCertificate() {
+	switch c := s.Cluster.Credential; {
+	case c.Elsewhere:
+		flags := append([]string{"--kubeconfig=" + s.kubeconfig()}, s.renewal()...)
+		return []desired.Resource{dropIn("10-tlsbootstrap.conf", bootstrapFlags, flags...)}, nil
+	case s.Cluster.carriesCertificate():
 		return givenCertificate(s)
 	}
 	return requestedCertificate(s)

@@ -22,9 +22,9 @@ import (
 // credentials, and a kubelet that is there but not started.
 func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
 	t := &translation{cfg: doc.Config, facts: facts, state: &desired.State{Owner: desired.OwnerAKS}}
-	parts := []func() error{t.kernel, t.ssh, t.trust, t.proxy, t.names, t.network, t.isolation, t.containerd, t.kubernetes}
+	parts := []func() error{t.kernel, t.ssh, t.trust, t.proxy, t.names, t.features, t.network, t.isolation, t.containerd, t.kubernetes}
 	if t.joins() {
-		parts = append(parts, t.sandboxImage, t.azure, t.credentialProvider, t.packetFilter)
+		parts = append(parts, t.sandboxImage, t.azure, t.credentialProvider, t.packetFilter, t.localDNS)
 	}
 	for _, part := range append(parts, t.kubelet, t.egress, t.images) {
 		if err := part(); err != nil {

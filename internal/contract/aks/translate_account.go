@@ -64,6 +64,7 @@ func ofMember(r rule) rule { return when((*translation).joins, r, useless(noMemb
 func (t *translation) account() {
 	t.visit(nil, t.cfg.ProtoReflect())
 	t.accountFlags()
+	t.accountFeatures()
 }
 
 func (t *translation) visit(at *field.Path, m protoreflect.Message) {

@@ -57,6 +57,17 @@ func variants(t testing.TB) map[string]*aksnodeconfigv1.Configuration {
 			c.CustomLinuxOsConfig.EnableSwapConfig = false
 			c.CustomSearchDomainConfig.RealmUser = ""
 		}),
+		"managed identity": full(func(c *aksnodeconfigv1.Configuration) {
+			c.BootstrappingConfig.TlsBootstrappingToken = nil
+			c.BootstrappingConfig.BootstrappingAuthMethod = aksnodeconfigv1.BootstrappingAuthMethod_BOOTSTRAPPING_AUTH_METHOD_AZURE_MSI
+			c.LocalDnsProfile.EnableHostsPlugin = false
+			c.KubernetesVersion = "1.33.2"
+			c.EnabledFeatures = map[string]string{"OTHER": "1"}
+		}),
+		"Arc": full(func(c *aksnodeconfigv1.Configuration) {
+			c.BootstrappingConfig.TlsBootstrappingToken = nil
+			c.BootstrappingConfig.BootstrappingAuthMethod = aksnodeconfigv1.BootstrappingAuthMethod_BOOTSTRAPPING_AUTH_METHOD_ARC_MSI
+		}),
 		"bare kubenet": full(func(c *aksnodeconfigv1.Configuration) {
 			c.KubernetesVersion = "1.26.3"
 			c.KubeBinaryConfig.CustomKubeBinaryUrl, c.KubeBinaryConfig.PrivateKubeBinaryUrl = "", ""
@@ -209,6 +220,10 @@ func mutateMap(m protoreflect.Map, fd protoreflect.FieldDescriptor) {
 		m.Set(key, protoreflect.ValueOfString(other))
 		return
 	}
+	if hotfix := protoreflect.ValueOfString("ENABLE_PROVISIONING_HOTFIX").MapKey(); m.Has(hotfix) { // other keys have no effect
+		m.Set(hotfix, protoreflect.ValueOfString("other"))
+		return
+	}
 	m.Set(key, m.NewValue())
 }
 
@@ -240,6 +255,9 @@ func otherText(name, old, pem string) string {
 		return "1024 65000"
 	case "custom_cloud_env_name":
 		return "another"
+	}
+	if last := len(old) - 1; last == 35 && strings.Count(old, "-") == 4 { // another GUID
+		return old[:last] + "f"
 	}
 	if strings.Contains(old, ".example/") {
 		return strings.Replace(old, ".example/", ".test/", 1)

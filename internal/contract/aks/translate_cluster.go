@@ -1,13 +1,21 @@
 package aks
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
+	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/apicheck"
+	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/component/binaries"
 	"github.com/berth-dev/berth/internal/component/credentialprovider"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/component/packetfilter"
+	"github.com/berth-dev/berth/internal/component/securebootstrap"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -73,7 +81,47 @@ func (t *translation) cluster(after []desired.ID) (*kubelet.Cluster, error) {
 	c := &kubelet.Cluster{Server: apicheck.URL(t.cfg.GetApiServerConfig().GetApiServerName()), CA: ca, APIServer: api}
 	c.Credential, err = t.credential()
 	c.Credential.After = after
+	if c.Credential.Elsewhere {
+		t.attest(after, c.Credential.Timeout)
+	}
 	return c, err
+}
+
+// attest has the cloud's own program obtain the certificate, once the API server
+// answers.
+func (t *translation) attest(after []desired.ID, timeout time.Duration) {
+	b := t.cfg.GetBootstrappingConfig()
+	s := securebootstrap.Settings{
+		Server: t.cfg.GetApiServerConfig().GetApiServerName(), Resource: b.GetSecureTlsBootstrappingAadResource(),
+		ClientID: b.GetSecureTlsBootstrappingUserAssignedIdentityId(),
+		URL:      artifactURL(b.GetSecureTlsBootstrappingCustomClientDownloadUrl()),
+		Timeouts: map[string]string{
+			"validate-kubeconfig-timeout": b.GetSecureTlsBootstrappingValidateKubeconfigTimeout(),
+			"get-access-token-timeout":    b.GetSecureTlsBootstrappingGetAccessTokenTimeout(),
+			"get-instance-data-timeout":   b.GetSecureTlsBootstrappingGetInstanceDataTimeout(),
+			"get-nonce-timeout":           b.GetSecureTlsBootstrappingGetNonceTimeout(),
+			"get-attested-data-timeout":   b.GetSecureTlsBootstrappingGetAttestedDataTimeout(),
+			"get-credential-timeout":      b.GetSecureTlsBootstrappingGetCredentialTimeout(),
+		},
+		Environment: t.variables()["AZURE_ENVIRONMENT_FILEPATH"], After: slices.Concat(after, t.node), Timeout: timeout,
+	}
+	t.node = append(t.node, t.add("bootstrapping_config", securebootstrap.Resources(s)...)...)
+}
+
+// azureIdentity is who the machine is to Microsoft Entra ID, where it joins as that;
+// nil where it joins otherwise.
+func (t *translation) azureIdentity() *desired.AzureIdentity {
+	b, auth := t.cfg.GetBootstrappingConfig(), t.cfg.GetAuthConfig()
+	a := &desired.AzureIdentity{TenantID: auth.GetTenantId(), ServerID: cmp.Or(b.GetSecureTlsBootstrappingAadResource(), azureidentity.AKS)}
+	switch b.GetBootstrappingAuthMethod() {
+	case aksnodeconfigv1.BootstrappingAuthMethod_BOOTSTRAPPING_AUTH_METHOD_ARC_MSI:
+		a.Kind = desired.AzureArc
+	case aksnodeconfigv1.BootstrappingAuthMethod_BOOTSTRAPPING_AUTH_METHOD_AZURE_MSI:
+		a.Kind, a.ClientID = desired.AzureManagedIdentity, cmp.Or(b.GetSecureTlsBootstrappingUserAssignedIdentityId(), auth.GetAssignedIdentityId())
+	default:
+		return nil
+	}
+	return a
 }
 
 // apiBudget: a name may take 5 minutes to resolve, a private link's 10; after
@@ -95,6 +143,13 @@ func (t *translation) credential() (kubelet.Credential, error) {
 		Timeout: t.budget(2, 2*time.Minute),
 	}
 	if c.Token != "" {
+		return c, nil
+	}
+	if c.Elsewhere = attested(t); c.Elsewhere {
+		return c, nil
+	}
+	if c.Azure = t.azureIdentity(); c.Azure != nil {
+		c.Program = cmp.Or(t.facts.Program, packetfilter.Program)
 		return c, nil
 	}
 	k := t.cfg.GetKubeletConfig()
@@ -128,10 +183,32 @@ func (t *translation) credentialProvider() error {
 	if server := t.cfg.GetBootstrapProfileContainerRegistryServer(); server != "" {
 		s.Mirror, s.MirrorOf = server, microsoftRegistry
 	}
+	if boundPulls(t) && t.podIdentities() {
+		s.Pods = t.podIdentity()
+	}
 	rs, err := credentialprovider.Resources(s)
 	if err != nil {
 		return err
 	}
 	t.node = append(t.node, t.add("kube_binary_config.linux_credential_provider_url", rs...)...)
 	return nil
+}
+
+// podIdentities: an older kubelet does not start with what they take.
+func (t *translation) podIdentities() bool {
+	return since(t.cfg.GetKubernetesVersion(), credentialprovider.PodIdentitySince)
+}
+
+func (t *translation) podIdentity() *credentialprovider.PodIdentity {
+	p := t.cfg.GetServiceAccountImagePullProfile()
+	return &credentialprovider.PodIdentity{
+		SNI: p.GetLocalAuthoritySni(), APIServer: t.cfg.GetApiServerConfig().GetApiServerName(),
+		ClientID: p.GetDefaultClientId(), TenantID: p.GetDefaultTenantId(),
+	}
+}
+
+// since says whether a version is at least another one.
+func since(v, least string) bool {
+	have, err := version.ParseGeneric(v)
+	return err == nil && have.AtLeast(version.MustParseGeneric(least))
 }

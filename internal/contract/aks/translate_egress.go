@@ -70,6 +70,9 @@ func (t *translation) egress() error {
 	withIdentity := via
 	withIdentity.Identity = t.identity()
 	for _, r := range t.state.Resources {
+		if c, ok := r.(*desired.ClientCertificate); ok && c.Azure != nil && !plain {
+			c.Via = &via
+		}
 		urls, out := outside(r)
 		switch {
 		case len(urls) == 0:

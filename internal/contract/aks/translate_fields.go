@@ -5,6 +5,7 @@ import (
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/cni"
+	"github.com/berth-dev/berth/internal/component/credentialprovider"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/proxy"
 	"github.com/berth-dev/berth/internal/component/ssh"
@@ -28,100 +29,109 @@ var accountRules = map[string]rule{
 
 	"cluster_config":          ofMember(toState),
 	"cluster_config.location": when(mirrored, ofMember(toState), toState),
-	"cluster_config.cluster_network_config.core_dns_service_ip": when(localDNS, later, useless("only the DNS cache on the node needs it, and that is off")),
+	"cluster_config.cluster_network_config.core_dns_service_ip": ofMember(when(asksCluster, toState, useless("only a DNS cache on the node that forwards to the cluster needs it"))),
 	"cluster_config.cloud_provider_config.backoff_exponent":     ofMember(when(backoffV1, toState, useless(paced))),
 	"cluster_config.cloud_provider_config.backoff_jitter":       ofMember(when(backoffV1, toState, useless(paced))),
-	"bootstrapping_config":                                ofMember(when(attested, later, useless("the bootstrapping method is another one"))),
-	"bootstrapping_config.tls_bootstrapping_token":        ofMember(toState),
-	"bootstrapping_config.cluster_join_method":            useless(unread),
-	"bootstrapping_config.bootstrapping_auth_method":      ofMember(when(byToken, useless("the token's presence decides"), later)),
-	"kube_binary_config.kube_binary_url":                  when((*translation).versioned, useless("the image holds kubelet of that version"), when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetKubeBinaryUrl), when(kubeIsolated, inPart(ofVersion), toState), useless("another archive of kubelet goes before it"))),
-	"kube_binary_config.private_kube_binary_url":          when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetPrivateKubeBinaryUrl), toState, useless("another archive of kubelet goes before it")),
-	"kube_binary_config.custom_kube_binary_url":           toState,
-	"kube_binary_config.pod_infra_container_image_url":    toState,
-	"kube_binary_config.linux_credential_provider_url":    ofMember(when(provided, when(providerIsolated, inPart(ofVersion), toState), useless(noProvider))),
-	"custom_cloud_config.custom_cloud_env_name":           ofMember(when(inCustomCloud, toState, useless("only the name akscustom means something"))),
-	"custom_cloud_config.custom_env_json_content":         ofMember(when(inCustomCloud, toState, useless("custom_cloud_env_name is not akscustom"))),
-	"custom_cloud_config.container_registry_dns_suffix":   ofMember(when(namesRegistries, toState, useless(noProvider))),
-	"custom_cloud_config.repo_depot_endpoint":             when(inCustomCloud, later, useless("custom_cloud_env_name is not akscustom")),
-	"containerd_config.containerd_package_url":            when(unpacks, toState, later),
-	"containerd_config.containerd_version":                when(unpacks, toState, useless("the containerd of the image decides")),
-	"containerd_config.containerd_download_url_base":      useless(unread),
-	"runc_config.runc_package_url":                        when(fetchesRunc, toState, later),
-	"runc_config.runc_version":                            when(fetchesRunc, toState, useless("the runc of the image decides")),
-	"kubelet_config.kubelet_flags":                        toState,
-	"kubelet_config.kubelet_node_labels":                  ofMember(toState),
-	"kubelet_config.kubelet_disk_type":                    when(tempDisk, later, useless("kubelet's state is on the OS disk anyway")),
-	"kubelet_config.enable_kubelet_config_file":           ofMember(when(anotherFile, useless(otherFile), toState)),
-	"kubelet_config.kubelet_client_key":                   ofMember(when(hasToken, useless(tokenFirst), toState)),
-	"kubelet_config.kubelet_client_cert_content":          ofMember(when(hasToken, useless(tokenFirst), toState)),
-	"kubelet_config.container_data_dir":                   toState,
-	"kubelet_config.kubelet_config_file_config":           ofMember(fileField(toState)),
-	kubeletFile + "kind":                                  ofMember(fileField(always(disposition{kind: elsewhere}))),
-	kubeletFile + "api_version":                           ofMember(fileField(always(disposition{kind: elsewhere}))),
-	kubeletFile + "server_tls_bootstrap":                  ofMember(when(rotationOff, useless(byTag), toState)),
-	kubeletFile + "tls_cert_file":                         ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
-	kubeletFile + "tls_private_key_file":                  ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
-	kubeletFile + "streaming_connection_idle_timeout":     ofMember(fileField(when(streams, toState, useless("kubelet 1.34 dropped it")))),
-	"custom_search_domain_config":                         when(joinsDomain, later, useless("it takes a domain, a user and a password")),
-	"custom_linux_os_config.sysctl_config":                toState,
-	"custom_linux_os_config.ulimit_config":                toState,
-	"custom_linux_os_config.enable_swap_config":           when(swaps, later, useless(halfSwap)),
-	"custom_linux_os_config.swap_file_size":               when(swaps, later, useless(halfSwap)),
-	"custom_linux_os_config.transparent_hugepage_support": later,
-	"custom_linux_os_config.transparent_defrag":           later,
-	"http_proxy_config":                                   toState,
-	"http_proxy_config.http_proxy":                        whereProxied((*aksnodeconfigv1.HttpProxyConfig).GetHttpProxy),
-	"http_proxy_config.https_proxy":                       whereProxied((*aksnodeconfigv1.HttpProxyConfig).GetHttpsProxy),
-	"http_proxy_config.no_proxy_entries":                  when(proxies, when((*translation).joins, toState, inPart(ofDownloads)), useless("there is no proxy")),
-	"gpu_config":                                          when(gpus, later, useless("enable_nvidia is off")),
-	"gpu_config.gpu_device_plugin":                        useless(unread),
-	"gpu_config.enable_amd_gpu":                           useless(unread),
-	"gpu_config.managed_gpu_experience_afec_enabled":      useless(unread),
-	"network_config.network_plugin":                       when((*translation).kubenet, toState, when(awaitsAzurePlugin, inPart("the configuration of Azure's plug-in is not moved to "+cni.ConfDir), always(disposition{kind: elsewhere}))),
-	"network_config.network_policy":                       when((*translation).kubenet, toState, ofMember(toState)),
-	"network_config.vnet_cni_plugins_url":                 when(azurePlugin, later, useless("the network plugin is not Azure's")),
-	"network_config.cni_plugins_url":                      toState,
-	"network_config.standard_secondary_nic_count":         later,
-	"kube_proxy_url":                                      useless(unread),
-	"vm_size":                                             when(gpus, later, useless("only GPU drivers depend on it")),
-	"linux_admin_username":                                later,
-	"is_vhd":                                              useless("what the image holds is looked at, not assumed"),
-	"enable_ssh":                                          when(sshIs, toState, useless(noSSH)),
-	"disable_pubkey_auth":                                 when(sshStays, when(keysAre, toState, useless(noSSH)), useless("the SSH server is switched off")),
-	"enable_unattended_upgrade":                           later,
-	"message_of_the_day":                                  later,
-	"enable_hosts_config_agent":                           later,
-	"provision_output":                                    useless(unread),
-	"workload_runtime":                                    useless(unread),
-	"ipv6_dual_stack_enabled":                             later,
-	"outbound_command":                                    later,
-	"azure_private_registry_server":                       useless(unread),
-	"private_egress_proxy_address":                        useless("it is only recorded"),
-	"enable_artifact_streaming":                           later,
-	"is_kata":                                             later,
-	"needs_cgroupv2":                                      when(driverFlag, useless("kubelet_flags names the cgroup driver"), toState),
-	"disable_custom_data":                                 useless(unread),
-	"bootstrap_profile_container_registry_server":         toState,
-	"imds_restriction_config":                             ofMember(when(restrictsIMDS, toState, useless("it is not enabled"))),
-	"local_dns_profile":                                   when(localDNS, later, useless("enable_local_dns is off")),
-	"service_account_image_pull_profile":                  when(boundPulls, later, useless("it is not enabled")),
-	"enabled_features":                                    later,
+	"bootstrapping_config":                                                    ofMember(when(hasToken, useless(tokenFirst), when(attested, toState, useless(otherMethod)))),
+	"bootstrapping_config.tls_bootstrapping_token":                            ofMember(toState),
+	"bootstrapping_config.cluster_join_method":                                useless(unread),
+	"bootstrapping_config.bootstrapping_auth_method":                          ofMember(when(hasToken, useless("the token's presence decides"), toState)),
+	"bootstrapping_config.secure_tls_bootstrapping_aad_resource":              ofMember(when(hasToken, useless(tokenFirst), when(byIdentity, toState, useless(otherMethod)))),
+	"bootstrapping_config.secure_tls_bootstrapping_user_assigned_identity_id": ofMember(when(hasToken, useless(tokenFirst), when(choosesIdentity, toState, useless(otherMethod)))),
+	"kube_binary_config.kube_binary_url":                                      when((*translation).versioned, useless("the image holds kubelet of that version"), when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetKubeBinaryUrl), when(kubeIsolated, inPart(ofVersion), toState), useless("another archive of kubelet goes before it"))),
+	"kube_binary_config.private_kube_binary_url":                              when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetPrivateKubeBinaryUrl), toState, useless("another archive of kubelet goes before it")),
+	"kube_binary_config.custom_kube_binary_url":                               toState,
+	"kube_binary_config.pod_infra_container_image_url":                        toState,
+	"kube_binary_config.linux_credential_provider_url":                        ofMember(when(provided, when(providerIsolated, inPart(ofVersion), toState), useless(noProvider))),
+	"custom_cloud_config.custom_cloud_env_name":                               ofMember(when(inCustomCloud, toState, useless("only the name akscustom means something"))),
+	"custom_cloud_config.custom_env_json_content":                             ofMember(when(inCustomCloud, toState, useless("custom_cloud_env_name is not akscustom"))),
+	"custom_cloud_config.container_registry_dns_suffix":                       ofMember(when(namesRegistries, toState, useless(noProvider))),
+	"custom_cloud_config.repo_depot_endpoint":                                 when(inCustomCloud, later, useless("custom_cloud_env_name is not akscustom")),
+	"containerd_config.containerd_package_url":                                when(unpacks, toState, later),
+	"containerd_config.containerd_version":                                    when(unpacks, toState, useless("the containerd of the image decides")),
+	"containerd_config.containerd_download_url_base":                          useless(unread),
+	"runc_config.runc_package_url":                                            when(fetchesRunc, toState, later),
+	"runc_config.runc_version":                                                when(fetchesRunc, toState, useless("the runc of the image decides")),
+	"kubelet_config.kubelet_flags":                                            toState,
+	"kubelet_config.kubelet_node_labels":                                      ofMember(toState),
+	"kubelet_config.kubelet_disk_type":                                        when(tempDisk, later, useless("kubelet's state is on the OS disk anyway")),
+	"kubelet_config.enable_kubelet_config_file":                               ofMember(when(anotherFile, useless(otherFile), toState)),
+	"kubelet_config.kubelet_client_key":                                       ofMember(when(hasToken, useless(tokenFirst), when(byIdentity, useless(identityFirst), toState))),
+	"kubelet_config.kubelet_client_cert_content":                              ofMember(when(hasToken, useless(tokenFirst), when(byIdentity, useless(identityFirst), toState))),
+	"kubelet_config.container_data_dir":                                       toState,
+	"kubelet_config.kubelet_config_file_config":                               ofMember(fileField(toState)),
+	kubeletFile + "kind":                                                      ofMember(fileField(always(disposition{kind: elsewhere}))),
+	kubeletFile + "api_version":                                               ofMember(fileField(always(disposition{kind: elsewhere}))),
+	kubeletFile + "server_tls_bootstrap":                                      ofMember(when(rotationOff, useless(byTag), toState)),
+	kubeletFile + "tls_cert_file":                                             ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
+	kubeletFile + "tls_private_key_file":                                      ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
+	kubeletFile + "streaming_connection_idle_timeout":                         ofMember(fileField(when(streams, toState, useless("kubelet 1.34 dropped it")))),
+	"custom_search_domain_config":                                             when(joinsDomain, later, useless("it takes a domain, a user and a password")),
+	"custom_linux_os_config.sysctl_config":                                    toState,
+	"custom_linux_os_config.ulimit_config":                                    toState,
+	"custom_linux_os_config.enable_swap_config":                               when(swaps, later, useless(halfSwap)),
+	"custom_linux_os_config.swap_file_size":                                   when(swaps, later, useless(halfSwap)),
+	"custom_linux_os_config.transparent_hugepage_support":                     later,
+	"custom_linux_os_config.transparent_defrag":                               later,
+	"http_proxy_config":                                                       toState,
+	"http_proxy_config.http_proxy":                                            whereProxied((*aksnodeconfigv1.HttpProxyConfig).GetHttpProxy),
+	"http_proxy_config.https_proxy":                                           whereProxied((*aksnodeconfigv1.HttpProxyConfig).GetHttpsProxy),
+	"http_proxy_config.no_proxy_entries":                                      when(proxies, when((*translation).joins, toState, inPart(ofDownloads)), useless("there is no proxy")),
+	"gpu_config":                                                              when(gpus, later, useless("enable_nvidia is off")),
+	"gpu_config.gpu_device_plugin":                                            useless(unread),
+	"gpu_config.enable_amd_gpu":                                               useless(unread),
+	"gpu_config.managed_gpu_experience_afec_enabled":                          useless(unread),
+	"network_config.network_plugin":                                           when((*translation).kubenet, toState, when(awaitsAzurePlugin, inPart("the configuration of Azure's plug-in is not moved to "+cni.ConfDir), always(disposition{kind: elsewhere}))),
+	"network_config.network_policy":                                           when((*translation).kubenet, toState, ofMember(toState)),
+	"network_config.vnet_cni_plugins_url":                                     when(azurePlugin, later, useless("the network plugin is not Azure's")),
+	"network_config.cni_plugins_url":                                          toState,
+	"network_config.standard_secondary_nic_count":                             later,
+	"kube_proxy_url":                                                          useless(unread),
+	"vm_size":                                                                 when(gpus, later, useless("only GPU drivers depend on it")),
+	"linux_admin_username":                                                    later,
+	"is_vhd":                                                                  useless("what the image holds is looked at, not assumed"),
+	"enable_ssh":                                                              when(sshIs, toState, useless(noSSH)),
+	"disable_pubkey_auth":                                                     when(sshStays, when(keysAre, toState, useless(noSSH)), useless("the SSH server is switched off")),
+	"enable_unattended_upgrade":                                               later,
+	"message_of_the_day":                                                      later,
+	"enable_hosts_config_agent":                                               later,
+	"provision_output":                                                        useless(unread),
+	"workload_runtime":                                                        useless(unread),
+	"ipv6_dual_stack_enabled":                                                 later,
+	"outbound_command":                                                        later,
+	"azure_private_registry_server":                                           useless(unread),
+	"private_egress_proxy_address":                                            useless("it is only recorded"),
+	"enable_artifact_streaming":                                               later,
+	"is_kata":                                                                 later,
+	"needs_cgroupv2":                                                          when(driverFlag, useless("kubelet_flags names the cgroup driver"), toState),
+	"disable_custom_data":                                                     useless(unread),
+	"bootstrap_profile_container_registry_server":                             toState,
+	"imds_restriction_config":                                                 ofMember(when(restrictsIMDS, toState, useless("it is not enabled"))),
+	"local_dns_profile":                                                       ofMember(when(localDNS, toState, useless("enable_local_dns is off"))),
+	"local_dns_profile.enable_local_dns":                                      ofMember(toState),
+	"local_dns_profile.critical_fqdns":                                        ofMember(when(localHosts, toState, useless(noHosts))),
+	"local_dns_profile.hosts_plugin_refresh_interval_in_seconds":              ofMember(when(localHosts, toState, useless(noHosts))),
+	"service_account_image_pull_profile":                                      ofMember(when(boundPulls, when(provided, when((*translation).podIdentities, toState, useless(oldKubelet)), useless(noProvider)), useless("it is not enabled"))),
+	"enabled_features":                                                        when((*translation).hasFeatures, toState, useless(unread)),
 }
 
 const (
-	kubeletFile = "kubelet_config.kubelet_config_file_config."
-	ofDownloads = "of an image berth's own downloads use it; no program of it does"
-	notForAll   = "an address with a user or a password is not put into " + proxy.Environment + ", which everybody reads"
-	ofVersion   = "of it the version counts: the program comes from bootstrap_profile_container_registry_server"
-	paced       = "backoff mode v2 has no such setting"
-	tokenFirst  = "there is a bootstrap token, which goes first"
-	halfSwap    = "swap takes both the switch and a size"
-	byTag       = "a tag of the virtual machine takes the serving certificate out of the cluster's hands"
-	noSSH       = "the image has no SSH server"
-	noProvider  = "kubelet_flags names no credential provider"
-	noOwn       = "the cluster issues the serving certificate"
-	otherFile   = "kubelet_flags names another configuration file with --config"
+	kubeletFile   = "kubelet_config.kubelet_config_file_config."
+	ofDownloads   = "of an image berth's own downloads use it; no program of it does"
+	notForAll     = "an address with a user or a password is not put into " + proxy.Environment + ", which everybody reads"
+	ofVersion     = "of it the version counts: the program comes from bootstrap_profile_container_registry_server"
+	paced         = "backoff mode v2 has no such setting"
+	otherMethod   = "the bootstrapping method is another one"
+	identityFirst = "the machine joins as an identity, which goes first"
+	tokenFirst    = "there is a bootstrap token, which goes first"
+	halfSwap      = "swap takes both the switch and a size"
+	byTag         = "a tag of the virtual machine takes the serving certificate out of the cluster's hands"
+	noHosts       = "enable_local_dns and enable_hosts_plugin are not both on"
+	noSSH         = "the image has no SSH server"
+	noProvider    = "kubelet_flags names no credential provider"
+	oldKubelet    = "kubelet gives credential providers no tokens of pods before " + credentialprovider.PodIdentitySince
+	noOwn         = "the cluster issues the serving certificate"
+	otherFile     = "kubelet_flags names another configuration file with --config"
 )
 
 // fileField is a field of kubelet's configuration file.
@@ -148,6 +158,10 @@ func providerIsolated(t *translation) bool {
 
 func mirrored(t *translation) bool { return t.cfg.GetBootstrapProfileContainerRegistryServer() != "" }
 
+func localHosts(t *translation) bool {
+	return localDNS(t) && t.cfg.GetLocalDnsProfile().GetEnableHostsPlugin()
+}
+
 func localDNS(t *translation) bool { return t.cfg.GetLocalDnsProfile().GetEnableLocalDns() }
 
 func backoffV1(t *translation) bool {
@@ -158,14 +172,20 @@ func hasToken(t *translation) bool {
 	return t.cfg.GetBootstrappingConfig().GetTlsBootstrappingToken() != ""
 }
 
-func byToken(t *translation) bool {
-	method := t.cfg.GetBootstrappingConfig().GetBootstrappingAuthMethod()
-	return method == aksnodeconfigv1.BootstrappingAuthMethod_BOOTSTRAPPING_AUTH_METHOD_BOOTSTRAP_TOKEN
+func authMethod(t *translation) aksnodeconfigv1.BootstrappingAuthMethod {
+	return t.cfg.GetBootstrappingConfig().GetBootstrappingAuthMethod()
 }
 
 func attested(t *translation) bool {
-	method := t.cfg.GetBootstrappingConfig().GetBootstrappingAuthMethod()
-	return method == aksnodeconfigv1.BootstrappingAuthMethod_BOOTSTRAPPING_AUTH_METHOD_SECURE_TLS_BOOTSTRAPPING
+	return authMethod(t) == aksnodeconfigv1.BootstrappingAuthMethod_BOOTSTRAPPING_AUTH_METHOD_SECURE_TLS_BOOTSTRAPPING
+}
+
+func byIdentity(t *translation) bool { return attested(t) || t.azureIdentity() != nil }
+
+// choosesIdentity: a machine may have several identities, one that is registered with
+// Azure Arc has one.
+func choosesIdentity(t *translation) bool {
+	return byIdentity(t) && authMethod(t) != aksnodeconfigv1.BootstrappingAuthMethod_BOOTSTRAPPING_AUTH_METHOD_ARC_MSI
 }
 
 // urlIs says whether an archive of kubelet is the one that counts.

@@ -287,12 +287,16 @@ func (t *translation) bridge(rs []desired.Resource) error {
 	return nil
 }
 
-// blameToken: what is wrong with a certificate that was asked for with a token
-// is, for whoever wrote the contract, the token.
+// blameToken: what is wrong with a certificate that was asked for with a token or as an
+// identity is, for whoever wrote the contract, the token or the identity.
 func (t *translation) blameToken(rs []desired.Resource) {
 	for _, r := range rs {
-		if c, ok := r.(*desired.ClientCertificate); ok && c.Token != "" {
+		c, ok := r.(*desired.ClientCertificate)
+		switch {
+		case ok && c.Token != "":
 			c.Field = "bootstrapping_config.tls_bootstrapping_token"
+		case ok && c.Azure != nil:
+			c.Field = "bootstrapping_config.bootstrapping_auth_method"
 		}
 	}
 }

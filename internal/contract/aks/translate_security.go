@@ -1,6 +1,7 @@
 package aks
 
 import (
+	"github.com/berth-dev/berth/internal/component/localdns"
 	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/component/ssh"
 )
@@ -8,9 +9,13 @@ import (
 // packetFilter is in force before kubelet starts a pod.
 func (t *translation) packetFilter() error {
 	imds := t.cfg.GetImdsRestrictionConfig()
-	rs, err := packetfilter.Resources(packetfilter.Settings{
+	s := packetfilter.Settings{
 		RestrictMetadata: imds.GetEnableImdsRestriction(), InMangle: imds.GetInsertImdsRestrictionRuleToMangleTable(), Program: t.facts.Program,
-	})
+	}
+	if localDNS(t) {
+		s.LocalDNS = localdns.Addresses()
+	}
+	rs, err := packetfilter.Resources(s)
 	if err != nil {
 		return err
 	}

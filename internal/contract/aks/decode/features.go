@@ -30,13 +30,18 @@ var features = map[string]condition{
 	"containerd_config.containerd_version": func(c *aksnodeconfigv1.Configuration) bool {
 		return c.GetContainerdConfig().GetContainerdPackageUrl() != ""
 	},
-	"runc_config.runc_version":                    func(c *aksnodeconfigv1.Configuration) bool { return c.GetRuncConfig().GetRuncPackageUrl() != "" },
-	"custom_cloud_config.custom_env_json_content": func(c *aksnodeconfigv1.Configuration) bool { return joins(c) && CustomCloud(c) },
-	"local_dns_profile":                           func(c *aksnodeconfigv1.Configuration) bool { return c.GetLocalDnsProfile().GetEnableLocalDns() },
-	"custom_search_domain_config":                 joins,
+	"runc_config.runc_version":                                  func(c *aksnodeconfigv1.Configuration) bool { return c.GetRuncConfig().GetRuncPackageUrl() != "" },
+	"custom_cloud_config.custom_env_json_content":               func(c *aksnodeconfigv1.Configuration) bool { return joins(c) && CustomCloud(c) },
+	"local_dns_profile":                                         localDNS,
+	"cluster_config.cluster_network_config.core_dns_service_ip": localDNS,
+	"custom_search_domain_config":                               joins,
 	"http_proxy_config.no_proxy_entries": func(c *aksnodeconfigv1.Configuration) bool {
 		return c.GetHttpProxyConfig().GetHttpProxy() != "" || c.GetHttpProxyConfig().GetHttpsProxy() != ""
 	},
+}
+
+func localDNS(c *aksnodeconfigv1.Configuration) bool {
+	return joins(c) && c.GetLocalDnsProfile().GetEnableLocalDns()
 }
 
 func joins(c *aksnodeconfigv1.Configuration) bool { return !c.GetPreProvisionOnly() }

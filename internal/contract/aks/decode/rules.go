@@ -69,6 +69,9 @@ var (
 	rootReader     = &reader{"containerd", "cmd/containerd/server `CreateTopLevelDirectories`"}
 	limits         = &reader{"systemd", "`config_parse_limit`, core/load-fragment.c"}
 	portReader     = &reader{"kernel", "`ipv4_local_port_range`, net/ipv4/sysctl_net_ipv4.c"}
+	corefileReader = &reader{"CoreDNS", "`normalizeZone`, core/dnsserver; caddyfile `Parse`"}
+	healthReader   = &reader{"CoreDNS", "`parseBlock`, plugin/forward/setup.go"}
+	forwardReader  = &reader{"CoreDNS", "`parse.HostPortOrFile`, plugin/pkg/parse"}
 	sysctlReader   = &reader{"kernel", "`proc_dointvec_minmax` and `proc_doulongvec_minmax`"}
 )
 
@@ -135,6 +138,12 @@ var nodeRules = []rule{
 	{fields: "LocalDnsProfile.cpu_limit_in_milli_cores", readAs: "2000 where it is 0 or less", number: defaultFor(2000)},
 	{fields: "LocalDnsProfile.memory_limit_in_mb", readAs: "128 where it is 0 or less", number: defaultFor(128)},
 	{fields: "LocalDnsProfile.hosts_plugin_refresh_interval_in_seconds", readAs: "5 where it is less", number: refreshSeconds},
+	{fields: "LocalDnsProfile.vnet_dns_overrides LocalDnsProfile.kube_dns_overrides", reader: corefileReader,
+		must: "zones: names without blanks and without a sign that means something in a Corefile", key: str(dnsZone)},
+	{fields: "LocalDnsHealthCheck.duration", reader: healthReader, must: "a Go duration above 0", value: str(healthDuration)},
+	{fields: "LocalDnsHealthCheck.domain", reader: healthReader, must: "a name", value: str(dnsZone)},
+	{fields: "ClusterNetworkConfig.core_dns_service_ip", reader: forwardReader, must: "an IP address", value: str(forwardTo),
+		readAs: "without blanks around it", read: trimmed},
 	{fields: "LocalDnsOverrides.forward_policy", readAs: "Sequential where it is not exactly Random or RoundRobin",
 		read: anyOtherIs("Sequential", "Sequential", "Random", "RoundRobin")},
 	{fields: "LocalDnsOverrides.protocol", readAs: "PreferUDP where it is not exactly ForceTCP", read: anyOtherIs("PreferUDP", "PreferUDP", "ForceTCP")},
