@@ -28,5 +28,6 @@ func Prepare(ctx context.Context, c Config) error {
 		return err
 	}
 	_, err = l.Workload(ctx)
-	return err
+	_, dnsErr := l.CoreDNS(ctx)
+	return errors.Join(err, dnsErr)
 }

@@ -24,12 +24,28 @@ func Runtime(ctx context.Context, c *cache.Cache, lab string) (string, error) {
 	return compile(ctx, c, dir, "runtime", "containerd, runc and the CNI plugins", runtimeTargets)
 }
 
-func compile(ctx context.Context, c *cache.Cache, dir, kind, what string, targets func(context.Context, string) ([]target, error)) (string, error) {
+// CoreDNS compiles the name server of nodes from the module lab/images/coredns and
+// returns the directory that holds it.
+func CoreDNS(ctx context.Context, c *cache.Cache, lab string) (string, error) {
+	dir := filepath.Join(lab, "images", "coredns")
+	one := func(context.Context, string) ([]target, error) {
+		return []target{{out: "coredns", ldflags: "-s -w", packages: []string{"."}}}, nil
+	}
+	return compile(ctx, c, dir, "coredns", "CoreDNS", one, "main.go")
+}
+
+// compile builds targets of a module. sources are files of it that the module's
+// versions don't tell of.
+func compile(ctx context.Context, c *cache.Cache, dir, kind, what string, targets func(context.Context, string) ([]target, error), sources ...string) (string, error) {
 	ts, err := targets(ctx, dir)
 	if err != nil {
 		return "", err
 	}
-	key, err := cache.FileKey(fmt.Sprintf("%+v", ts), filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum"))
+	files := []string{filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum")}
+	for _, s := range sources {
+		files = append(files, filepath.Join(dir, s))
+	}
+	key, err := cache.FileKey(fmt.Sprintf("%+v", ts), files...)
 	if err != nil {
 		return "", err
 	}
