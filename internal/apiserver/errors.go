@@ -3,10 +3,12 @@ package apiserver
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpproxy"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -68,13 +70,23 @@ func (e *Error) Hint() string {
 	case LayerDNS:
 		return "check that " + e.Host + " has a record that this machine's resolvers see, and /etc/resolv.conf"
 	case LayerTCP:
-		return "check route, firewall and network security rules from this machine to " + e.Host
+		return "check route, firewall and network security rules from this machine to " + e.Host + between(e.Host)
 	case LayerTLS:
 		return "check that the contract's CA is this cluster's and that this machine's clock is right"
 	case LayerHTTP:
 		return "the connection is there: look at the API server itself"
 	}
 	return ""
+}
+
+// between names the proxy of the environment that stands before a server; who set it may
+// have left the server out of no_proxy.
+func between(server string) string {
+	proxy, err := httpproxy.FromEnvironment().ProxyFunc()(&url.URL{Scheme: "https", Host: server})
+	if err != nil || proxy == nil {
+		return ""
+	}
+	return ", and the proxy " + proxy.Host + " between them: no_proxy of the environment does not leave the server out"
 }
 
 // azureDNS is the name server of Azure's virtual networks.
