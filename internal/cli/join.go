@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/azure"
+	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/contract/node"
@@ -138,6 +141,9 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 	}
 	p.document = text
 	p.askMachine(ctx)
+	if err := e.register(ctx, p, contract.ReferencesOf(c).Arc); err != nil {
+		return nil, err
+	}
 	facts, err := p.factsOf(ctx, c)
 	if err != nil {
 		return nil, err
@@ -151,6 +157,26 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 	}
 	unsaid := func(n desired.FieldNote) bool { return n.Path == node.ClusterDNSField }
 	return &join.Wanted{State: st, Server: serverOf(st, c), Version: contract.KubeletOf(c), Notes: c.Notes(), Open: slices.ContainsFunc(st.Partial, unsaid)}, nil
+}
+
+// register makes the machine one of Azure Arc, whose identity everything else needs. Once
+// it is a node, its certificate is what it needs.
+func (e *env) register(ctx context.Context, p *parts, r *component.ArcRegistration) error {
+	if r == nil || p.registered {
+		return nil
+	}
+	for _, file := range r.CAFiles {
+		text, err := p.host.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("trust.caFiles: %w", err)
+		}
+		r.Via.CAs = append(r.Via.CAs, string(text))
+	}
+	r.Name = cmp.Or(r.Name, provision.Hostname(p.host))
+	name, err := identity.NodeName(p.host, kubelet.Kubeconfig)
+	err = azure.New(p.host).Register(ctx, r, name != "" && err == nil, newProgress(e).say)
+	p.registered = err == nil
+	return err
 }
 
 // serverOf is the API server that a state names, which others than the document may have

@@ -11,6 +11,7 @@ import (
 	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/cri"
 	"github.com/berth-dev/berth/internal/desired"
@@ -92,10 +93,11 @@ func (e *env) leaving(h host.Host, p *progress) (join.Options, error) {
 	apply := converge.New(opt).Apply
 	return join.Options{
 		Host: h, Apply: apply, AgentOwner: owner, AgentThere: func() (bool, error) { return agent.There(h) }, AgentUnit: config.Unit, Command: "berth leave", Say: p.say,
-		Reset:   func(ctx context.Context) ([]string, error) { return agent.Reset(ctx, h, apply) },
-		Network: podnet.Network{Programs: h, Files: h},
-		Runtime: func(ctx context.Context) (join.Runtime, error) { return cri.Open(ctx, cri.Socket) },
-		Cluster: func(path string) (join.Cluster, error) { return apiserver.Open(h, path) },
+		Unregister: func(ctx context.Context, did func(string)) []error { return azure.New(h).Unregister(ctx, did) },
+		Reset:      func(ctx context.Context) ([]string, error) { return agent.Reset(ctx, h, apply) },
+		Network:    podnet.Network{Programs: h, Files: h},
+		Runtime:    func(ctx context.Context) (join.Runtime, error) { return cri.Open(ctx, cri.Socket) },
+		Cluster:    func(path string) (join.Cluster, error) { return apiserver.Open(h, path) },
 		NodeName: func(path string) (string, error) {
 			return identity.NodeName(h, path)
 		},

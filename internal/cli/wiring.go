@@ -36,6 +36,8 @@ type parts struct {
 	offline, fetch bool
 	// asked is the answer to a question to the cloud that was put early.
 	asked func() (provision.Cloud, error)
+	// registered: the machine is one of Azure Arc.
+	registered bool
 	// node is the Node, asked for early, too.
 	node apiserver.Ahead
 	// takeOver makes a path this document's that another one wants otherwise.

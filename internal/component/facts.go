@@ -107,6 +107,27 @@ type References struct {
 	Settings *SettingsQuestion
 	// Azure is the question how an AKS cluster is reached; nil where the document says it.
 	Azure *AzureCluster
+	// Arc says which machine of Azure Arc this is to be; nil where the identity is
+	// another.
+	Arc *ArcRegistration
+}
+
+// ArcRegistration is a machine of Azure Arc, and how it becomes one.
+type ArcRegistration struct {
+	SubscriptionID, ResourceGroup, Name, Location string
+	// Cloud is the agent's word for it; "" for the public one.
+	Cloud string
+	Tags  map[string]string
+	// By is who registers it, Manager who is asked, Via the way out of the machine; nil is
+	// nobody and the machine's own.
+	By      *desired.AzureIdentity
+	Manager string
+	Via     *desired.Egress
+	// CAFiles are trusted on the way besides.
+	CAFiles []string
+	// ClusterID is the cluster that the machine's identity is given the role for; "" for
+	// none.
+	ClusterID string
 }
 
 // ClusterSettings are what a cluster tells its kubelets; what is empty it does not.

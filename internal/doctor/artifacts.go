@@ -151,6 +151,7 @@ func checkPlan(ctx context.Context, v *visit) *finding {
 var azcmagent = []string{"/usr/bin/azcmagent", "/opt/azcmagent/bin/azcmagent"}
 
 func checkArc(ctx context.Context, v *visit) *finding {
+	registered := v.Config != nil && v.Config.Identity.Arc != nil && v.Config.Identity.Arc.Registration != nil
 	needed := v.Config != nil && v.Config.Identity.Arc != nil
 	program, err := v.first(azcmagent)
 	switch {
@@ -175,6 +176,8 @@ func checkArc(ctx context.Context, v *visit) *finding {
 		return f.unknown("", "what the agent says of itself can't be read")
 	case strings.EqualFold(said.Status, "Connected"):
 		return f.ok("connected as %s", said.ResourceName)
+	case registered && !strings.EqualFold(said.Status, "Error"):
+		return f.ok("the agent is %s: the machine is registered when it joins", said.Status)
 	case needed:
 		return f.fail("azcmagent connect", "the agent is %s", said.Status).at("identity.arc")
 	}

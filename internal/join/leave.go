@@ -57,6 +57,7 @@ func (l *leave) run(ctx context.Context) error {
 	}
 	if !l.endsNode() {
 		l.withdraw(ctx)
+		l.unregister(ctx)
 		return l.forget(ctx)
 	}
 	switch {
@@ -68,7 +69,7 @@ func (l *leave) run(ctx context.Context) error {
 		return l.removeState()
 	}
 	for _, step := range []func(context.Context){
-		l.stopAgent, l.drain, l.stopKubelet, l.endSandboxes, l.endGroups, l.stopRuntime, l.clearNetwork, l.unmountAll, l.clearDirs, l.withdraw, l.restoreDirs, l.removeNode,
+		l.stopAgent, l.drain, l.stopKubelet, l.endSandboxes, l.endGroups, l.stopRuntime, l.clearNetwork, l.unmountAll, l.clearDirs, l.withdraw, l.restoreDirs, l.unregister, l.removeNode,
 	} {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -152,6 +153,16 @@ func (l *leave) withdraw(ctx context.Context) {
 		}
 	}
 	l.removeTokens()
+}
+
+// unregister takes back what was made in Azure for the machine's own document.
+func (l *leave) unregister(ctx context.Context) {
+	if l.Unregister == nil || slices.Contains(l.others, desired.OwnerNode) || l.Owner != "" && l.Owner != desired.OwnerNode {
+		return
+	}
+	for _, err := range l.Unregister(ctx, l.Say) {
+		l.failed("undo what was made in Azure", err)
+	}
 }
 
 // removeTokens removes the tokens of an identity that the machine has no longer: they

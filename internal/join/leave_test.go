@@ -293,6 +293,47 @@ func TestLeave(t *testing.T) {
 
 // TestLeaveRefuses: pods of others are a reason to stay, as far as anybody knows of
 // them.
+// What was made in Azure is undone when the node has ended and before its Node goes, and
+// by its own document's withdrawal alone.
+func TestLeaveUndoesAzure(t *testing.T) {
+	w := newWorld(t)
+	undo := func(stayed ...error) func(*Options) {
+		return func(o *Options) {
+			forced(o)
+			o.Unregister = func(context.Context, func(string)) []error {
+				w.log = append(w.log, "azure")
+				return stayed
+			}
+		}
+	}
+	w.join(desired.OwnerNode)
+	out, err := w.leave(undo())
+	if err != nil || len(out.Stayed) > 0 || len(w.log) < 3 || !slices.Equal(w.log[len(w.log)-3:], []string{"network ", "azure", "delete n1"}) {
+		t.Errorf("%+v, %v, %q", out, err, w.log)
+	}
+	w.join(desired.OwnerNode)
+	if out, err := w.leave(undo(errors.New("the machine x"))); err != nil || !strings.Contains(strings.Join(out.Stayed, "\n"), "undo what was made in Azure: the machine x") {
+		t.Errorf("%+v, %v", out, err)
+	}
+	w.join(desired.OwnerAKS)
+	w.log = nil
+	if _, err := w.leave(undo(), func(o *Options) { o.Owner = desired.OwnerAKS }); err != nil || slices.Contains(w.log, "azure") {
+		t.Errorf("another's document went: %v, %q", err, w.log)
+	}
+}
+
+// A join that was cut off before it came to the machine itself has made things in Azure.
+func TestLeaveUndoesAzureAlone(t *testing.T) {
+	w := newWorld(t)
+	w.m.PutDir("/var/lib/berth")
+	asked := false
+	if out, err := w.leave(func(o *Options) {
+		o.Unregister = func(context.Context, func(string)) []error { asked = true; return nil }
+	}); err != nil || out.Nothing || len(out.Stayed) > 0 || !asked {
+		t.Errorf("%+v, %v, asked: %v", out, err, asked)
+	}
+}
+
 func TestLeaveRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

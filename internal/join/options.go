@@ -43,6 +43,9 @@ type Options struct {
 	Cluster func(kubeconfig string) (Cluster, error)
 	// NodeName is as what the owner of a kubeconfig has registered; "" if it is no node.
 	NodeName func(kubeconfig string) (string, error)
+	// Unregister takes back what was made in Azure for the machine, and says what stayed;
+	// nil where that can't be anything.
+	Unregister func(ctx context.Context, did func(line string)) (stayed []error)
 	// Command names the command for the lock.
 	Command string
 	// Say tells of each thing that was done.

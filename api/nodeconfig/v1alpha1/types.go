@@ -99,6 +99,17 @@ type Arc struct {
 	Location      string `json:"location,omitempty"`
 	// Tags are the machine's in Azure.
 	Tags map[string]string `json:"tags,omitempty"`
+	// Registration says who registers the machine; none: it is connected already.
+	Registration *ArcRegistration `json:"registration,omitempty"`
+}
+
+// ArcRegistration is who registers a machine with Azure Arc, and takes it out again:
+// either of servicePrincipal and azureCLI.
+type ArcRegistration struct {
+	ServicePrincipal *ServicePrincipal `json:"servicePrincipal,omitempty"`
+	AzureCLI         *AzureCLI         `json:"azureCLI,omitempty"`
+	// AssignRole lets the machine's identity ask Azure how the cluster is reached.
+	AssignRole bool `json:"assignRole,omitempty"`
 }
 
 // ServicePrincipal is an application of Microsoft Entra ID with a secret or a

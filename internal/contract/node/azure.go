@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
+	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/azurecluster"
 	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/desired"
@@ -25,15 +26,59 @@ func azureIdentity(c *v1alpha1.NodeConfig) *desired.AzureIdentity {
 	case i.AzureCLI != nil:
 		a.Kind, a.TenantID = desired.AzureCLI, i.AzureCLI.TenantID
 	case i.ServicePrincipal != nil:
-		s := i.ServicePrincipal
-		a.Kind, a.TenantID, a.ClientID = desired.AzureServicePrincipal, s.TenantID, s.ClientID
-		a.Authority = strings.TrimSuffix(cmp.Or(c.Azure.Authority, azureidentity.Authority), "/")
-		a.ClientSecretFile, a.ClientSecretEnv, a.ClientSecret = s.ClientSecretFile, s.ClientSecretEnv, desired.Secret(s.ClientSecret)
-		a.ClientCertificateFile = s.ClientCertificateFile
+		*a = application(c, i.ServicePrincipal)
 	default:
 		return nil
 	}
 	return a
+}
+
+func application(c *v1alpha1.NodeConfig, s *v1alpha1.ServicePrincipal) desired.AzureIdentity {
+	return desired.AzureIdentity{
+		Kind: desired.AzureServicePrincipal, TenantID: s.TenantID, ClientID: s.ClientID, ServerID: strings.ToLower(cmp.Or(c.Azure.ServerID, azureidentity.AKS)),
+		Authority:        strings.TrimSuffix(cmp.Or(c.Azure.Authority, azureidentity.Authority), "/"),
+		ClientSecretFile: s.ClientSecretFile, ClientSecretEnv: s.ClientSecretEnv, ClientSecret: desired.Secret(s.ClientSecret),
+		ClientCertificateFile: s.ClientCertificateFile,
+	}
+}
+
+// registrar is who registers a machine with Azure Arc; nil for nobody.
+func registrar(c *v1alpha1.NodeConfig) *desired.AzureIdentity {
+	r := c.Identity.Arc.Registration
+	switch {
+	case r == nil:
+		return nil
+	case r.ServicePrincipal != nil:
+		a := application(c, r.ServicePrincipal)
+		return &a
+	case r.AzureCLI != nil:
+		return &desired.AzureIdentity{Kind: desired.AzureCLI, TenantID: cmp.Or(r.AzureCLI.TenantID, c.Identity.Arc.TenantID), ServerID: azureidentity.AKS}
+	}
+	return nil
+}
+
+// arcClouds are the agent's words for clouds of their own, by their resource manager.
+var arcClouds = map[string]string{
+	"https://management.usgovcloudapi.net": "AzureUSGovernment", "https://management.chinacloudapi.cn": "AzureChinaCloud",
+}
+
+// arcRegistration is the machine of Azure Arc that the document means; what it does not
+// say is the cluster's. nil where nobody is to register it.
+func arcRegistration(c *v1alpha1.NodeConfig) *component.ArcRegistration {
+	a := c.Identity.Arc
+	if a == nil || a.Registration == nil {
+		return nil
+	}
+	manager := strings.TrimSuffix(cmp.Or(c.Azure.ResourceManager, resourceManager), "/")
+	r := &component.ArcRegistration{SubscriptionID: a.SubscriptionID, ResourceGroup: a.ResourceGroup, Name: a.MachineName, Location: cmp.Or(a.Location, c.Cluster.Location),
+		Tags: a.Tags, By: registrar(c), Manager: manager, Cloud: arcClouds[manager], Via: wayOut(c), CAFiles: c.Trust.CAFiles}
+	if parts := strings.Split(c.Cluster.ResourceID, "/"); len(parts) > 4 {
+		r.SubscriptionID, r.ResourceGroup = cmp.Or(r.SubscriptionID, parts[2]), cmp.Or(r.ResourceGroup, parts[4])
+	}
+	if a.Registration.AssignRole {
+		r.ClusterID = c.Cluster.ResourceID
+	}
+	return r
 }
 
 // identityName is the member of identity that a document has.
@@ -74,7 +119,7 @@ func (t *translation) azureCluster() error {
 // notRegistered are the members of a document that say how a machine is registered with
 // Azure Arc: one that has an identity is registered already.
 func notRegistered(a *v1alpha1.Arc) (out []string) {
-	if a == nil {
+	if a == nil || a.Registration != nil {
 		return nil
 	}
 	for _, m := range []choice{{"subscriptionId", a.SubscriptionID != ""}, {"machineName", a.MachineName != ""},

@@ -90,6 +90,31 @@ func TestInlineClientSecret(t *testing.T) {
 	}
 }
 
+// Where the machine is registered, the cluster says unless the document does.
+func TestArcIsRegistered(t *testing.T) {
+	const head = "apiVersion: berth.dev/v1alpha1\nkind: NodeConfig\ncomponents: {kubernetes: {version: 1.36.3}}\ncluster: {resourceId: " + aks + ", location: westeurope}\n"
+	doc, err := Decode([]byte(head + "identity: {arc: {registration: {azureCLI: {tenantId: " + guidB + "}, assignRole: true}}}\nazure: {resourceManager: \"https://management.usgovcloudapi.net\"}\ntrust: {caFiles: [/ca]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := doc.References().Arc
+	if r == nil || r.SubscriptionID != guidA || r.ResourceGroup != "Edge" || r.Location != "westeurope" || r.Name != "" || r.ClusterID != aks ||
+		r.Cloud != "AzureUSGovernment" || r.By.Kind != desired.AzureCLI || r.By.TenantID != guidB || r.Via == nil || r.CAFiles[0] != "/ca" {
+		t.Errorf("%+v", r)
+	}
+	doc, err = Decode([]byte(head + "identity: {arc: {machineName: m, resourceGroup: g, location: l, subscriptionId: " + guidB + ", registration: {servicePrincipal: {tenantId: " + guidA + ", clientId: " + guidB + ", clientSecretFile: /s}}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = doc.References().Arc
+	if r.SubscriptionID != guidB || r.ResourceGroup != "g" || r.Location != "l" || r.Name != "m" || r.ClusterID != "" || r.Cloud != "" || r.By.ClientSecretFile != "/s" || r.By.Validate() != nil {
+		t.Errorf("%+v, %+v", r, r.By)
+	}
+	if doc, err = Decode([]byte(head + "identity: {arc: {}}\n")); err != nil || doc.References().Arc != nil {
+		t.Errorf("nobody registers it: %v", err)
+	}
+}
+
 // What berth does not do for Arc is told of.
 func TestArcRegistration(t *testing.T) {
 	st := translated(t, withIdentity(t, v1alpha1.Identity{Arc: &v1alpha1.Arc{MachineName: "m", Tags: map[string]string{"a": "b"}}}), machineOf(t))

@@ -30,6 +30,7 @@ func (d *Document) References() component.References {
 			TokenFile: b.TokenFile, TokenEnv: b.TokenEnv, Token: string(b.Token)}
 	}
 	r.Settings = d.settingsQuestion()
+	r.Arc = arcRegistration(c)
 	if asksAzure(c) {
 		r.Azure = &component.AzureCluster{ResourceID: c.Cluster.ResourceID, Manager: cmp.Or(c.Azure.ResourceManager, resourceManager), Identity: azureIdentity(c)}
 		r.Azure.Via, r.Azure.CAFiles = wayOut(c), c.Trust.CAFiles

@@ -18,12 +18,36 @@ func (v *validation) azure(i *v1alpha1.Identity) {
 		at := identityPath.Child("arc")
 		v.guid(at.Child("subscriptionId"), a.SubscriptionID)
 		v.guid(at.Child("tenantId"), a.TenantID)
+		v.registration(at.Child("registration"), a.Registration)
 	}
 	if s := i.ServicePrincipal; s != nil {
 		v.servicePrincipal(identityPath.Child("servicePrincipal"), s)
 	}
 	if a := i.AzureCLI; a != nil {
 		v.guid(identityPath.Child("azureCLI", "tenantId"), a.TenantID)
+	}
+}
+
+// registration is read by Azure Resource Manager and the agent of Azure Arc.
+func (v *validation) registration(at *field.Path, r *v1alpha1.ArcRegistration) {
+	if r == nil {
+		return
+	}
+	v.exactlyOne(at, choice{"servicePrincipal", r.ServicePrincipal != nil}, choice{"azureCLI", r.AzureCLI != nil})
+	if s := r.ServicePrincipal; s != nil {
+		v.servicePrincipal(at.Child("servicePrincipal"), s)
+	}
+	if a := r.AzureCLI; a != nil {
+		v.guid(at.Child("azureCLI", "tenantId"), a.TenantID)
+	}
+	if r.AssignRole && v.config.Cluster.ResourceID == "" {
+		v.refuse(at.Child("assignRole"), "the role is one on the cluster: name cluster.resourceId")
+	}
+	wanted := arcRegistration(v.config)
+	for name, value := range map[string]string{"subscriptionId": wanted.SubscriptionID, "resourceGroup": wanted.ResourceGroup, "location": wanted.Location} {
+		if value == "" {
+			v.faults = append(v.faults, field.Required(identityPath.Child("arc", name), "where the machine is registered, unless cluster.resourceId and cluster.location say it"))
+		}
 	}
 }
 
