@@ -65,6 +65,7 @@ func variants(t testing.TB) map[string]*aksnodeconfigv1.Configuration {
 			c.EnabledFeatures = map[string]string{"OTHER": "1"}
 		}),
 		"Arc": full(func(c *aksnodeconfigv1.Configuration) {
+			c.ApiServerConfig.ApiServerName = "a.privatelink.westeurope.azmk8s.io"
 			c.BootstrappingConfig.TlsBootstrappingToken = nil
 			c.BootstrappingConfig.BootstrappingAuthMethod = aksnodeconfigv1.BootstrappingAuthMethod_BOOTSTRAPPING_AUTH_METHOD_ARC_MSI
 		}),

@@ -2,6 +2,7 @@ package aks
 
 import (
 	"slices"
+	"strings"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/cni"
@@ -94,7 +95,7 @@ var accountRules = map[string]rule{
 	"disable_pubkey_auth":                                                     when(sshStays, when(keysAre, toState, useless(noSSH)), useless("the SSH server is switched off")),
 	"enable_unattended_upgrade":                                               later,
 	"message_of_the_day":                                                      later,
-	"enable_hosts_config_agent":                                               later,
+	"enable_hosts_config_agent":                                               ofMember(when(privateLink, later, useless("the name of the API server is no private link's"))),
 	"provision_output":                                                        useless(unread),
 	"workload_runtime":                                                        useless(unread),
 	"ipv6_dual_stack_enabled":                                                 later,
@@ -157,6 +158,11 @@ func providerIsolated(t *translation) bool {
 }
 
 func mirrored(t *translation) bool { return t.cfg.GetBootstrapProfileContainerRegistryServer() != "" }
+
+// privateLink: the published agent leaves other names alone.
+func privateLink(t *translation) bool {
+	return strings.Contains(t.cfg.GetApiServerConfig().GetApiServerName(), ".privatelink.")
+}
 
 func localHosts(t *translation) bool {
 	return localDNS(t) && t.cfg.GetLocalDnsProfile().GetEnableHostsPlugin()
