@@ -36,6 +36,9 @@ func TestCasePackages(t *testing.T) {
 	if got := run(t, n, providerDir+"/acr-credential-provider"); !strings.Contains(got, `"CredentialProviderResponse"`) {
 		t.Errorf("the credential provider says %q", got)
 	}
+	if got := read(t, n, "/var/lib/kubelet/credential-provider-config.yaml"); !strings.Contains(got, "--ib-apiserver-ip="+lab.APIServerName) || !strings.Contains(got, "tokenAttributes:") {
+		t.Errorf("the credential provider's configuration:\n%s", got)
+	}
 	planIsEmpty(t, l, n)
 	run(t, n, "rm", file, provider)
 	planIsEmpty(t, l, n)
@@ -43,6 +46,29 @@ func TestCasePackages(t *testing.T) {
 	c := badCase{name: "no provider", config: m.document(t, provides), code: 205, field: "kube_binary_config.linux_credential_provider_url",
 		says: []string{providerDir + "/acr-credential-provider"}, hint: "linux_credential_provider_url"}
 	c.check(t, m, m.provision(t, c))
+	attestation(t, m)
+}
+
+// attestation ends with its codes where the client is not there, or brings nothing; the
+// node stays what it is.
+func attestation(t *testing.T, m *badMachine) {
+	attested := m.document(t, func(c *aksnodeconfigv1.Configuration) {
+		c.BootstrappingConfig = &aksnodeconfigv1.BootstrappingConfig{
+			BootstrappingAuthMethod: aksnodeconfigv1.BootstrappingAuthMethod_BOOTSTRAPPING_AUTH_METHOD_SECURE_TLS_BOOTSTRAPPING,
+		}
+	})
+	c := badCase{name: "no client", config: attested, code: 169, field: "bootstrapping_config", says: []string{"/opt/bin/aks-secure-tls-bootstrap-client"}, hint: "image"}
+	c.check(t, m, m.provision(t, c))
+	const client = "/opt/bin/aks-secure-tls-bootstrap-client"
+	if err := m.node.WriteFile(client, []byte("#!/bin/sh\necho \"nonce refused for $*\"\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c = badCase{name: "client fails", config: attested, code: 220, field: "bootstrapping_config", says: []string{"secure-tls-bootstrap.service"}, hint: "journalctl"}
+	c.check(t, m, m.provision(t, c))
+	log := run(t, m.node, "journalctl", "-u", "secure-tls-bootstrap", "-o", "cat", "--no-pager")
+	if !strings.Contains(log, "--apiserver-fqdn="+lab.APIServerName+" --cloud-provider-config=/etc/kubernetes/azure.json") {
+		t.Errorf("the client was told:\n%s", log)
+	}
 }
 
 // providerDir is where the credential provider is wanted.
@@ -52,6 +78,8 @@ const providerDir = "/var/lib/kubelet/credential-provider"
 func provides(c *aksnodeconfigv1.Configuration) {
 	c.KubeletConfig.KubeletFlags["--image-credential-provider-config"] = "/var/lib/kubelet/credential-provider-config.yaml"
 	c.KubeletConfig.KubeletFlags["--image-credential-provider-bin-dir"] = providerDir
+	// kubelet does not start with token attributes that it does not take.
+	c.ServiceAccountImagePullProfile = &aksnodeconfigv1.ServiceAccountImagePullProfile{Enabled: true, DefaultClientId: "client", LocalAuthoritySni: "sni.lab.test"}
 }
 
 // putProvider leaves the package of a credential provider, made with rpmbuild 4.18
