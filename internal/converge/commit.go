@@ -32,7 +32,28 @@ func (x *executor) commit(ctx context.Context) error {
 	if err := x.last(ctx); err != nil {
 		return err
 	}
-	return x.remoteGraph().run(ctx)
+	remote := x.remoteGraph()
+	if err := x.stayUp(ctx, remote); err != nil {
+		return err
+	}
+	return remote.run(ctx)
+}
+
+// stayUp waits until what was started has stayed up. Where that is all that is left,
+// it says so before.
+func (x *executor) stayUp(ctx context.Context, remote *graph) error {
+	for _, t := range x.v.Tasks() {
+		if t.Settle == nil {
+			continue
+		}
+		if x.live != nil && len(remote.nodes) == 0 && !x.try.onTrial() {
+			x.live()
+		}
+		if err := Safely(func() error { return t.Settle(ctx) }); err != nil {
+			return &ActionError{ID: t.ID, Verb: VerbStart, Field: t.Base.Field, Err: err}
+		}
+	}
+	return nil
 }
 
 // before runs what must happen while the old definitions still stand.

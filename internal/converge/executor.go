@@ -35,6 +35,8 @@ type executor struct {
 	told     sync.Mutex
 	// try is the run as a trial; nil where it is none.
 	try *try
+	// live is Scope.Live.
+	live func()
 }
 
 func (e *Engine) apply(ctx context.Context, st *desired.State, s Scope) (*Result, error) {
@@ -114,7 +116,7 @@ func (e *Engine) run(ctx context.Context, st *desired.State, res *Result, t *try
 	if waiting := p.waiting(); len(waiting) > 0 {
 		return e.apart(ctx, p, waiting, res, t)
 	}
-	x := &executor{planner: p, result: res, try: t}
+	x := &executor{planner: p, result: res, try: t, live: s.Live}
 	return x.execute(ctx)
 }
 

@@ -15,6 +15,11 @@ type Scope struct {
 	// actions the strictest decision counts for all. Units are judged by what is left.
 	// nil does all.
 	Decide func(Action) Decision
+	// Live is called when all is done, all names are durable and all jobs of units are
+	// through, but for one thing: what was started has yet to stay up for a moment. It is
+	// not called where a trial or the API server is waited for besides, nor where nothing
+	// was to be done.
+	Live func()
 }
 
 // Decision is what becomes of an action.

@@ -358,6 +358,9 @@ func (t *try) local(ctx context.Context) error {
 	return errors.Join(t.awaits, trial.Disarm(context.WithoutCancel(ctx), t.h, t.note))
 }
 
+// onTrial says whether the run is a trial.
+func (t *try) onTrial() bool { return t != nil && t.note != nil }
+
 // touch notes that something changes that shows.
 func (t *try) touch(shows bool) {
 	if t != nil && shows {

@@ -83,11 +83,12 @@ func (r *Reconciler) apply(ctx context.Context, d *Document) error {
 		return r.failed(ctx, d, errors.Join(err, r.unnoteOwner(before)))
 	}
 	began := r.o.Host.Now()
-	res, err := t.Engine.Apply(ctx, t.State)
+	res, err := t.Engine.ApplyScope(ctx, t.State, converge.Scope{Live: r.early(t)})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
+		r.sayFormer()
 		if err := r.unnoteOwner(before); err != nil {
 			r.o.Log.Warn("the kind of a document that has left nothing is still noted", "error", err)
 		}

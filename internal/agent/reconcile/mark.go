@@ -22,6 +22,9 @@ type face struct {
 	checksum  string
 	labels    map[string]string
 	condition core.NodeCondition
+	// former is what was said before, as long as the document's units have yet to stay
+	// up.
+	former *face
 }
 
 // show changes what the Node is to say.
@@ -44,7 +47,7 @@ func (r *Reconciler) mark(ctx context.Context) error {
 	var errs []error
 	if f.checksum != "" {
 		// Who waits for the checksum finds the labels with it.
-		errs = append(errs, r.label(ctx, n, f.labels), r.applied(ctx, n, f.checksum))
+		errs = append(errs, r.label(ctx, n, f.labels), r.applied(ctx, n, f))
 	}
 	if f.condition.Type != "" && !hasCondition(n, f.condition) {
 		errs = append(errs, r.o.Node.Condition(ctx, f.condition))
@@ -70,17 +73,27 @@ func (r *Reconciler) unfollowed(ctx context.Context, n *core.Node, now core.Node
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) applied(ctx context.Context, n *core.Node, checksum string) error {
-	if err := r.o.Joined(); err != nil {
-		return err
+func (r *Reconciler) applied(ctx context.Context, n *core.Node, f face) error {
+	if f.former == nil {
+		if err := r.o.Joined(); err != nil {
+			return err
+		}
 	}
-	if !r.o.Published || n.Annotations[AppliedAnnotation] == checksum {
+	if !r.o.Published {
 		return nil
 	}
-	if err := r.o.Node.Patch(ctx, nil, map[string]string{AppliedAnnotation: checksum}); err != nil {
-		return err
+	if n.Annotations[AppliedAnnotation] != f.checksum {
+		if err := r.o.Node.Patch(ctx, nil, map[string]string{AppliedAnnotation: f.checksum}); err != nil {
+			return err
+		}
+	} else if r.announced == "" {
+		r.announced = f.checksum // by the process before this one
 	}
-	r.o.Events.Normal("OSCApplied", "operating system config with checksum "+checksum+" is in force")
+	if f.former != nil || r.announced == f.checksum {
+		return nil
+	}
+	r.announced = f.checksum
+	r.o.Events.Normal("OSCApplied", "operating system config with checksum "+f.checksum+" is in force")
 	return nil
 }
 

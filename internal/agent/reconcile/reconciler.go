@@ -170,6 +170,8 @@ type Reconciler struct {
 
 	// refused are labels that the Node does not get; they belong to the worker of marks.
 	refused map[string]string
+	// announced is the checksum that an event told of last; it is of that worker, too.
+	announced string
 
 	// The rest belongs to the one worker of queue.
 	// saved is what is on the disk of record.

@@ -67,5 +67,5 @@ func (r *Reconciler) restAfter(ctx context.Context) error {
 
 // markInForce has the Node say that a document is in force.
 func (r *Reconciler) markInForce(t *Target) {
-	r.show(func(f *face) { f.checksum, f.labels = t.Checksum, r.o.Marks(t) })
+	r.show(func(f *face) { f.checksum, f.labels, f.former = t.Checksum, r.o.Marks(t), nil })
 }

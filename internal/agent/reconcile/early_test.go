@@ -1,0 +1,125 @@
+package reconcile
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// unsteady is a machine on which something happens while it is waited for units to
+// stay up.
+type unsteady struct {
+	host.Host
+	meanwhile func()
+}
+
+// Sleep implements host.Clock. Time passes for the whole program.
+func (u unsteady) Sleep(ctx context.Context, d time.Duration) error {
+	time.Sleep(d)
+	u.meanwhile()
+	return u.Host.Sleep(ctx, d)
+}
+
+const earlyUnit = "unit u.service /etc/a"
+
+// TestSaidBeforeUnitsStayUp: the checksum is on the Node as soon as all is done; the
+// turn, the event and the condition wait until the units have stayed up.
+func TestSaidBeforeUnitsStayUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.engineHost = unsteady{b.h, func() {}}
+		b.start()
+		defer b.stop()
+		b.give("file /etc/a one")
+		b.pass(time.Second)
+		b.released = 0
+		b.give("file /etc/a two", earlyUnit)
+		b.wantMark("file /etc/a two", earlyUnit)
+		if b.released != 0 || b.count("OSCApplied") != 1 {
+			t.Errorf("before units have stayed up: the turn given on %d times, %q", b.released, b.events)
+		}
+		b.pass(time.Second)
+		b.wantMark("file /etc/a two", earlyUnit)
+		if b.released != 1 || b.count("OSCApplied") != 2 || b.lastCondition() != "True Applied" {
+			t.Errorf("the turn given on %d times, %q, %q", b.released, b.events, b.conditions)
+		}
+	})
+}
+
+// TestTakenBackFromTheNode: where a unit does not stay up, the Node says the former
+// checksum again, and the document is not said early a second time.
+func TestTakenBackFromTheNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		crashes := true
+		var said []string
+		b.engineHost = unsteady{b.h, func() {
+			said = append(said, b.Get().Annotations[AppliedAnnotation])
+			if crashes {
+				b.h.Crash("u.service", 1)
+			}
+		}}
+		b.start()
+		defer b.stop()
+		b.give("file /etc/a one")
+		b.give("file /etc/a two", earlyUnit)
+		b.wantMark("file /etc/a two", earlyUnit)
+		b.pass(10 * time.Second)
+		b.wantMark("file /etc/a one")
+		if b.count("OSCApplied") != 1 || b.lastCondition() != "False ApplyFailed" {
+			t.Errorf("%q, %q", b.events, b.conditions)
+		}
+		if len(said) < 2 {
+			t.Fatalf("tried %d times", len(said))
+		}
+		for _, s := range said[1:] {
+			if s != "sum of file /etc/a one" {
+				t.Errorf("while it was tried again the Node said %q", s)
+			}
+		}
+		crashes = false
+		b.pass(10 * time.Minute)
+		b.wantMark("file /etc/a two", earlyUnit)
+		if b.count("OSCApplied") != 2 || b.lastCondition() != "True Applied" {
+			t.Errorf("%q, %q", b.events, b.conditions)
+		}
+	})
+}
+
+// TestFirstDocumentIsNotSaidEarly: there is nothing to go back to.
+func TestFirstDocumentIsNotSaidEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.engineHost = unsteady{b.h, func() {}}
+		b.start()
+		defer b.stop()
+		b.give("file /etc/a one", earlyUnit)
+		if got := b.Get().Annotations[AppliedAnnotation]; got != "" {
+			t.Errorf("before its unit has stayed up the Node says %q", got)
+		}
+		b.pass(time.Second)
+		b.wantMark("file /etc/a one", earlyUnit)
+	})
+}
+
+// TestTrialIsNotSaidEarly: what may be taken back as a whole is not in force.
+func TestTrialIsNotSaidEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.engineHost = unsteady{b.h, func() {}}
+		b.start()
+		defer b.stop()
+		b.give("file /etc/a one", earlyUnit)
+		b.pass(time.Minute)
+		b.give("file /etc/a two", earlyUnit)
+		for range 4 {
+			b.wantMark("file /etc/a one", earlyUnit)
+			b.pass(time.Second)
+		}
+		b.pass(10 * time.Second)
+		b.wantMark("file /etc/a two", earlyUnit)
+	})
+}
