@@ -67,7 +67,7 @@ func standingText(s provision.Standing) string {
 		b.WriteByte('\n')
 	}
 	if t := s.Trial; t != nil {
-		fmt.Fprintf(&b, "on trial: %s\n", trialText(t))
+		fmt.Fprintf(&b, "on trial: %s\n", trialText(t, s.TrialLeft))
 	}
 	if t := s.LastRun; t != nil {
 		fmt.Fprintf(&b, "last run: %s, %s, exit code %d\n", t.Command, report.SystemdTime(t.Start), t.ExitCode)
@@ -75,10 +75,14 @@ func standingText(s provision.Standing) string {
 	return b.String()
 }
 
-// trialText is the change that is not confirmed, in a line.
-func trialText(n *trial.Note) string {
+// trialText is the change that is not confirmed, in a line. left is how long there is
+// to confirm it; "" where only the clock says.
+func trialText(n *trial.Note, left string) string {
 	s := fmt.Sprintf("a change of the %s configuration since %s", n.Owner, report.SystemdTime(n.Began))
-	if n.Waiting {
+	switch {
+	case n.Waiting && left != "":
+		return s + "; run berth confirm within " + left
+	case n.Waiting:
 		return s + "; run berth confirm until " + report.SystemdTime(n.Until)
 	}
 	return s + "; not confirmed yet: if no run goes on, apply goes on with it, and a restart of the machine takes it back"

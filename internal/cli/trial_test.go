@@ -86,6 +86,10 @@ func TestStatusOfATrial(t *testing.T) {
 		"; run berth confirm until Sun 2026-11-22 08:05:00 UTC": func() {
 			n.Waiting, n.Until = true, n.Began.Add(5*time.Minute)
 		},
+		"; run berth confirm within 4m0s\n": func() {
+			n.Waiting, n.Until, n.End = true, n.Began.Add(5*time.Minute), 6*time.Minute
+			h.Put("/proc/uptime", "120.00 7.00\n", 0o444)
+		},
 	} {
 		m := *n
 		edit()

@@ -222,8 +222,11 @@ func (t *try) begin(ctx context.Context, n *trial.Note, x *executor) error {
 	switch {
 	case timed:
 		n.Until, t.began = n.Began.Add(t.Within), time.Now()
+		if up, err := host.Uptime(t.h); err == nil {
+			n.End = up + t.Within
+		}
 	case t.armed:
-		n.Until = t.note.Until
+		n.Until, n.End = t.note.Until, t.note.End
 	}
 	t.note, t.armed = n, true
 	if err := trial.Arm(t.h, n, t.Program, before); err != nil {

@@ -26,6 +26,8 @@ type Standing struct {
 	Join *report.Join `json:"join,omitempty"`
 	// Trial is the change that is not confirmed, if there is one.
 	Trial *trial.Note `json:"trial,omitempty"`
+	// TrialLeft is how long a person has to confirm it, by the machine's running time.
+	TrialLeft string `json:"trialLeft,omitempty"`
 	// LastRun is the last run that has a timeline, provision's or apply's, without
 	// the timeline.
 	LastRun *report.Timeline `json:"lastRun,omitempty"`
@@ -50,6 +52,11 @@ func Stand(ctx context.Context, h host.Host, version string) (Standing, error) {
 	s := Standing{Version: version, InstanceID: InstanceID(h), Provision: last}
 	if s.Trial, err = trial.Load(h); err != nil {
 		return Standing{}, err
+	}
+	if s.Trial != nil && s.Trial.Waiting {
+		if left, ok := s.Trial.Left(h); ok {
+			s.TrialLeft = left.String()
+		}
 	}
 	if p, ok := Underway(h); ok {
 		s.Running = &p

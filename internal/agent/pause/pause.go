@@ -25,8 +25,6 @@ const (
 	Annotation = "berth.dev/agent-pause-until"
 	// Longest is how long a pause may be: one that is forgotten ends.
 	Longest = 7 * 24 * time.Hour
-
-	uptimePath = "/proc/uptime"
 )
 
 // Set begins a pause of the machine, or ends it where d is 0. It returns the end.
@@ -38,7 +36,7 @@ func Set(h host.Host, d time.Duration) (time.Time, error) {
 		}
 		return time.Time{}, err
 	}
-	up, err := uptime(h)
+	up, err := host.Uptime(h)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("begin a pause: %w", err)
 	}
@@ -70,11 +68,11 @@ func byFile(h host.Host) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	end, err := seconds(string(text))
+	end, err := host.ParseSeconds(string(text))
 	if err != nil {
 		return time.Time{}
 	}
-	up, err := uptime(h)
+	up, err := host.Uptime(h)
 	if err != nil || end-up > Longest {
 		return time.Time{}
 	}
@@ -87,26 +85,4 @@ func byAnnotation(h host.Host, n *core.Node) time.Time {
 		return time.Time{}
 	}
 	return t
-}
-
-// uptime is how long the machine has been up (proc_uptime(5)).
-func uptime(h host.FS) (time.Duration, error) {
-	text, err := h.ReadFile(uptimePath)
-	if err != nil {
-		return 0, err
-	}
-	up, _, _ := strings.Cut(string(text), " ")
-	return seconds(up)
-}
-
-// seconds reads a number of them that has a place in a Duration.
-func seconds(text string) (time.Duration, error) {
-	s, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if err != nil {
-		return 0, err
-	}
-	if !(s >= 0 && s < 1e9) { // thirty years
-		return 0, fmt.Errorf("%v seconds is no time", s)
-	}
-	return time.Duration(s * float64(time.Second)), nil
 }

@@ -7,12 +7,13 @@ import (
 
 	core "k8s.io/api/core/v1"
 
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
 // up has the machine be up for a while.
 func up(h *memory.Host, d time.Duration) {
-	h.Put(uptimePath, fmt.Sprintf("%.2f 7.00\n", d.Seconds()), 0o444)
+	h.Put("/proc/uptime", fmt.Sprintf("%.2f 7.00\n", d.Seconds()), 0o444)
 }
 
 // left is how long a pause lasts, to the minute.
@@ -100,7 +101,7 @@ func FuzzSeconds(f *testing.F) {
 	f.Add("12345.67")
 	f.Add("1e9")
 	f.Fuzz(func(t *testing.T, text string) {
-		if d, err := seconds(text); err == nil && (d < 0 || d >= 1e9*time.Second) {
+		if d, err := host.ParseSeconds(text); err == nil && (d < 0 || d >= 1e9*time.Second) {
 			t.Error(d)
 		}
 	})

@@ -31,6 +31,9 @@ type Note struct {
 	Before Standing `json:"before"`
 	// Until is when a person has to have confirmed it; zero where nobody has to.
 	Until time.Time `json:"until,omitzero"`
+	// End is Until as how long the machine is up by then, which no clock changes; zero
+	// where that is not known.
+	End time.Duration `json:"end,omitzero"`
 	// Waiting: all has been verified that can be, and a person's word is missing.
 	Waiting bool `json:"waiting,omitempty"`
 }
@@ -68,6 +71,15 @@ func Load(h host.FS) (*Note, error) {
 		return nil, &TornError{errors.New("it names no contract")}
 	}
 	return n, nil
+}
+
+// Left is how long a person has, to the second; ok is false where that can't be said.
+func (n *Note) Left(h host.FS) (left time.Duration, ok bool) {
+	up, err := host.Uptime(h)
+	if err != nil || n.End == 0 {
+		return 0, false
+	}
+	return max(n.End-up, 0).Round(time.Second), true
 }
 
 // Save makes the note durable.
