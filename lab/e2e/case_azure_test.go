@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -249,13 +250,91 @@ func (a *azure) arc(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.join(t, "azure-arc", machineID, v1alpha1.Identity{Arc: &v1alpha1.Arc{TenantID: azureTenant}}, func(n *lab.Node) {
+	program, err := os.ReadFile("testdata/azcmagent.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := a.join(t, "azure-arc", machineID, v1alpha1.Identity{Arc: &v1alpha1.Arc{TenantID: azureTenant}}, func(n *lab.Node) {
 		run(t, n, "useradd", "--system", "himds")
 		run(t, n, "systemd-run", "--unit=himdsd", "python3", "/opt/himds.py")
 		run(t, n, "sh", "-c", "until grep -q :9D96 /proc/net/tcp; do sleep 0.1; done")
-	}, map[string]lab.File{"/opt/himds.py": {Content: agent}})
+	}, map[string]lab.File{"/opt/himds.py": {Content: agent}, "/usr/bin/azcmagent": {Content: program, Mode: 0o755}})
 	count, r := a.tokens(t)
 	if count != 1 || r.Header.Get(arcHeader) == "" {
 		t.Errorf("%d requests for a token, the last with %v", count, r.Header)
 	}
+	a.registers(t, n)
+}
+
+// registers: the machine leaves, and joins again as one that Azure does not know: it is
+// registered, its identity is given the role, and Azure says how the cluster is reached.
+// Leaving takes all of it back.
+func (a *azure) registers(t *testing.T, n *lab.Node) {
+	if said, code := leaves(t, n, "--force"); code != 4 {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	check(t, a.lab.Client().CoreV1().Nodes().Delete(within(t, 10*time.Second), n.Name, metav1.DeleteOptions{}))
+	cert, err := serve.Stranger(a.lab.Gateway().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	arm := serve.NewResourceManager(applicationO, machineID, a.userKubeconfig(t))
+	arm.Late = 2
+	var url string
+	listen(t, a.lab, func(at net.Listener) *serve.Server {
+		url = "https://" + at.Addr().String()
+		return serve.StartTLS(at, cert, arm)
+	})
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[1]}))
+	text := ownDocument(t, a.lab, func(c *v1alpha1.NodeConfig) {
+		c.Cluster = v1alpha1.Cluster{ResourceID: aksCluster, Location: "westeurope"}
+		c.Identity = v1alpha1.Identity{Arc: &v1alpha1.Arc{TenantID: azureTenant, Registration: &v1alpha1.ArcRegistration{AssignRole: true,
+			ServicePrincipal: &v1alpha1.ServicePrincipal{TenantID: azureTenant, ClientID: application, ClientSecretFile: secretFile}}}}
+		c.Azure.Authority, c.Azure.ResourceManager, c.Trust.CAs = a.url, url, []string{a.ca, ca}
+		c.Networking.ClusterDomain = "cluster.local"
+	})
+	for path, content := range map[string][]byte{configPath: text, secretFile: []byte("lab secret+&\n"), "/etc/azcmagent-arm": []byte(url)} {
+		if err := n.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, said := joinCommand(t, n)
+	if r.ExitCode != 0 || r.Stage != "ready" || len(arm.Objects()) != 2 {
+		t.Fatalf("%+v, %q\n%s", r, arm.Objects(), said)
+	}
+	asked := len(arm.Requests())
+	run(t, n, "mv", secretFile, "/root/secret")
+	if r, said := joinCommand(t, n); r.ExitCode != 0 || r.Changes != 0 || len(arm.Requests()) != asked {
+		t.Errorf("again: %+v, %d requests after %d\n%s", r, len(arm.Requests()), asked, said)
+	}
+	run(t, n, "mv", "/root/secret", secretFile)
+	said, code := leaves(t, n, "--force")
+	if len(arm.Objects()) != 0 || code != 4 || strings.Contains(said, "still in Azure") { // the Node itself stays
+		t.Errorf("exit code %d, %q\n%s", code, arm.Objects(), said)
+	}
+	var log []string
+	for _, q := range arm.Requests() {
+		log = append(log, fmt.Sprintf("%s %s?%s %d", q.Method, q.Path, q.Query, q.Status))
+	}
+	t.Logf("Azure was asked:\n%s", strings.Join(log, "\n"))
+	if last := arm.Requests()[len(log)-2:]; last[0].Method != "DELETE" || !strings.Contains(last[0].Path, "roleAssignments") || last[1].Method != "DELETE" || !strings.Contains(last[1].Path, "HybridCompute") {
+		t.Errorf("%q", log)
+	}
+	if status := run(t, n, "azcmagent", "show", "-j"); !strings.Contains(status, "Disconnected") {
+		t.Error(status)
+	}
+	if r, err := n.Exec(within(t, time.Minute), "grep", "-rl", tokenBeginning, "/var/log", "/var/lib", "/etc", "/run/berth"); err != nil || len(r.Stdout) > 0 {
+		t.Errorf("a token stands in %s (%v)", r.Stdout, err)
+	}
+}
+
+// userKubeconfig is what Azure says to users of the lab's cluster.
+func (a *azure) userKubeconfig(t *testing.T) []byte {
+	t.Helper()
+	ca, err := a.lab.CA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Appendf(nil, "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"+
+		"clusters: [{name: k, cluster: {server: \"https://%s:443\", certificate-authority-data: %s}}]\nusers: [{name: u, user: {}}]\n", a.lab.Gateway(), base64.StdEncoding.EncodeToString(ca))
 }
