@@ -118,7 +118,7 @@ func (f *flex) identity() {
 	case f.arcWanted():
 		i.Arc = f.arc(tenant, subscription)
 	case f.has("azure.servicePrincipal"):
-		f.servicePrincipal()
+		i.ServicePrincipal = f.application()
 	default:
 		i.AzureCLI = &v1alpha1.AzureCLI{TenantID: tenant}
 	}
@@ -145,10 +145,26 @@ func (f *flex) arc(tenant, subscription string) *v1alpha1.Arc {
 		}
 		a.Tags[key] = fmt.Sprint(v)
 	}
+	assign, _ := f.tree["azure"].(map[string]any)["arc"].(map[string]any)["autoRoleAssignment"].(bool)
+	if f.has("azure.servicePrincipal") || assign {
+		take[bool](f, "azure.arc.autoRoleAssignment")
+		a.Registration = &v1alpha1.ArcRegistration{AssignRole: assign}
+		f.registrar(a.Registration, tenant)
+	}
 	return a
 }
 
-func (f *flex) servicePrincipal() {
+// registrar: beside Arc, the application is who registers the machine; without one it is
+// the login of the Azure CLI.
+func (f *flex) registrar(r *v1alpha1.ArcRegistration, tenant string) {
+	if !f.has("azure.servicePrincipal") {
+		r.AzureCLI = &v1alpha1.AzureCLI{TenantID: tenant}
+		return
+	}
+	r.ServicePrincipal = f.application()
+}
+
+func (f *flex) application() *v1alpha1.ServicePrincipal {
 	s := &v1alpha1.ServicePrincipal{TenantID: take[string](f, "azure.servicePrincipal.tenantId"), ClientID: take[string](f, "azure.servicePrincipal.clientId")}
 	secret := take[string](f, "azure.servicePrincipal.clientSecret")
 	if f.secrets.Inline {
@@ -157,7 +173,7 @@ func (f *flex) servicePrincipal() {
 		s.ClientSecretFile = f.secrets.Dir + "/client-secret"
 		f.note("azure.servicePrincipal.clientSecret", "put it into "+s.ClientSecretFile+", mode 0600")
 	}
-	f.out.Identity.ServicePrincipal = s
+	return s
 }
 
 func (f *flex) components() {

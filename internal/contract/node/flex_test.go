@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 )
 
 const flexCluster = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/edge/providers/Microsoft.ContainerService/managedClusters/one"
@@ -80,6 +82,32 @@ func TestFromFirstFlex(t *testing.T) {
 		}
 		if string(got.Node.KubeletConfig) != `{"evictionHard":{"memory.available":"5%"}}` || got.Components.Kubernetes.Version != "1.32.7" {
 			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+// Beside Azure Arc an application is who registers the machine, and not the machine.
+func TestFromFlexRegisters(t *testing.T) {
+	const sp = `"servicePrincipal": {"tenantId": "00000000-0000-0000-0000-000000000001", "clientId": "00000000-0000-0000-0000-000000000002", "clientSecret": "SECRETSECRET"}`
+	for text, want := range map[string]v1alpha1.ArcRegistration{
+		`"arc": {"machineName": "m"}, ` + sp: {ServicePrincipal: &v1alpha1.ServicePrincipal{TenantID: "00000000-0000-0000-0000-000000000001",
+			ClientID: "00000000-0000-0000-0000-000000000002", ClientSecretFile: "/etc/berth/client-secret"}},
+		`"arc": {"autoRoleAssignment": true}`: {AzureCLI: &v1alpha1.AzureCLI{TenantID: "00000000-0000-0000-0000-000000000003"}, AssignRole: true},
+	} {
+		got, notes, err := FromFlex(fmt.Appendf(nil, `{"azure": {"tenantId": "00000000-0000-0000-0000-000000000003", "targetCluster": {"resourceId": %q, "location": "westeurope"}, %s},
+			"kubernetes": {"version": "1.32.7"}}`, flexCluster, text), SecretPlace{Dir: "/etc/berth"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(&want, got.Identity.Arc.Registration); diff != "" {
+			t.Error(diff)
+		}
+		out, err := Text(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Decode(out); err != nil || strings.Contains(fmt.Sprint(notes), "autoRoleAssignment") || strings.Contains(string(out)+fmt.Sprint(notes), "SECRETSECRET") {
+			t.Errorf("%v\n%s\n%v", err, out, notes)
 		}
 	}
 }
