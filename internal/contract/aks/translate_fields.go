@@ -94,7 +94,7 @@ var accountRules = map[string]rule{
 	"enable_ssh":                                                              when(sshIs, toState, useless(noSSH)),
 	"disable_pubkey_auth":                                                     when(sshStays, when(keysAre, toState, useless(noSSH)), useless("the SSH server is switched off")),
 	"enable_unattended_upgrade":                                               later,
-	"message_of_the_day":                                                      later,
+	"message_of_the_day":                                                      when(greets, toState, useless("it is no base64")),
 	"enable_hosts_config_agent":                                               ofMember(when(privateLink, later, useless("the name of the API server is no private link's"))),
 	"provision_output":                                                        useless(unread),
 	"workload_runtime":                                                        useless(unread),
