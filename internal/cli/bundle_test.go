@@ -267,7 +267,7 @@ func TestBundleOfADocument(t *testing.T) {
 			line += " --artifact " + a.Name + "=@/runc"
 		}
 	}
-	if _, said := s.must(line); !strings.Contains(said, "left out: runc: the document gives no URL") {
+	if _, said := s.must(line); !strings.Contains(said, "left out: localdns: the document gives no URL") {
 		t.Error(said)
 	}
 	text, _ := s.must("inspect @/a.bundle")

@@ -4,6 +4,8 @@ package binaries
 import (
 	"net/url"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/desired"
@@ -25,6 +27,21 @@ type Source struct {
 	// Version is what it must say of itself, but for what a distribution appends
 	// ("-akslts", "+build5", "-3~deb12u1"); empty: any.
 	Version string
+}
+
+// name is that of the file behind the URL; a registry has none.
+func (s Source) name() string {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Scheme == "oci" {
+		return ""
+	}
+	return path.Base(u.Path)
+}
+
+// packaged says whether the source is a package of a distribution: its files lie
+// there as on the machine. None of its scripts runs.
+func (s Source) packaged() bool {
+	return slices.Contains([]string{".deb", ".rpm"}, strings.ToLower(path.Ext(s.name())))
 }
 
 func (s Source) artifact(name string, files ...desired.ArtifactFile) *desired.Artifact {
@@ -66,22 +83,33 @@ func Versioned(program, version string) (proof *desired.Artifact, link *desired.
 }
 
 // Containerd is the runtime and its shim, from an archive laid out like the
-// project's own. Program is the path of containerd; the others stand beside it.
+// project's own or from a distribution's package. Program is the path of containerd; the others stand beside it.
 func Containerd(s Source, program string) *desired.Artifact {
-	dir := path.Dir(program)
+	dir, from := path.Dir(program), "bin/"
+	if s.packaged() {
+		from = "usr/bin/"
+	}
 	files := []desired.ArtifactFile{
-		{Member: "bin/containerd", Path: program},
-		{Member: "bin/containerd-shim-runc-v2", Path: dir + "/containerd-shim-runc-v2"},
+		{Member: from + "containerd", Path: program},
+		{Member: from + "containerd-shim-runc-v2", Path: dir + "/containerd-shim-runc-v2"},
 	}
 	if s.URL != "" && !s.Implied {
-		files = append(files, desired.ArtifactFile{Member: "bin/ctr", Path: dir + "/ctr"})
+		files = append(files, desired.ArtifactFile{Member: from + "ctr", Path: dir + "/ctr"})
 	}
 	return s.artifact("containerd", files...)
 }
 
 // Runc is the program that makes containers.
 func Runc(s Source, program string) *desired.Artifact {
-	return s.artifact("runc", desired.ArtifactFile{Path: program})
+	file := desired.ArtifactFile{Path: program}
+	switch {
+	case !s.packaged():
+	case strings.HasPrefix(s.name(), "runc_"): // Debian's own
+		file.Member = "usr/sbin/runc"
+	default:
+		file.Member = "usr/bin/runc"
+	}
+	return s.artifact("runc", file)
 }
 
 // CNI are reference plugins of the container network, by name.

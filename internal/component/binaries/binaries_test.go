@@ -25,6 +25,28 @@ func TestArtifacts(t *testing.T) {
 	}
 }
 
+// TestPackages: the files of a distribution's package lie in it as on the machine.
+func TestPackages(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://a.example/runc.amd64":                                  "",
+		"https://a.example/moby-runc_1.3.3-ubuntu22.04u1_amd64.deb?s=x": "usr/bin/runc",
+		"https://a.example/runc_1.3.3-1_amd64.deb#sha256=00":            "usr/sbin/runc",
+		"https://a.example/runc-1.3.3-1.azl3.x86_64.RPM":                "usr/bin/runc",
+		"oci://a.example/runc.deb":                                      "",
+	} {
+		if got := Runc(Source{URL: url}, "/usr/sbin/runc").Files[0].Member; got != want {
+			t.Errorf("%s: %q, want %q", url, got, want)
+		}
+	}
+	var members []string
+	for _, f := range Containerd(Source{URL: "https://a.example/moby-containerd_2.0.0_amd64.deb"}, "/usr/bin/containerd").Files {
+		members = append(members, f.Member)
+	}
+	if want := "usr/bin/containerd usr/bin/containerd-shim-runc-v2 usr/bin/ctr"; strings.Join(members, " ") != want {
+		t.Errorf("%s, want %s", members, want)
+	}
+}
+
 func TestVersioned(t *testing.T) {
 	proof, link := Versioned(Kubelet, "1.34.2")
 	st := golden.State(t, []desired.Resource{proof, link})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
@@ -73,26 +72,15 @@ func artifactURL(text string) string {
 	return from
 }
 
-// archive is the address of something that can be unpacked; a system package is
-// not, in this version.
-func archive(text string) string {
-	from := artifactURL(text)
-	u, err := url.Parse(from)
-	if err != nil || u.Scheme != "oci" && slices.Contains([]string{".deb", ".rpm"}, strings.ToLower(path.Ext(u.Path))) {
-		return ""
-	}
-	return from
-}
-
 func packageURL(cfg *aksnodeconfigv1.Configuration) string {
-	return archive(cfg.GetContainerdConfig().GetContainerdPackageUrl())
+	return artifactURL(cfg.GetContainerdConfig().GetContainerdPackageUrl())
 }
 
 func runcURL(cfg *aksnodeconfigv1.Configuration) string {
-	return archive(cfg.GetRuncConfig().GetRuncPackageUrl())
+	return artifactURL(cfg.GetRuncConfig().GetRuncPackageUrl())
 }
 
-var versionInName = lazyregexp.New(`containerd-(?:static-)?(\d+\.\d+\.\d+)`)
+var versionInName = lazyregexp.New(`containerd[-_](?:static-)?(\d+\.\d+\.\d+)`)
 
 // containerdVersion is the version that will run. Where the contract names an
 // archive it is the archive's, before and after it was unpacked.

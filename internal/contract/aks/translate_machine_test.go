@@ -57,15 +57,14 @@ func TestReservedPort(t *testing.T) {
 
 func TestContainerdVersion(t *testing.T) {
 	for name, c := range map[string]struct{ url, version, installed, want string }{
-		"of the image":    {"", "1.7.29", "2.2.9", "2.2.9"},
-		"of the archive":  {"https://a.example/c.tar.gz", "v2.1.0", "1.7.29", "2.1.0"},
-		"in its name":     {"https://a.example/containerd-static-2.0.7-linux-amd64.tar.gz#sha256=00", "", "1.7.29", "2.0.7"},
-		"not known":       {"https://a.example/c.tar.gz", "", "1.7.29", ""},
-		"a package stays": {"https://a.example/containerd.deb#sha256=00", "2.2.1", "1.7.29", "1.7.29"},
-		"with a key":      {"https://a.example/containerd.deb?sig=x", "2.2.1", "1.7.29", "1.7.29"},
-		"loud":            {"https://a.example/containerd.RPM", "2.2.1", "1.7.29", "1.7.29"},
-		"in its path":     {"https://a.example/containerd-2.0.7.tar.gz?sig=/x", "", "1.7.29", "2.0.7"},
-		"in a registry":   {"registry.example/containerd.deb:2", "2.2.1", "1.7.29", "2.2.1"},
+		"of the image":   {"", "1.7.29", "2.2.9", "2.2.9"},
+		"of the archive": {"https://a.example/c.tar.gz", "v2.1.0", "1.7.29", "2.1.0"},
+		"in its name":    {"https://a.example/containerd-static-2.0.7-linux-amd64.tar.gz#sha256=00", "", "1.7.29", "2.0.7"},
+		"not known":      {"https://a.example/c.tar.gz", "", "1.7.29", ""},
+		"of a package":   {"https://a.example/containerd.deb#sha256=00", "2.2.1", "1.7.29", "2.2.1"},
+		"in a package's": {"https://a.example/moby-containerd_1.7.31+azure-ubuntu22.04u1_amd64.deb", "", "1.6.9", "1.7.31"},
+		"in its path":    {"https://a.example/containerd-2.0.7.tar.gz?sig=/x", "", "1.7.29", "2.0.7"},
+		"in a registry":  {"registry.example/containerd.deb:2", "2.2.1", "1.7.29", "2.2.1"},
 	} {
 		cfg := &aksnodeconfigv1.Configuration{ContainerdConfig: &aksnodeconfigv1.ContainerdConfig{
 			ContainerdPackageUrl: c.url, ContainerdVersion: c.version}}
