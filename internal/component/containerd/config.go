@@ -35,6 +35,8 @@ type common struct {
 	Root    string   `toml:"root,omitempty"`
 	Imports []string `toml:"imports"`
 	Metrics *metrics `toml:"metrics,omitempty"`
+	// Proxies are plugins that are programs of their own.
+	Proxies map[string]proxyPlugin `toml:"proxy_plugins,omitempty"`
 }
 
 type metrics struct {
@@ -42,33 +44,11 @@ type metrics struct {
 }
 
 func commonOf(s Settings, version int) common {
-	c := common{Version: version, Root: s.Root, Imports: []string{DropInDir + "/*.toml"}}
+	c := common{Version: version, Root: s.Root, Imports: []string{DropInDir + "/*.toml"}, Proxies: snapshottersOf(s)}
 	if s.Metrics != "" {
 		c.Metrics = &metrics{s.Metrics}
 	}
 	return c
-}
-
-type runtimes struct {
-	DefaultRuntimeName string             `toml:"default_runtime_name"`
-	Runtimes           map[string]runtime `toml:"runtimes"`
-}
-
-type runtime struct {
-	Type    string  `toml:"runtime_type"`
-	Options options `toml:"options"`
-}
-
-type options struct {
-	SystemdCgroup bool `toml:"SystemdCgroup"`
-}
-
-// runtimesOf: the second runtime is the one of pods that are annotated as
-// untrusted (io.kubernetes.cri.untrusted-workload); there is none that isolates
-// them further.
-func runtimesOf(s Settings) runtimes {
-	runc := runtime{Type: "io.containerd.runc.v2", Options: options{SystemdCgroup: s.SystemdCgroup}}
-	return runtimes{DefaultRuntimeName: "runc", Runtimes: map[string]runtime{"runc": runc, "untrusted": runc}}
 }
 
 type network struct {
@@ -125,6 +105,7 @@ func configV2(s Settings) fileV2 {
 		SandboxImage: s.SandboxImage, Containerd: runtimesOf(s), CNI: networkOf(s), Registry: registriesOf(s),
 		EnableCDI: since(s.Version, "1.7.0"), // 2.0 and later have it on
 	}
+	f.Plugins.CRI.Containerd.NoAnnotations = noAnnotations(s)
 	return f
 }
 
@@ -137,8 +118,9 @@ type fileV3 struct {
 }
 
 type imagesV3 struct {
-	PinnedImages map[string]string `toml:"pinned_images,omitempty"`
-	Registry     registry          `toml:"registry"`
+	NoAnnotations *bool             `toml:"disable_snapshot_annotations,omitempty"`
+	PinnedImages  map[string]string `toml:"pinned_images,omitempty"`
+	Registry      registry          `toml:"registry"`
 }
 
 type runtimeV3 struct {
@@ -148,7 +130,7 @@ type runtimeV3 struct {
 
 func configV3(s Settings) fileV3 {
 	f := fileV3{common: commonOf(s, 3)}
-	f.Plugins.Images.Registry = registriesOf(s)
+	f.Plugins.Images.Registry, f.Plugins.Images.NoAnnotations = registriesOf(s), noAnnotations(s)
 	if s.SandboxImage != "" {
 		f.Plugins.Images.PinnedImages = map[string]string{"sandbox": s.SandboxImage}
 	}

@@ -48,6 +48,8 @@ type Settings struct {
 	Metrics string
 	// Client is what registries are told of who asks; empty: nothing.
 	Client string
+	// Kata adds the runtimes that run pods in virtual machines of their own.
+	Kata bool
 	// Mirrors stand in for registries.
 	Mirrors []Mirror
 	// After is what must be in place before the service starts.

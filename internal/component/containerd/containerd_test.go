@@ -26,6 +26,8 @@ func TestConfig(t *testing.T) {
 		"config-2.2.toml":     full("2.2.9"),
 		"config-unknown.toml": full(""),
 		"config-least.toml":   {Version: "2.2.9"},
+		"kata-1.7.toml":       {Version: "1.7.29", Kata: true},
+		"kata-2.2.toml":       {Version: "2.2.9", Kata: true},
 	} {
 		text, err := Config(s)
 		if err != nil {

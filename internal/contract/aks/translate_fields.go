@@ -103,7 +103,7 @@ var accountRules = map[string]rule{
 	"azure_private_registry_server":                                           useless(unread),
 	"private_egress_proxy_address":                                            useless("it is only recorded"),
 	"enable_artifact_streaming":                                               later,
-	"is_kata":                                                                 later,
+	"is_kata":                                                                 toState,
 	"needs_cgroupv2":                                                          when(driverFlag, useless("kubelet_flags names the cgroup driver"), toState),
 	"disable_custom_data":                                                     useless(unread),
 	"bootstrap_profile_container_registry_server":                             toState,

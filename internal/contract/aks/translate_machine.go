@@ -119,7 +119,7 @@ func (t *translation) containerd() error {
 		Root:          t.cfg.GetKubeletConfig().GetContainerDataDir(),
 		SandboxImage:  t.cfg.GetKubeBinaryConfig().GetPodInfraContainerImageUrl(),
 		SystemdCgroup: t.systemdCgroup(), Mirrors: t.mirrors(), IPTables: t.facts.IPTables,
-		Metrics: metrics, Client: "azure/aks",
+		Metrics: metrics, Client: "azure/aks", Kata: t.cfg.GetIsKata(),
 		After: t.runtime, Triggers: append(t.proxyFiles(), program),
 	}
 	if t.bridged() {

@@ -1,0 +1,77 @@
+package containerd
+
+// runtimes are those beside the configuration's other settings; names, programs and
+// places are the published ones.
+type runtimes struct {
+	// NoAnnotations keeps from a snapshotter of which image a layer is.
+	NoAnnotations      *bool              `toml:"disable_snapshot_annotations,omitempty"`
+	DefaultRuntimeName string             `toml:"default_runtime_name"`
+	Runtimes           map[string]runtime `toml:"runtimes"`
+}
+
+type runtime struct {
+	Type        string   `toml:"runtime_type"`
+	Snapshotter string   `toml:"snapshotter,omitempty"`
+	OwnDevices  bool     `toml:"privileged_without_host_devices,omitempty"`
+	Annotations []string `toml:"pod_annotations,omitempty"`
+	Options     *options `toml:"options,omitempty"`
+}
+
+type options struct {
+	SystemdCgroup *bool  `toml:"SystemdCgroup,omitempty"`
+	BinaryName    string `toml:"BinaryName,omitempty"`
+	ConfigPath    string `toml:"ConfigPath,omitempty"`
+}
+
+// runtimesOf: the second runtime is the one of pods that are annotated as
+// untrusted (io.kubernetes.cri.untrusted-workload); there is none that isolates
+// them further.
+func runtimesOf(s Settings) runtimes {
+	runc := runtime{Type: "io.containerd.runc.v2", Options: &options{SystemdCgroup: &s.SystemdCgroup}}
+	out := runtimes{DefaultRuntimeName: "runc", Runtimes: map[string]runtime{"runc": runc, "untrusted": runc}}
+	if s.Kata {
+		addKata(out.Runtimes, Modern(s.Version))
+	}
+	return out
+}
+
+// addKata: images with containerd's first generation find Kata's configuration by
+// themselves and have its command line as a runtime too.
+func addKata(to map[string]runtime, modern bool) {
+	to["kata-cc"] = runtime{Type: "io.containerd.kata-cc.v2", Snapshotter: tardev, OwnDevices: true, Annotations: []string{"io.katacontainers.*"},
+		Options: &options{ConfigPath: "/opt/confidential-containers/share/defaults/kata-containers/configuration-clh-snp.toml"}}
+	if modern {
+		to["kata"] = runtime{Type: "io.containerd.kata.v2", Snapshotter: "overlayfs", OwnDevices: true,
+			Options: &options{ConfigPath: "/usr/share/defaults/kata-containers/configuration.toml"}}
+		return
+	}
+	no := false
+	to["kata"] = runtime{Type: "io.containerd.kata.v2"}
+	to["katacli"] = runtime{Type: "io.containerd.runc.v1", Options: &options{BinaryName: "/usr/bin/kata-runtime", SystemdCgroup: &no}}
+}
+
+// tardev is the snapshotter of confidential pods, a program of its own that must
+// know of which image a layer is.
+const tardev = "tardev"
+
+type proxyPlugin struct {
+	Type    string `toml:"type"`
+	Address string `toml:"address"`
+}
+
+// snapshottersOf are those that are programs of their own: containerd connects to
+// one when a pod needs it.
+func snapshottersOf(s Settings) map[string]proxyPlugin {
+	if !s.Kata {
+		return nil
+	}
+	return map[string]proxyPlugin{tardev: {"snapshot", "/run/containerd/tardev-snapshotter.sock"}}
+}
+
+// noAnnotations is the setting that lets the snapshotter know, where one needs it.
+func noAnnotations(s Settings) *bool {
+	if !s.Kata {
+		return nil
+	}
+	return new(bool)
+}
