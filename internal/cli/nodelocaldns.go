@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,8 +37,11 @@ func (e *env) localDNSVerb(name, short string, do func(nodedns.Server, context.C
 
 func (e *env) nameServer() (nodedns.Server, error) {
 	h, err := e.open("/")
-	// The server is on this machine: no proxy is asked for it.
-	return nodedns.Server{Host: h, Links: locallink.Network{}, Client: &http.Client{Transport: &http.Transport{}}}, err
+	return nodedns.Server{
+		Host: h, Links: locallink.Network{},
+		Client:  &http.Client{Transport: &http.Transport{}}, // on this machine: no proxy is asked
+		Process: os.Getenv("MAINPID"),                       // of systemd
+	}, err
 }
 
 func (e *env) localDNSHosts() *cobra.Command {

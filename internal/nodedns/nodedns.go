@@ -28,6 +28,8 @@ type Server struct {
 	Links Links
 	// Client asks the server by HTTP whether it is ready.
 	Client *http.Client
+	// Process is the server's, by its number, where it is known that there is one.
+	Process string
 }
 
 // readable is a file that everybody may read.
@@ -80,17 +82,29 @@ const (
 	lastPause  = time.Second
 )
 
-// ready asks until the answer is that all is well.
+// ready asks until the answer is that all is well, or nobody is left to give it.
 func (s Server) ready(ctx context.Context, url string) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := s.ask(ctx, url)
 		if err == nil {
 			return nil
 		}
+		if s.ended() {
+			return fmt.Errorf("the name server has ended: %w", err)
+		}
 		if s.Host.Sleep(ctx, pause) != nil {
 			return err
 		}
 	}
+}
+
+// ended: systemd would wait for what waits for the server, and start neither again.
+func (s Server) ended() bool {
+	if s.Process == "" {
+		return false
+	}
+	_, err := s.Host.Lstat("/proc/" + s.Process)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func (s Server) ask(ctx context.Context, url string) error {

@@ -116,6 +116,51 @@ func TestResolved(t *testing.T) {
 	}
 }
 
+// A server that crashes again and again does not cost the machine its resolver: systemd
+// starts no unit six times in ten seconds.
+func TestResolvedOutlivesCrashes(t *testing.T) {
+	h := memory.New()
+	h.PutDir("/run/systemd/resolve")
+	h.Put(resolver.List, "nameserver 192.0.2.2\n", 0o644)
+	h.Put("/usr/lib/systemd/system/"+resolvedUnit, "[Service]\nExecStart=/bin/resolved\n", 0o644)
+	h.Put("/bin/resolved", "", 0o755)
+	s, _, _ := server(h, 0)
+	for i := range 5 {
+		if err := errors.Join(s.Prepare(t.Context()), s.Announce(t.Context()), s.Withdraw(t.Context())); err != nil {
+			t.Fatalf("time %d: %v", i+1, err)
+		}
+	}
+	if u := h.Units()[resolvedUnit]; u.ActiveState != "active" {
+		t.Errorf("%+v", u)
+	}
+}
+
+// Nobody waits for a server whose process has ended.
+func TestEndedBeforeReady(t *testing.T) {
+	h := memory.New()
+	h.Put(plainList, "nameserver 192.0.2.1\n", 0o644)
+	s, _, a := server(h, 1<<30)
+	if err := s.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.PutDir("/proc/4711")
+	s.Process = "4711"
+	s.Client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		if a.asked == 3 {
+			if err := h.Remove("/proc/4711"); err != nil {
+				t.Error(err)
+			}
+		}
+		if a.asked > 9 {
+			t.Fatal("it is asked on and on")
+		}
+		return a.RoundTrip(r)
+	})
+	if err := s.Announce(t.Context()); err == nil || !strings.Contains(err.Error(), "ended") || a.asked != 4 || strings.Contains(text(t, h, plainList), "169.254") {
+		t.Errorf("asked %d times: %v", a.asked, err)
+	}
+}
+
 func TestNobodyToForwardTo(t *testing.T) {
 	for name, list := range map[string]string{"none": "search x\n", "itself": "nameserver 169.254.10.10\nnameserver 127.0.0.1\n", "damaged": "nameserver\nnameserver x\n"} {
 		h := memory.New()

@@ -102,7 +102,12 @@ func (s Server) resolved() (bool, error) {
 	return err == nil, err
 }
 
+// restartResolved: a server that crashes again and again has it restarted more often than
+// systemd lets units start, and the machine would be left without a resolver.
 func (s Server) restartResolved(ctx context.Context) error {
+	if err := s.Host.ResetFailed(ctx, resolvedUnit); err != nil {
+		return fmt.Errorf("reset the start limit of %s: %w", resolvedUnit, err)
+	}
 	if err := s.Host.RestartUnit(ctx, resolvedUnit); err != nil {
 		return fmt.Errorf("restart %s: %w", resolvedUnit, err)
 	}
