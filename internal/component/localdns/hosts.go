@@ -6,9 +6,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
 // What keeps the file of addresses has the published names. The file goes when the
@@ -43,12 +45,33 @@ func (s Settings) hosts() []desired.Resource {
 	return append(files, u)
 }
 
+// words are arguments whatever stands in them: a name that nobody can look up is said
+// to be one, and says nothing to systemd.
 func (s Settings) words() []string {
-	var out []string
+	out := []string{"--"}
 	for _, name := range s.Names {
-		out = append(out, unitfile.Word(strings.ReplaceAll(name, "%", "%%")))
+		if !plainName().MatchString(name) {
+			name = quoted(name)
+		}
+		out = append(out, name)
 	}
 	return out
+}
+
+var plainName = lazyregexp.New(`^[A-Za-z0-9_.*-]+$`)
+
+// quoted is a word of a command line as systemd.service(5) and systemd.syntax(7) read
+// it. A NUL no argument can hold.
+func quoted(word string) string {
+	var b strings.Builder
+	for _, r := range strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$", "%", "%%", "\x00", "?").Replace(word) {
+		if unicode.IsControl(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return `"` + b.String() + `"`
 }
 
 // Entry is the addresses of a name.

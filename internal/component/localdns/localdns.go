@@ -91,15 +91,17 @@ func (s Settings) slice() string {
 
 // service: the machine asks this server only as long as it answers. A start that
 // fails is tried again until it is known to be of no use: five of the slowest in the
-// interval.
+// interval. Before the network is there nobody is known to forward to. What runs before
+// and after it restarts the machine's resolver: ordered after that it would wait for
+// itself at each stop; network.target is after it at each boot.
 func (s Settings) service() string {
-	verb, wants := unitfile.Word(s.Berth)+" node localdns ", "network.target"
+	verb, wants := unitfile.Word(s.Berth)+" node localdns ", "network-online.target"
 	if s.Hosts {
 		wants += " " + HostsUnit
 	}
 	return unitfile.Text(
 		unitfile.In("Unit", "Description", "Name server of this node (CoreDNS)", "Wants", wants,
-			"After", "network.target systemd-resolved.service systemd-networkd.service", "Before", "kubelet.service containerd.service",
+			"After", "network.target network-online.target", "Before", "kubelet.service containerd.service",
 			"StartLimitIntervalSec", "720", "StartLimitBurst", "5"),
 		unitfile.In("Service", "Type", "exec", "Slice", Slice, "RuntimeDirectory", "localdns", "RuntimeDirectoryPreserve", "restart",
 			"ExecStartPre", verb+"prepare", "ExecStart", Program+" -conf "+Running,

@@ -35,6 +35,24 @@ func TestResources(t *testing.T) {
 	}
 }
 
+// What the service does before and after restarts systemd-resolved: a stop that has to
+// be over before systemd-resolved's would wait for itself.
+func TestStopDoesNotWaitForItself(t *testing.T) {
+	if text := sample().service(); strings.Contains(text, "systemd-resolved") {
+		t.Errorf("the service is ordered after the resolver:\n%s", text)
+	}
+}
+
+// A name is one argument, whatever stands in it: it says nothing to systemd, and is no
+// flag.
+func TestWordsOfNames(t *testing.T) {
+	s := Settings{Names: []string{"a.example", "-x", "a b", "$HOME", "a\nExecStart=/bin/sh", "a\x00b", `"\`, "100%", ";"}}
+	want := []string{"--", "a.example", "-x", `"a b"`, `"$$HOME"`, `"a\u000aExecStart=/bin/sh"`, `"a?b"`, `"\"\\"`, `"100%%"`, `";"`}
+	if diff := cmp.Diff(want, s.words()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Without names to look up there is neither a file nor a timer for them.
 func TestWithoutHosts(t *testing.T) {
 	s := sample()
