@@ -7,7 +7,6 @@ import (
 
 	core "k8s.io/api/core/v1"
 
-	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
@@ -95,14 +94,4 @@ func TestAnnotation(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
-}
-
-func FuzzSeconds(f *testing.F) {
-	f.Add("12345.67")
-	f.Add("1e9")
-	f.Fuzz(func(t *testing.T, text string) {
-		if d, err := host.ParseSeconds(text); err == nil && (d < 0 || d >= 1e9*time.Second) {
-			t.Error(d)
-		}
-	})
 }
