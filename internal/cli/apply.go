@@ -99,7 +99,10 @@ func applied(res *converge.Result, took time.Duration) string {
 	if res.Plan.Empty() {
 		s = "no changes"
 	}
-	if !res.Until.IsZero() {
+	switch {
+	case res.Left != "":
+		s += fmt.Sprintf("\nrun berth confirm within %s, or the last good configuration comes back", res.Left)
+	case !res.Until.IsZero():
 		s += fmt.Sprintf("\nrun berth confirm until %s, or the last good configuration comes back", report.SystemdTime(res.Until))
 	}
 	for _, u := range res.Unverified {

@@ -145,6 +145,9 @@ type Result struct {
 	// Until is when a person has to have confirmed the change; zero where nobody has
 	// to.
 	Until time.Time `json:"until,omitzero"`
+	// Left is how long there is until then by the machine's running time; "" where that
+	// can't be said.
+	Left string `json:"left,omitempty"`
 }
 
 // Observer is told of each action as it starts (End zero), again as a download

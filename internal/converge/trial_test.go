@@ -371,9 +371,10 @@ func TestConfirmWithin(t *testing.T) {
 	within := func(tr *converge.Trial) { tr.Within = 5 * time.Minute }
 	wait := func(t *testing.T) *machine {
 		h := fussy(t)
+		h.Put("/proc/uptime", "100.00 7.00\n", 0o444)
 		res, err := newWish.apply(t, h, within)
-		if err != nil || res.Until.IsZero() {
-			t.Fatal(res.Until, err)
+		if err != nil || res.Until.IsZero() || res.Left != "5m0s" {
+			t.Fatal(res.Until, res.Left, err)
 		}
 		if st, err := h.Unit(tctx, "berth-revert.timer"); err != nil || st.ActiveState != "active" {
 			t.Fatal(st.ActiveState, err)
@@ -457,7 +458,8 @@ func TestConfirmWithin(t *testing.T) {
 			t.Error(err)
 		}
 		h.Advance(time.Hour) // the clock is set, and the timer knows better
-		if _, err := tried(t, h, wish{Kubelet: "osc"}).Apply(t.Context(), st); !errors.As(err, &other) {
+		h.Put("/proc/uptime", "160.00 7.00\n", 0o444)
+		if _, err := tried(t, h, wish{Kubelet: "osc"}).Apply(t.Context(), st); !errors.As(err, &other) || !strings.HasSuffix(err.Error(), "waits to be confirmed, within 4m0s") {
 			t.Error(err)
 		}
 		var none *converge.NothingOnTrialError

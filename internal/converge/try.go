@@ -51,11 +51,15 @@ type Trial struct {
 
 // OnTrialError is a change that waits for a person's word: another contract's, or one of
 // this contract for a caller that yields.
-type OnTrialError struct{ Note *trial.Note }
+type OnTrialError struct {
+	Note *trial.Note
+	// Deadline is the note's.
+	Deadline string
+}
 
-// Error says whose it is, and until when.
+// Error says whose it is, and how long it may wait.
 func (e *OnTrialError) Error() string {
-	return fmt.Sprintf("a change of the %s contract waits until %s to be confirmed", e.Note.Owner, e.Note.Until.Format(time.RFC3339))
+	return fmt.Sprintf("a change of the %s contract waits to be confirmed, %s", e.Note.Owner, e.Deadline)
 }
 
 // Hint says how to end it.
@@ -136,7 +140,7 @@ func (t *try) others(ctx context.Context) error {
 			return err
 		}
 		if timed {
-			return &OnTrialError{t.left}
+			return &OnTrialError{t.left, t.left.Deadline(t.h)}
 		}
 	}
 	if t.left.Owner == t.st.Owner {
@@ -409,5 +413,8 @@ func (t *try) wait() error {
 		return err
 	}
 	t.note.Waiting, t.res.Until = true, t.note.Until
+	if left, ok := t.note.Left(t.h); ok {
+		t.res.Left = left.String()
+	}
 	return t.note.Save(t.h)
 }

@@ -180,7 +180,7 @@ func (m *agentMachine) byHand(t *testing.T) {
 	m.event(t, "AppliedByHand", "the agent goes back to its own")
 	m.becomes(t, helloFile, "two")
 	run(t, m.node, berthPath, "apply", "-f", at, "--confirm-within", "20s")
-	m.event(t, "AppliedByHand", "waits until")
+	m.event(t, "AppliedByHand", "waits to be confirmed, within ")
 	if got, err := m.node.ReadFile(helloFile); err != nil || string(got) != "by hand" {
 		t.Errorf("%q %v", got, err)
 	}

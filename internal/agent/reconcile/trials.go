@@ -52,7 +52,7 @@ func (r *Reconciler) yields(ctx context.Context) (bool, error) {
 
 // tried tells of a change that a person tries with this contract.
 func (r *Reconciler) tried(n *trial.Note) {
-	r.byHand(fmt.Sprintf("a change that was applied by hand waits until %s to be confirmed, and is left alone until then", n.Until.Format(time.RFC3339)))
+	r.byHandOnce(n.Until.Format(time.RFC3339), fmt.Sprintf("a change that was applied by hand waits to be confirmed, %s, and is left alone as long as it waits", n.Deadline(r.o.Host)))
 }
 
 // isOnTrial says whether a run did nothing, since a change waits for a person's word: it
@@ -78,11 +78,14 @@ func (r *Reconciler) defers(n *trial.Note) bool {
 }
 
 // byHand tells once of what somebody does with this contract beside the agent.
-func (r *Reconciler) byHand(text string) {
-	if r.byHandTold == text {
+func (r *Reconciler) byHand(text string) { r.byHandOnce(text, text) }
+
+// byHandOnce is byHand of a text that may be another each time for the same matter.
+func (r *Reconciler) byHandOnce(matter, text string) {
+	if r.byHandTold == matter {
 		return
 	}
-	r.byHandTold = text
+	r.byHandTold = matter
 	r.o.Log.Warn(text)
 	r.o.Events.Warning("AppliedByHand", text)
 }

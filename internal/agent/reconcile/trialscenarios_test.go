@@ -95,10 +95,15 @@ var trialScenarios = map[string]func(b *bench){
 	"a person's trial is left alone until it is over": func(b *bench) {
 		b.start()
 		b.give("file /etc/a one")
+		b.h.Put("/proc/uptime", "100.00 7.00\n", 0o444)
 		b.byHand(10*time.Minute, "file /etc/a hand")
 		b.pass(time.Minute)
+		b.h.Put("/proc/uptime", "160.00 7.00\n", 0o444) // it is told once, though less is left
 		b.give("file /etc/a two")
 		b.pass(time.Minute)
+		if told := "waits to be confirmed, within 10m0s, and"; !strings.Contains(strings.Join(b.events, "\n"), told) {
+			b.t.Errorf("%q is not in %q", told, b.events)
+		}
 		if b.wantFile("/etc/a", "hand"); !b.isOnTrial() || b.count("AppliedByHand") != 1 || b.count("ApplyFailed") > 0 {
 			b.t.Error(b.isOnTrial(), b.events)
 		}

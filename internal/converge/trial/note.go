@@ -82,6 +82,15 @@ func (n *Note) Left(h host.FS) (left time.Duration, ok bool) {
 	return max(n.End-up, 0).Round(time.Second), true
 }
 
+// Deadline says when a person has to have confirmed it: within how long, or until when
+// where only the clock tells.
+func (n *Note) Deadline(h host.FS) string {
+	if left, ok := n.Left(h); ok {
+		return "within " + left.String()
+	}
+	return "until " + n.Until.Format(time.RFC3339)
+}
+
 // Save makes the note durable.
 func (n *Note) Save(h host.FS) error {
 	slices.Sort(n.Units)
