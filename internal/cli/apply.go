@@ -34,6 +34,7 @@ func (e *env) apply() *cobra.Command {
 	e.bindDigests(c)
 	e.bindTakeOver(c)
 	e.bindNoRevert(c)
+	e.bindDrain(c)
 	c.Flags().DurationVar(&within, "confirm-within", 0, "go back unless berth confirm is run within this `TIME`, as 5m")
 	c.Flags().Lookup("confirm-within").DefValue = ""
 	c.Flags().DurationVar(&timeout, "timeout", 0, "give up after this `TIME`, as 90s or 10m; without it, never")
@@ -47,6 +48,8 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, w
 		return e.usage(c, err)
 	}
 	switch {
+	case e.drainTimeout <= 0:
+		return e.usage(c, fmt.Errorf("--drain-timeout %s: must be above 0", e.drainTimeout))
 	case timeout < 0:
 		return e.usage(c, fmt.Errorf("--timeout %s: must not be negative", timeout))
 	case within < 0:
@@ -62,6 +65,7 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, w
 	}
 	d.parts.fetch, d.parts.within = fetch, within
 	p := newProgress(e)
+	d.parts.say = p.say
 	engine := d.parts.engine(d.host, applyCommand, p.observe)
 	if f.root == "/" {
 		defer provision.Tell(d.host, applyCommand, e.start, p.doing)()

@@ -47,7 +47,8 @@ func (e *env) join() *cobra.Command {
 			"continued by the next one; berth leave gives the machine back as it was.\n\n" +
 			"A document that has changed since changes the node. What restarts programs that run well is a trial: the programs\n" +
 			"are fetched before anything stops, and where the node is not Ready as before, the last good document is applied\n" +
-			"again, and the exit code is 1. Exit code 4: done, but something that nobody wants any more was kept; it is named.\n\n" +
+			"again, and the exit code is 1. With --drain the node's pods go elsewhere before another version of kubelet starts.\n" +
+			"Exit code 4: done, but something that nobody wants any more was kept; it is named.\n\n" +
 			"The result stands in " + report.JoinPath + ", and berth status tells of it.",
 		RunE: func(c *cobra.Command, _ []string) error { return e.runJoin(c, f) },
 	}
@@ -58,6 +59,7 @@ func (e *env) join() *cobra.Command {
 	e.bindDigests(c)
 	e.bindTakeOver(c)
 	e.bindNoRevert(c)
+	e.bindDrain(c)
 	return c
 }
 
@@ -68,6 +70,8 @@ func (e *env) runJoin(c *cobra.Command, f joinFlags) error {
 		return e.usage(c, errors.New("-f FILE is missing"))
 	case err != nil:
 		return e.usage(c, fmt.Errorf("--wait-for: %w", err))
+	case e.drainTimeout <= 0:
+		return e.usage(c, fmt.Errorf("--drain-timeout %s: must be above 0", e.drainTimeout))
 	case f.timeout < 0:
 		return e.usage(c, fmt.Errorf("--timeout %s: must not be negative", f.timeout))
 	}
@@ -98,6 +102,7 @@ func (e *env) joining(file string, load func(ctx context.Context, p *parts, text
 	}
 	p := newProgress(e)
 	parts := e.parts(h)
+	parts.say = p.say
 	engine := func() *converge.Engine {
 		opt := parts.engineOptions(h, joinCommand, p.observe)
 		opt.Trial.Later = true
@@ -156,7 +161,7 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 		return nil, fmt.Errorf("translate the document: %w", err)
 	}
 	unsaid := func(n desired.FieldNote) bool { return n.Path == node.ClusterDNSField }
-	return &join.Wanted{State: st, Server: serverOf(st, c), Version: contract.KubeletOf(c), Notes: c.Notes(), Open: slices.ContainsFunc(st.Partial, unsaid)}, nil
+	return &join.Wanted{State: st, Server: serverOf(st, c), Version: contract.KubeletOf(c), Drains: p.drains > 0, Notes: c.Notes(), Open: slices.ContainsFunc(st.Partial, unsaid)}, nil
 }
 
 // register makes the machine one of Azure Arc, whose identity everything else needs. Once
@@ -195,14 +200,7 @@ func serverOf(st *desired.State, c contract.Contract) string {
 func (p *parts) peers(ctx context.Context, w *join.Wanted) (out join.Peers) {
 	if c, err := p.asNodeOf(w.Server); err == nil {
 		defer c.Close()
-		out.Server, _ = c.ServerVersion(ctx)
-		name := provision.NodeOf(p.host, w.State).Name
-		if n, err := c.GetNode(ctx, name); err == nil {
-			out.Kubelet, out.Unschedulable = n.Status.NodeInfo.KubeletVersion, n.Spec.Unschedulable
-			if out.Pods, err = c.ListPods(ctx, name); err != nil {
-				out.Unschedulable = false // nobody knows whether it is drained
-			}
-		}
+		ask(ctx, c, provision.NodeOf(p.host, w.State).Name, &out)
 	}
 	ca, ok := w.State.Lookup(desired.FileID(kubelet.CAFile)).(*desired.File)
 	if out.Server != "" || !ok {

@@ -35,7 +35,10 @@ type env struct {
 	requireDigests, takeOver bool
 	// noRevert is one of those that try a change.
 	noRevert bool
-	open     func(root string) (host.Host, error)
+	// drain and drainTimeout are flags of those that may start another kubelet.
+	drain        bool
+	drainTimeout time.Duration
+	open         func(root string) (host.Host, error)
 }
 
 // Main runs the command line and returns the exit code. args[0] is the name

@@ -46,6 +46,12 @@ type parts struct {
 	// has to confirm one.
 	noRevert bool
 	within   time.Duration
+	// kubelet is the version that the document wants; the node is drained before one of
+	// another version starts where pods have a time to go, drains.
+	kubelet string
+	server  string
+	drains  time.Duration
+	say     func(line string)
 	// yields leaves a change alone that a person tries.
 	yields bool
 	// document is what is applied, gathered what translation knew of the machine.
@@ -54,7 +60,7 @@ type parts struct {
 }
 
 func (e *env) parts(h host.Host) *parts {
-	return &parts{host: h, fetcher: artifact.New(artifact.Options{RequireDigests: e.requireDigests}), takeOver: e.takeOver, noRevert: e.noRevert}
+	return &parts{host: h, fetcher: artifact.New(artifact.Options{RequireDigests: e.requireDigests}), takeOver: e.takeOver, noRevert: e.noRevert, drains: e.drains(), say: func(string) {}}
 }
 
 // bindTakeOver is the flag of commands that make a plan.
@@ -85,7 +91,7 @@ func (p *parts) engineOptions(h host.Host, command string, o converge.Observer) 
 		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Observer: o,
 		Command: fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
 		Offline: p.offline, NoFetch: p.offline && !p.fetch, TakeOver: p.takeOver,
-		Trial: p.trial(),
+		Trial: p.trial(), Drainer: p.drainer(),
 	}
 }
 
@@ -109,6 +115,10 @@ func (p *parts) factsOf(ctx context.Context, c contract.Contract) (component.Fac
 	}
 	if c.Kind() == contract.NodeConfig {
 		f.Agent = false // one that is there may follow other documents
+	}
+	p.kubelet, p.server = contract.KubeletOf(c), contract.ServerOf(c)
+	if p.drains == 0 {
+		p.drains = contract.DrainOf(c)
 	}
 	if c.Terms().RequireDigests {
 		p.fetcher = artifact.New(artifact.Options{RequireDigests: true})

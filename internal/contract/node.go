@@ -1,6 +1,8 @@
 package contract
 
 import (
+	"time"
+
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/contract/node"
@@ -64,4 +66,15 @@ func KubeletOf(c Contract) string {
 		return n.doc.Config.Components.Kubernetes.Version
 	}
 	return ""
+}
+
+// DrainOf is how long pods have to go before another kubelet starts; 0 where the
+// document does not ask them to.
+func DrainOf(c Contract) time.Duration {
+	n, ok := c.(*nodeContract)
+	if !ok || n.doc.Config.Node.Drain == nil {
+		return 0
+	}
+	d, _ := time.ParseDuration(n.doc.Config.Node.Drain.Timeout) // its form was judged
+	return d
 }

@@ -51,7 +51,9 @@ type Options struct {
 	// that is refused.
 	TakeOver bool
 	// Trial makes changes of what runs trials; nil: nothing is taken back.
-	Trial    *Trial
+	Trial *Trial
+	// Drainer empties the node for the time of a change; nil: nobody does.
+	Drainer  Drainer
 	Observer Observer
 }
 

@@ -41,7 +41,7 @@ type executor struct {
 
 func (e *Engine) apply(ctx context.Context, st *desired.State, s Scope) (*Result, error) {
 	res := &Result{Plan: &Plan{Owner: st.Owner}}
-	return res, e.exclusively(ctx, func() error { return e.locked(ctx, st, res, s) })
+	return res, e.exclusively(ctx, func() error { return e.restore(ctx, e.locked(ctx, st, res, s)) })
 }
 
 // exclusively holds the machine's lock while f runs.
@@ -137,6 +137,9 @@ func (x *executor) execute(ctx context.Context) error {
 		return err
 	}
 	if err := x.stage(ctx); err != nil {
+		return errors.Join(err, x.abort())
+	}
+	if err := x.drain(ctx); err != nil {
 		return errors.Join(err, x.abort())
 	}
 	if err := x.try.arm(ctx, x); err != nil {

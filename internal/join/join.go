@@ -51,6 +51,8 @@ type Wanted struct {
 	State *desired.State
 	// Server is the URL of the API server, Version that of kubelet.
 	Server, Version string
+	// Drains: the node is drained before another kubelet starts.
+	Drains bool
 	// Open: the document and the cluster leave something unsaid that the cluster may tell
 	// a node.
 	Open bool

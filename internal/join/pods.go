@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -147,60 +146,12 @@ func (l *leave) drain(ctx context.Context) {
 	l.Say("cordoned node " + l.node)
 	ctx, cancel := context.WithTimeout(ctx, l.DrainTimeout)
 	defer cancel()
-	left, err := l.evictAll(ctx, c)
+	e := eviction{host: l.Host, cluster: c, node: l.node, say: l.Say, failed: l.failed}
+	left, err := e.all(ctx)
 	if err != nil {
 		l.failed("evict pods", err)
 	}
 	for _, p := range left {
 		l.stay("pod " + p + " was not gone in " + l.DrainTimeout.String() + " and was ended without the cluster")
 	}
-}
-
-// The pauses between looks at pods that go. kubelet tells the API server of each end;
-// the node's identity may not watch one pod that is gone.
-const (
-	firstPause = 100 * time.Millisecond
-	maxPause   = 2 * time.Second
-)
-
-// evictAll evicts until no pod is left, or until ctx ends; then it returns those that
-// are.
-func (l *leave) evictAll(ctx context.Context, c Cluster) (left []string, err error) {
-	asked := map[string]bool{}
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		pods, err := c.ListPods(ctx, l.node)
-		if ctx.Err() != nil {
-			return left, nil
-		}
-		if err != nil {
-			return left, err
-		}
-		pods = working(pods)
-		if left = names(pods); len(left) == 0 {
-			return nil, nil
-		}
-		for _, p := range pods {
-			l.evict(ctx, c, &p, asked)
-		}
-		if l.Host.Sleep(ctx, pause) != nil {
-			return left, nil
-		}
-	}
-}
-
-// evict asks once for each pod, and again where a disruption budget kept it.
-func (l *leave) evict(ctx context.Context, c Cluster, p *core.Pod, asked map[string]bool) {
-	if asked[string(p.UID)] || p.DeletionTimestamp != nil {
-		return
-	}
-	err := c.Evict(ctx, p)
-	if apierrors.IsTooManyRequests(err) || ctx.Err() != nil {
-		return
-	}
-	asked[string(p.UID)] = true
-	if err != nil {
-		l.failed("evict pod "+p.Namespace+"/"+p.Name, err)
-		return
-	}
-	l.Say("evicted pod " + p.Namespace + "/" + p.Name)
 }

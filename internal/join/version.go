@@ -30,14 +30,19 @@ const VersionField = "components.kubernetes.version"
 // than the API server (Kubernetes' version skew policy), and a step back to an earlier
 // minor version while pods run, whose state on disk the older one may not read.
 func (j *joining) fits(ctx context.Context, w *Wanted) error {
-	want, err := version.ParseGeneric(w.Version)
+	return Fits(w.Version, w.Drains, func() Peers { return j.Peers(ctx, w) })
+}
+
+// Fits is fits of a version; drains says that the node will be drained.
+func Fits(wanted string, drains bool, peers func() Peers) error {
+	want, err := version.ParseGeneric(wanted)
 	if err != nil {
 		return nil //nolint:nilerr // the document's own rules judge its form
 	}
-	p := j.Peers(ctx, w)
+	p := peers()
 	if server, err := version.ParseGeneric(p.Server); err == nil && minor(want).GreaterThan(minor(server)) {
 		return &exitcode.Error{Number: exitcode.Internal, During: "compare versions", At: VersionField,
-			Err:    fmt.Errorf("kubelet %s is newer than the API server, which is %s", w.Version, p.Server),
+			Err:    fmt.Errorf("kubelet %s is newer than the API server, which is %s", wanted, p.Server),
 			Remedy: fmt.Sprintf("Name a version of at most %d.%d, or upgrade the control plane first.", server.Major(), server.Minor())}
 	}
 	is, err := version.ParseGeneric(p.Kubelet)
@@ -45,7 +50,7 @@ func (j *joining) fits(ctx context.Context, w *Wanted) error {
 		return nil //nolint:nilerr // a machine that is no node yet has none
 	}
 	pods := names(working(p.Pods))
-	if p.Unschedulable && len(pods) == 0 {
+	if drains || p.Unschedulable && len(pods) == 0 {
 		return nil
 	}
 	cause := "the node is not drained"
@@ -53,8 +58,8 @@ func (j *joining) fits(ctx context.Context, w *Wanted) error {
 		cause += ": " + strings.Join(pods, ", ")
 	}
 	return &exitcode.Error{Number: exitcode.Internal, During: "compare versions", At: VersionField,
-		Err:    errors.New("kubelet " + w.Version + " is of an earlier minor version than the " + p.Kubelet + " that runs, and " + cause),
-		Remedy: "Run kubectl drain NODE --ignore-daemonsets first."}
+		Err:    errors.New("kubelet " + wanted + " is of an earlier minor version than the " + p.Kubelet + " that runs, and " + cause),
+		Remedy: "Run kubectl drain NODE --ignore-daemonsets first, or give --drain."}
 }
 
 // minor is a version without what follows its minor number.

@@ -194,6 +194,18 @@ type Node struct {
 	// KubeletConfig is a KubeletConfiguration (kubelet.config.k8s.io/v1beta1) that
 	// goes before everything else, member by member. Read by kubelet.
 	KubeletConfig json.RawMessage `json:"kubeletConfig,omitempty"`
+	// Drain has the node's pods go elsewhere before another version of kubelet starts;
+	// the node takes pods again afterwards.
+	Drain *Drain `json:"drain,omitempty"`
+}
+
+// Drain is how the node is emptied: as by kubectl drain, pods of files and DaemonSets
+// stay, disruption budgets and the pods' own time to end are respected, and a pod that
+// nothing would start again keeps the change from being made.
+type Drain struct {
+	// Timeout is how long pods have to go, as 90s or 10m; then the change is not made.
+	// Default: 5m.
+	Timeout string `json:"timeout,omitempty"`
 }
 
 // Taint keeps pods away that do not tolerate it.

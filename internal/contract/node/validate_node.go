@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -25,6 +26,7 @@ func (v *validation) node(n *v1alpha1.Node) {
 		v.expect(nodePath.Child("labels").Key(key), n.Labels[key], value.LabelValue(n.Labels[key]))
 	}
 	v.taints(n.Taints)
+	v.drain(nodePath.Child("drain"), n.Drain)
 	if n.MaxPods < 0 {
 		v.refuse(nodePath.Child("maxPods"), "expected a number above 0")
 	}
@@ -62,6 +64,16 @@ func (v *validation) reserved(at *field.Path, by map[string]string) {
 			v.faults = append(v.faults, field.NotSupported(at.Key(name), name, reservable))
 		}
 		v.expect(at.Key(name), by[name], value.NotNegative(by[name]))
+	}
+}
+
+// drain is read by berth.
+func (v *validation) drain(at *field.Path, d *v1alpha1.Drain) {
+	if d == nil || d.Timeout == "" {
+		return
+	}
+	if t, err := time.ParseDuration(d.Timeout); err != nil || t <= 0 {
+		v.expect(at.Child("timeout"), d.Timeout, "expected a time above 0, as 90s or 10m")
 	}
 }
 

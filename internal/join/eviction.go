@@ -1,0 +1,70 @@
+package join
+
+import (
+	"context"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// The pauses between looks at pods that go. kubelet tells the API server of each end;
+// the node's identity may not watch one pod that is gone.
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 2 * time.Second
+)
+
+// eviction asks the cluster to have a node's pods elsewhere.
+type eviction struct {
+	host    host.Host
+	cluster Cluster
+	node    string
+	say     func(line string)
+	// failed is told of a pod that can't be evicted, once.
+	failed func(what string, err error)
+	asked  map[string]bool
+}
+
+// all evicts until no pod is left, or until ctx ends; then it returns those that are.
+func (e *eviction) all(ctx context.Context) (left []string, err error) {
+	e.asked = map[string]bool{}
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		pods, err := e.cluster.ListPods(ctx, e.node)
+		if ctx.Err() != nil {
+			return left, nil
+		}
+		if err != nil {
+			return left, err
+		}
+		pods = working(pods)
+		if left = names(pods); len(left) == 0 {
+			return nil, nil
+		}
+		for _, p := range pods {
+			e.evict(ctx, &p)
+		}
+		if e.host.Sleep(ctx, pause) != nil {
+			return left, nil
+		}
+	}
+}
+
+// evict asks once for each pod, and again where a disruption budget kept it.
+func (e *eviction) evict(ctx context.Context, p *core.Pod) {
+	if e.asked[string(p.UID)] || p.DeletionTimestamp != nil {
+		return
+	}
+	err := e.cluster.Evict(ctx, p)
+	if apierrors.IsTooManyRequests(err) || ctx.Err() != nil {
+		return
+	}
+	e.asked[string(p.UID)] = true
+	if err != nil {
+		e.failed("evict pod "+p.Namespace+"/"+p.Name, err)
+		return
+	}
+	e.say("evicted pod " + p.Namespace + "/" + p.Name)
+}
