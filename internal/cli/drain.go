@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/join"
 )
@@ -30,8 +31,12 @@ func (e *env) drains() time.Duration {
 	return e.drainTimeout
 }
 
-// drainer empties the node before another kubelet starts, where that is asked for.
-func (p *parts) drainer() *join.Drain {
+// drainer empties the node before another kubelet starts, where that is asked for. What
+// applies no document, as leaving, gives no node back.
+func (p *parts) drainer() converge.Drainer {
+	if p.document == nil {
+		return nil
+	}
 	return &join.Drain{
 		Host: p.host, Wanted: p.drains > 0, Timeout: p.drains, Say: p.say,
 		Fits: func(ctx context.Context) error {

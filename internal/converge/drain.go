@@ -46,9 +46,21 @@ func (e *Engine) restore(ctx context.Context, err error) error {
 	if e.opt.Drainer == nil || e.opt.Offline {
 		return err
 	}
-	failed, ok := errors.AsType[*TrialError](err)
-	broken := ok && (failed.Revert != nil || len(failed.Foreign) > 0)
+	broken := e.broken(err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reverting)
 	defer cancel()
 	return errors.Join(err, e.opt.Drainer.Restore(ctx, broken))
+}
+
+// broken says whether a run has left the machine as it should not be: what failed was
+// not taken back, or a part of it is still to be done.
+func (e *Engine) broken(err error) bool {
+	if err == nil {
+		return false
+	}
+	if failed, ok := errors.AsType[*TrialError](err); ok && (failed.Revert != nil || len(failed.Foreign) > 0) {
+		return true
+	}
+	led, unread := e.ledger.Load(e.opt.Host)
+	return unread != nil || led.Owed != nil
 }

@@ -63,6 +63,11 @@ func (w wish) contract() trial.Contract {
 // tried is an engine for a wish.
 func tried(t *testing.T, h host.Host, w wish, edit ...func(*converge.Trial)) *converge.Engine {
 	t.Helper()
+	return engine(h, &providers{}, func(o *converge.Options) { o.Trial = w.trial(t, edit...) })
+}
+
+func (w wish) trial(t *testing.T, edit ...func(*converge.Trial)) *converge.Trial {
+	t.Helper()
 	tr := &converge.Trial{
 		Contract: w.contract(),
 		State: func(_ context.Context, c *trial.Contract) (*desired.State, error) {
@@ -81,7 +86,7 @@ func tried(t *testing.T, h host.Host, w wish, edit ...func(*converge.Trial)) *co
 	for _, f := range edit {
 		f(tr)
 	}
-	return engine(h, &providers{}, func(o *converge.Options) { o.Trial = tr })
+	return tr
 }
 
 func (w wish) apply(t *testing.T, h host.Host, edit ...func(*converge.Trial)) (*converge.Result, error) {

@@ -95,6 +95,8 @@ var badInputs = map[string]bad{
 	"odd value of a taint": {edits: map[string]any{"node.taints": []any{map[string]any{"key": "a", "value": "-", "effect": "NoSchedule"}}}, want: "node.taints[0].value", beyond: true},
 	"taint twice": {edits: map[string]any{"node.taints": []any{map[string]any{"key": "a", "effect": "NoSchedule"}, map[string]any{"key": "a", "value": "b", "effect": "NoSchedule"}}},
 		want: "node.taints[1]", beyond: true},
+	"drain in no time": {edits: map[string]any{"node.drain": map[string]any{"timeout": "0s"}}, want: "node.drain.timeout", detail: "above 0", beyond: true},
+	"drain in a word":  {edits: map[string]any{"node.drain": map[string]any{"timeout": "soon"}}, want: "node.drain.timeout", detail: "as 90s or 10m", beyond: true},
 	"negative":         {edits: map[string]any{"node.maxPods": -1}, want: "node.maxPods"},
 	"odd address":      {edits: map[string]any{"node.nodeIP": "10.0.0.1,10.0.0.2"}, want: "node.nodeIP", beyond: true},
 	"odd resource":     {edits: map[string]any{"node.kubeReserved": map[string]any{"gpu": "1"}}, want: "node.kubeReserved[gpu]", beyond: true},
