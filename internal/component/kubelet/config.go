@@ -38,7 +38,7 @@ func configFile(s Settings) ([]desired.Resource, error) {
 	}
 	flags := []string{"--config=" + ConfigFile}
 	if s.readsConfigDir() {
-		flags = append(flags, "--config-dir="+ConfigDir)
+		flags = append(flags, configDirFlag+"="+ConfigDir)
 	}
 	return []desired.Resource{
 		&desired.File{Path: ConfigFile, Content: desired.Bytes(b.Bytes()), Mode: 0o600, Life: desired.Managed},
@@ -59,7 +59,7 @@ func (s Settings) parsedConfig() (map[string]any, error) {
 		return nil, fmt.Errorf("read kubelet configuration: %w", err)
 	}
 	maps.Copy(config, given)
-	if since(s.Version, gone["--streaming-connection-idle-timeout"]) {
+	if !s.takes(streamingFlag) {
 		delete(config, "streamingConnectionIdleTimeout")
 	}
 	if s.KeepsNoServingFiles() {

@@ -9,16 +9,11 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// gone are flags that a kubelet no longer needs or takes, by its version.
-var gone = map[string]string{
-	"--streaming-connection-idle-timeout": "1.34.0",
-}
-
 // Withheld says why kubelet is not given a flag that the contract has; "" where
 // it is given it.
 func (s Settings) Withheld(flag string) string {
-	if least, ok := gone[flag]; ok && since(s.Version, least) {
-		return "kubelet has no use for it since " + least
+	if until := gates[flag].until; until != "" && !s.takes(flag) {
+		return "kubelet has no use for it since " + until
 	}
 	if s.KeepsNoServingFiles() && (flag == "--tls-cert-file" || flag == "--tls-private-key-file") {
 		return "the cluster issues the serving certificate"
@@ -70,8 +65,8 @@ func (s Settings) effectiveFlags() map[string]string {
 		maps.Copy(defaults, out)
 		out = defaults
 	}
-	if s.NodeIP != "" && out["--node-ip"] == "" && since(s.Version, "1.29.0") {
-		out["--node-ip"] = s.NodeIP
+	if s.NodeIP != "" && out[nodeIPFlag] == "" && s.takes(nodeIPFlag) {
+		out[nodeIPFlag] = s.NodeIP
 	}
 	return out
 }

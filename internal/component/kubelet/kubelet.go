@@ -95,7 +95,7 @@ func places(s Settings) []desired.Resource {
 
 // readsConfigDir: kubelet merges a directory of files of others from 1.30 on.
 func (s Settings) readsConfigDir() bool {
-	return s.Cluster != nil && s.Config != nil && since(s.Version, "1.30.0") && s.Flags["--config-dir"] == ""
+	return s.Cluster != nil && s.Config != nil && s.takes(configDirFlag) && s.Flags[configDirFlag] == ""
 }
 
 // service follows all resources of its own and what the caller names.

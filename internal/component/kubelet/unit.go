@@ -47,14 +47,14 @@ func unitFiles(s Settings) []desired.Resource {
 	if s.slice() != systemSlice {
 		out = append(out, plain(DropInDir+"/"+containerd.SliceDropIn, containerd.SliceText(s.slice())))
 	}
-	if !since(s.Version, "1.27.0") {
-		out = append(out, dropIn("10-container-runtime-flag.conf", runtimeFlag, "--container-runtime=remote"))
+	if s.takes(runtimeKind) {
+		out = append(out, dropIn("10-container-runtime-flag.conf", runtimeFlag, runtimeKind))
 	}
 	if s.SystemdCgroup {
 		out = append(out, dropIn("10-cgroupv2.conf", cgroupFlags, "--cgroup-driver=systemd"))
 	}
-	if since(s.Version, "1.32.0") {
-		out = append(out, plain(DropInDir+"/10-watchdog.conf", unitfile.Text(unitfile.In("Service", "WatchdogSec", "60s"))))
+	if s.takes(watchdog) {
+		out = append(out, plain(DropInDir+"/10-watchdog.conf", unitfile.Text(unitfile.In("Service", watchdog, "60s"))))
 	}
 	return out
 }
