@@ -57,6 +57,7 @@ func TestLocalDNS(t *testing.T) {
 		t.Errorf("without CoreDNS: exit code %d, %v\n%s", r.Code, err, r.Stderr)
 	}
 	run(t, n, "mkdir", "-p", "/opt/azure/containers/localdns/binary")
+	endsAtOnce(t, n)
 	if err := n.WriteFile(coreDNSPath, coredns, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +67,7 @@ func TestLocalDNS(t *testing.T) {
 		run(t, n, "sh", "-c", "systemctl show -p ExecMainStartTimestampMonotonic -p ActiveEnterTimestampMonotonic localdns.service | tr '\\n' ' '"))
 	asksItself(t, n)
 	planIsEmpty(t, l, n)
+	keepsResolved(t, n)
 
 	if out, code := leaves(t, n, "--kubeconfig", adminPath); code != 4 && code != 0 {
 		t.Errorf("leave: exit code %d\n%s", code, out)
@@ -107,4 +109,49 @@ func asksItself(t *testing.T, n *lab.Node) {
 		!strings.Contains(limit, "CPUQuotaPerSecUSec=2s\n") {
 		t.Errorf("limits: %s", limit)
 	}
+}
+
+// endsAtOnce: nobody waits for a name server that has ended, and the machine does not ask
+// it.
+func endsAtOnce(t *testing.T, n *lab.Node) {
+	t.Helper()
+	if err := n.WriteFile(coreDNSPath, []byte("#!/bin/sh\nsleep 0.2\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	r, err := n.Exec(within(t, time.Minute), controllerPath, "provision", "--provision-config", configPath)
+	if took := time.Since(start); err != nil || r.Code != 216 || took > 20*time.Second {
+		t.Errorf("a CoreDNS that ends: exit code %d after %s, %v\n%s", r.Code, took, err, r.Stderr)
+	}
+	if list := read(t, n, "/etc/resolv.conf"); strings.Contains(list, "169.254") {
+		t.Errorf("the machine asks %s", list)
+	}
+}
+
+// besideResolved is a systemd-resolved that stays up, as systemd orders it: the image
+// has none.
+const besideResolved = "[Unit]\nBefore=network.target\n[Service]\nExecStart=/bin/sleep infinity\n"
+
+// keepsResolved: the name server can be restarted, and crash again and again, beside
+// systemd-resolved, which is restarted for it each time.
+func keepsResolved(t *testing.T, n *lab.Node) {
+	t.Helper()
+	const unit, list = "/run/systemd/system/systemd-resolved.service", "/run/systemd/resolve/resolv.conf"
+	if err := n.WriteFile(unit, []byte(besideResolved), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run(t, n, "sh", "-ec", "systemctl unmask -q systemd-resolved; mkdir -p /run/systemd/resolve; grep -v 169.254 /etc/resolv.conf >"+list+"; systemctl daemon-reload; systemctl start systemd-resolved; systemctl restart localdns")
+	start := time.Now()
+	run(t, n, "systemctl", "restart", "localdns")
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("a restart takes %s", took)
+	}
+	run(t, n, "sh", "-ec", `for i in 1 2 3; do
+		was=$(systemctl show -p MainPID --value localdns); kill -9 $was
+		until systemctl is-active -q localdns && [ "$(systemctl show -p MainPID --value localdns)" != $was ]; do sleep 0.1; done
+	done`)
+	if said := run(t, n, "sh", "-c", "systemctl is-active systemd-resolved localdns; cat /run/systemd/resolved.conf.d/*"); said != "active\nactive\n# Written by berth.\n[Resolve]\nDNS=169.254.10.10\n" {
+		t.Errorf("after crashes: %s", said)
+	}
+	run(t, n, "sh", "-ec", "systemctl stop localdns systemd-resolved; rm -r "+unit+" /run/systemd/resolve; systemctl mask -q systemd-resolved; systemctl daemon-reload; systemctl start localdns")
 }

@@ -89,9 +89,8 @@ func (s Settings) slice() string {
 		unitfile.In("Slice", "MemoryMax", fmt.Sprintf("%dM", s.MegaBytes), "CPUQuota", fmt.Sprintf("%.1f%%", float64(s.MilliCPU)/10)))
 }
 
-// service: the machine asks this server only as long as it answers. A start that
-// fails is tried again until it is known to be of no use: five of the slowest in the
-// interval. Before the network is there nobody is known to forward to. What runs before
+// service: the machine asks this server only as long as it answers. Pods ask nobody else:
+// a start that fails is tried again without end, as kubelet's. Before the network is there nobody is known to forward to. What runs before
 // and after it restarts the machine's resolver: ordered after that it would wait for
 // itself at each stop; network.target is after it at each boot.
 func (s Settings) service() string {
@@ -102,7 +101,7 @@ func (s Settings) service() string {
 	return unitfile.Text(
 		unitfile.In("Unit", "Description", "Name server of this node (CoreDNS)", "Wants", wants,
 			"After", "network.target network-online.target", "Before", "kubelet.service containerd.service",
-			"StartLimitIntervalSec", "720", "StartLimitBurst", "5"),
+			"StartLimitIntervalSec", "0"),
 		unitfile.In("Service", "Type", "exec", "Slice", Slice, "RuntimeDirectory", "localdns", "RuntimeDirectoryPreserve", "restart",
 			"ExecStartPre", verb+"prepare", "ExecStart", Program+" -conf "+Running,
 			"ExecStartPost", verb+"announce", "ExecStopPost", verb+"withdraw",

@@ -43,6 +43,13 @@ func TestStopDoesNotWaitForItself(t *testing.T) {
 	}
 }
 
+// Pods have no other name server: five ends for want of memory are not the last.
+func TestStartsWithoutEnd(t *testing.T) {
+	if text := sample().service(); !strings.Contains(text, "\nStartLimitIntervalSec=0\n") {
+		t.Errorf("systemd gives up:\n%s", text)
+	}
+}
+
 // A name is one argument, whatever stands in it: it says nothing to systemd, and is no
 // flag.
 func TestWordsOfNames(t *testing.T) {
