@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -10,12 +9,10 @@ import (
 	"testing"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/berth-dev/berth/lab"
 )
@@ -78,29 +75,6 @@ func (m *agentMachine) parts(t *testing.T, parts []agentPart) {
 				run(t, m.node, "journalctl", "--no-pager", "-n", "60", "-u", agentUnit, "-u", "berth-revert.service", "-u", "berth-restore.service"))
 		}
 	}
-}
-
-// approveAgents approves what agents ask for, until the test ends.
-func approveAgents(t *testing.T, l *lab.Lab) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	csrs := l.Client().CertificatesV1().CertificateSigningRequests()
-	w, err := csrs.Watch(ctx, metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeAPIServerClientSignerName})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		for e := range w.ResultChan() {
-			csr, ok := e.Object.(*certificatesv1.CertificateSigningRequest)
-			if !ok || e.Type == watch.Deleted || len(csr.Status.Conditions) > 0 || !strings.HasPrefix(csr.Name, "node-agent-csr-") {
-				continue
-			}
-			csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
-				{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
-			_, _ = csrs.UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
-		}
-	}()
 }
 
 // oscFile is one file of a document.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -10,7 +9,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -230,24 +228,6 @@ func rbacObjects(t *testing.T, l *lab.Lab) {
 			check(t, l.Client().CoordinationV1().Leases("kube-system").Delete(context.Background(), name, metav1.DeleteOptions{}))
 		}
 	})
-}
-
-// applyRBAC gives the cluster what berth prints.
-func applyRBAC(t *testing.T, l *lab.Lab, args ...string) {
-	t.Helper()
-	text, err := exec.Command(l.Berth(), append([]string{"rbac"}, args...)...).Output()
-	if err != nil {
-		t.Fatal(err, string(text))
-	}
-	feed := func(verb string) {
-		cmd := l.KubectlCommand(context.Background(), verb, "-f", "-")
-		cmd.Stdin = bytes.NewReader(text)
-		if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "Warning") {
-			t.Errorf("kubectl %s: %v\n%s", verb, err, out)
-		}
-	}
-	feed("apply")
-	t.Cleanup(func() { feed("delete") })
 }
 
 // awaitRBAC returns when the API server goes by the policies and the roles.

@@ -25,4 +25,6 @@ var (
 	runPod              = setup.RunPod
 	waitRunning         = setup.WaitRunning
 	awaitServiceAccount = setup.AwaitServiceAccount
+	applyRBAC           = setup.ApplyRBAC
+	approveAgents       = setup.ApproveAgents
 )
