@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -64,8 +65,13 @@ func debOf(name string, data []byte) []byte {
 
 func xzOf(t *testing.T, plain []byte) []byte {
 	t.Helper()
+	return xzWith(t, xz.WriterConfig{}, plain)
+}
+
+func xzWith(t *testing.T, config xz.WriterConfig, plain []byte) []byte {
+	t.Helper()
 	var b bytes.Buffer
-	w, err := xz.NewWriter(&b)
+	w, err := config.NewWriter(&b)
 	if err == nil {
 		_, err = w.Write(plain)
 	}
@@ -140,13 +146,46 @@ func TestBadPackages(t *testing.T) {
 	}
 }
 
-// A stream of xz may ask for gigabytes of memory: from elsewhere it needs a digest.
+// A stream of xz may ask for gigabytes of memory: one that does needs a digest if
+// it is from elsewhere. Packages of distributions do not.
 func TestXZFromElsewhere(t *testing.T) {
-	content := xzOf(t, tarOf(t, tarMember{name: "bin/kubelet", content: "K"}))
-	s := newSite(t, always(content))
-	_, err := s.fetcher(Options{}).Stage(t.Context(), memory.New(), kubelet("bin/kubelet", s.tls.URL))
-	if !errors.As(err, new(*UnpackError)) || !strings.Contains(err.Error(), "with a digest only") {
-		t.Errorf("got %v", err)
+	plain := tarOf(t, tarMember{name: "bin/kubelet", content: "K"})
+	for dict, refused := range map[int]bool{8 << 20: false, 64 << 20: false, 65 << 20: true} {
+		content := xzWith(t, xz.WriterConfig{DictCap: dict}, plain)
+		s := newSite(t, always(content))
+		_, err := s.fetcher(Options{}).Stage(t.Context(), memory.New(), kubelet("bin/kubelet", s.tls.URL))
+		if !refused {
+			if err != nil {
+				t.Errorf("%d: %v", dict, err)
+			}
+			continue
+		}
+		if !errors.As(err, new(*UnpackError)) || !strings.Contains(err.Error(), "with a digest only") {
+			t.Errorf("%d: %v", dict, err)
+		}
+		install(t, s.fetcher(Options{}), memory.New(), kubelet("bin/kubelet", s.tls.URL+"#sha256="+sumOf(content)))
 	}
-	install(t, s.fetcher(Options{}), memory.New(), kubelet("bin/kubelet", s.tls.URL+"#sha256="+sumOf(content)))
+}
+
+// Headers of `xz`, `xz -9 -T2 --block-size=1MiB` and `xz --lzma2=dict=128MiB`, and
+// such as are cut off or name another filter before.
+func TestModestXZ(t *testing.T) {
+	const stream = "\xfd7zXZ\x00\x00\x04\xe6\xd6\xb4F"
+	for name, c := range map[string]struct {
+		head string
+		want bool
+	}{
+		"usual":          {stream + "\x02\x00\x21\x01\x16\x00\x00\x00", true},
+		"many threads":   {stream + "\x03\xc0\xb7\x80\x40\x80\x80\x40\x21\x01\x1c\x00", true},
+		"large":          {stream + "\x02\x00\x21\x01\x1e\x00\x00\x00", false},
+		"large, threads": {stream + "\x03\xc0\xb7\x80\x40\x80\x80\x40\x21\x01\x1e\x00", false},
+		"two filters":    {stream + "\x03\x01\x04\x00\x21\x01\x16\x00", false},
+		"cut off":        {stream + "\x02\x00\x21", false},
+		"sizes cut off":  {stream + "\x04\xc0\xff\xff", false},
+		"no block":       {stream, false},
+	} {
+		if got := modestXZ(bufio.NewReader(strings.NewReader(c.head))); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }

@@ -83,10 +83,10 @@ func isXZ(in *bufio.Reader) bool {
 }
 
 // unxz decompresses ahead of its reader. A stream of xz says how much memory it
-// takes, up to 4 GiB: somebody has to vouch for it before.
-func unxz(in io.Reader, s *source) (archive io.Reader, done func(), err error) {
-	if s.digest == "" && s.url.Scheme != "file" {
-		return nil, nil, errors.New("compressed with xz, which is taken from a file of the machine or with a digest only")
+// takes, up to 4 GiB: for more than packages take, somebody has to vouch before.
+func unxz(in *bufio.Reader, s *source) (archive io.Reader, done func(), err error) {
+	if s.digest == "" && s.url.Scheme != "file" && !modestXZ(in) {
+		return nil, nil, errors.New("compressed with xz and a dictionary of more than 64 MiB, which is taken from a file of the machine or with a digest only")
 	}
 	z, err := xz.NewReader(in)
 	if err != nil {
