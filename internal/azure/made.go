@@ -12,8 +12,8 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// madePath is the file that says what berth has made in Azure.
-const madePath = ledger.StateDir + "/azure.json"
+// MadePath is the file that says what berth has made in Azure.
+const MadePath = ledger.StateDir + "/azure.json"
 
 // made is what berth has made in Azure for this machine, or was about to: each thing is
 // in the file before Azure is asked for it, so that whoever is cut off leaves nothing
@@ -56,13 +56,13 @@ func (m *made) empty() bool { return m.Machine == "" && len(m.Assignments) == 0 
 func parseMade(text []byte) (*made, error) {
 	m := &made{}
 	if err := json.Unmarshal(text, m); err != nil {
-		return nil, fmt.Errorf("%s: %w", madePath, err)
+		return nil, fmt.Errorf("%s: %w", MadePath, err)
 	}
 	return m, nil
 }
 
 func (s *Source) made() (*made, error) {
-	text, ok, err := ledger.ReadFile(s.host, madePath)
+	text, ok, err := ledger.ReadFile(s.host, MadePath)
 	if err != nil || !ok {
 		return &made{}, err
 	}
@@ -83,7 +83,7 @@ func (m *made) forget(assignment string) {
 // save keeps it; nothing is no file.
 func (s *Source) save(m *made) error {
 	if m.empty() {
-		return ledger.RemoveIfThere(s.host, madePath)
+		return ledger.RemoveIfThere(s.host, MadePath)
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -99,5 +99,5 @@ func (s *Source) save(m *made) error {
 			return err
 		}
 	}
-	return host.WriteFile(s.host, madePath, append(text, '\n'), host.Attributes{Mode: 0o600})
+	return host.WriteFile(s.host, MadePath, append(text, '\n'), host.Attributes{Mode: 0o600})
 }

@@ -164,7 +164,7 @@ func TestRegister(t *testing.T) {
 	if err := c.source.Register(context.Background(), c.r, true, func(string) {}); err != nil || len(c.log) > 0 {
 		t.Errorf("a node: %v, %q", err, c.log)
 	}
-	if stayed := c.unregister(); len(stayed) > 0 || len(c.objects) > 0 || c.local || c.has(madePath) {
+	if stayed := c.unregister(); len(stayed) > 0 || len(c.objects) > 0 || c.local || c.has(MadePath) {
 		t.Errorf("%v; %v", stayed, c.objects)
 	}
 	if want := "show -j; disconnect --force-local-only"; strings.Join(c.args, "; ") != want || len(c.log) != 2 || !strings.Contains(c.log[0], "roleAssignments") {
@@ -177,7 +177,7 @@ func TestRegisterAdopts(t *testing.T) {
 	c := newCloud(t)
 	c.local, c.objects[strings.ToLower(edge)] = true, true
 	c.objects[strings.ToLower(UserAssignment(aks, principal).ID())] = true
-	if err := c.register(); err != nil || c.has(madePath) {
+	if err := c.register(); err != nil || c.has(MadePath) {
 		t.Fatal(err)
 	}
 	if stayed := c.unregister(); len(stayed) > 0 || len(c.objects) != 2 || !c.local || len(c.log) > 0 {
@@ -189,7 +189,7 @@ func TestRegisterAdopts(t *testing.T) {
 func TestRegisterCutOff(t *testing.T) {
 	c := newCloud(t)
 	c.cut = true
-	if err := c.register(); err == nil || !c.has(madePath) {
+	if err := c.register(); err == nil || !c.has(MadePath) {
 		t.Fatalf("%v", err)
 	}
 	c.cut = false
@@ -225,7 +225,7 @@ func TestRegisterRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(hintOf(err), tc.remedy) || strings.Contains(err.Error(), "eyJ") {
 			t.Errorf("%s: %v; %s", name, err, hintOf(err))
 		}
-		if name != "no assign" && c.has(madePath) || c.has(arcInputs) {
+		if name != "no assign" && c.has(MadePath) || c.has(arcInputs) {
 			t.Errorf("%s: something stays", name)
 		}
 	}
@@ -257,7 +257,7 @@ func TestMadeKeepsNoSecret(t *testing.T) {
 	if err := c.source.save(m); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := c.host.ReadFile(madePath); err != nil || strings.Contains(string(text), "hush") {
+	if text, err := c.host.ReadFile(MadePath); err != nil || strings.Contains(string(text), "hush") {
 		t.Errorf("%s, %v", text, err)
 	}
 	if stayed := c.unregister(); len(stayed) != 1 || !strings.Contains(stayed[0].Error(), "is not kept") {

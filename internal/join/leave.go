@@ -66,6 +66,7 @@ func (l *leave) run(ctx context.Context) error {
 			return err
 		}
 	case l.begun.Done:
+		l.unregister(ctx)
 		return l.removeState()
 	}
 	for _, step := range []func(context.Context){
@@ -114,8 +115,10 @@ func (l *leave) look(ctx context.Context) (err error) {
 	}
 	slices.Sort(l.owners)
 	slices.Sort(l.others)
-	l.nothing = len(l.owners) == 0 && l.begun == nil && (l.Owner != "" || len(l.others) > 0)
-	return nil
+	inAzure, err := l.inAzure()
+	owed := inAzure && (l.Owner == "" || l.Owner == desired.OwnerNode)
+	l.nothing = len(l.owners) == 0 && l.begun == nil && !owed && (l.Owner != "" || len(l.others) > 0)
+	return err
 }
 
 // endsNode says whether kubelet is one of those that nobody wants any more.
@@ -163,6 +166,15 @@ func (l *leave) unregister(ctx context.Context) {
 	for _, err := range l.Unregister(ctx, l.Say) {
 		l.failed("undo what was made in Azure", err)
 	}
+}
+
+// inAzure says whether something is in Azure that was made for the machine.
+func (l *leave) inAzure() (bool, error) {
+	info, err := ledger.Lstat(l.Host, azure.MadePath)
+	if err != nil {
+		return false, fmt.Errorf("look for what was made in Azure: %w", err)
+	}
+	return info != nil, nil
 }
 
 // removeTokens removes the tokens of an identity that the machine has no longer: they
@@ -269,8 +281,13 @@ func (l *leave) nodesLeft(led *ledger.Ledger) {
 
 // removeState removes berth's state, the record of this run last: until then a run
 // that is cut off is continued. Until its file is gone the ledger says that it has
-// nothing.
+// nothing. What says that something is in Azure still stays, alone: without it no later
+// run would take that back.
 func (l *leave) removeState() error {
+	inAzure, err := l.inAzure()
+	if err != nil {
+		return err
+	}
 	if err := (clearing{host: l.Host}).remove(azure.CacheDir); err != nil {
 		return fmt.Errorf("remove tokens: %w", err)
 	}
@@ -280,7 +297,7 @@ func (l *leave) removeState() error {
 	}
 	paths := []string{ledger.OriginalsDir, ledger.Path}
 	for _, name := range names {
-		if p := path.Join(ledger.StateDir, name); p != recordPath {
+		if p := path.Join(ledger.StateDir, name); p != recordPath && p != azure.MadePath {
 			paths = append(paths, p)
 		}
 	}
@@ -290,7 +307,12 @@ func (l *leave) removeState() error {
 			return fmt.Errorf("remove berth's state: %w", err)
 		}
 	}
-	for _, p := range []string{recordPath, ledger.StateDir} {
+	last := []string{recordPath, ledger.StateDir}
+	if inAzure {
+		l.stay(azure.MadePath + ": berth leave tries again; delete it to forget")
+		last = last[:1]
+	}
+	for _, p := range last {
 		if err := ledger.RemoveIfThere(l.Host, p); err != nil {
 			return fmt.Errorf("remove berth's state: %w", err)
 		}

@@ -334,6 +334,44 @@ func TestLeaveUndoesAzureAlone(t *testing.T) {
 	}
 }
 
+// What is still in Azure is remembered, and the next leave asks again; the rest of
+// berth's state goes, so that nothing of a node is looked for once more.
+func TestLeaveTriesAzureAgain(t *testing.T) {
+	for _, owner := range []desired.Owner{"", desired.OwnerNode} {
+		w := newWorld(t)
+		w.join(desired.OwnerNode)
+		w.m.Put(azure.MadePath, "{}", 0o600)
+		no := errors.New("away")
+		asked := 0
+		leave := func() (Outcome, error) {
+			return w.leave(forced, func(o *Options) {
+				o.Owner = owner
+				o.Unregister = func(context.Context, func(string)) []error {
+					if asked++; no != nil {
+						return []error{no}
+					}
+					w.m.Remove(azure.MadePath)
+					return nil
+				}
+			})
+		}
+		out, err := leave()
+		if err != nil || len(out.Stayed) != 2 || !strings.HasPrefix(out.Stayed[1], azure.MadePath+": ") {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		if names, err := w.m.ReadDir("/var/lib/berth"); err != nil || len(names) != 1 {
+			t.Errorf("%q, %v", names, err)
+		}
+		w.log, no = nil, nil
+		if out, err := leave(); err != nil || out.Nothing || len(out.Stayed) > 0 || asked != 2 || len(w.log) > 0 {
+			t.Errorf("%+v, %v, asked %d times, %q", out, err, asked, w.log)
+		}
+		if _, err := w.m.Lstat("/var/lib/berth"); err == nil {
+			t.Error("berth's state stays")
+		}
+	}
+}
+
 func TestLeaveRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
