@@ -67,10 +67,18 @@ func (s *Source) agent(ctx context.Context) (*arcAgent, error) {
 	return a, nil
 }
 
+// nameTaken is what the agent ends with where Azure has a machine of that name.
+//
+// Source: learn.microsoft.com/azure/azure-arc/servers/troubleshoot-agent-onboard.
+const nameTaken = 44
+
 func (s *Source) arc(ctx context.Context, program string, args ...string) ([]byte, error) {
 	out, err := s.host.Run(ctx, host.Command{Path: program, Args: args, Env: s.cliEnvironment()})
 	if e, ok := errors.AsType[*host.ExitError](err); ok {
 		err = fmt.Errorf("azcmagent %s ended with exit code %d: %s", args[0], e.Output.ExitCode, agentLine(e.Output))
+		if e.Output.ExitCode == nameTaken {
+			err = fmt.Errorf("%w: %w", errTaken, err)
+		}
 	}
 	return out.Stdout, err
 }
@@ -107,10 +115,11 @@ func (s *Source) connect(ctx context.Context, program string, inputs map[string]
 	return err
 }
 
-// disconnect has the agent forget a machine that Azure knows no longer.
-func (s *Source) disconnect(ctx context.Context) error {
+// disconnect has the agent forget a machine that Azure knows no longer. One that is not
+// connected, or to another machine, is left alone.
+func (s *Source) disconnect(ctx context.Context, id string) error {
 	a, err := s.agent(ctx)
-	if err != nil {
+	if err != nil || !SameResource(a.id(), id) {
 		return err
 	}
 	_, err = s.arc(ctx, a.program, "disconnect", "--force-local-only")
@@ -135,7 +144,6 @@ const taken = "Choose another identity.arc.machineName, or delete the machine th
 func agentRemedy(err error) string {
 	for code, remedy := range map[string]string{
 		"exit code 42:": "Give the identity of identity.arc.registration the role " + OnboardingRole + " on the resource group.",
-		"exit code 44:": taken,
 		"exit code 62:": "Check that Azure is reachable from this machine: azcmagent check; a proxy is set with azcmagent config set proxy.url.",
 	} {
 		if strings.Contains(err.Error(), code) {

@@ -94,16 +94,18 @@ func (g *registering) connect(ctx context.Context) error {
 		return err
 	}
 	if err := g.Source.connect(ctx, g.agent.program, inputs); err != nil {
-		return connectFailed(g.id, errors.Join(err, g.unmade(ctx)))
+		return connectFailed(g.id, errors.Join(err, g.unmade(ctx, err)))
 	}
 	return nil
 }
 
-// unmade forgets a machine that was not registered. Where Azure does not say, it stays
-// in the file.
-func (g *registering) unmade(ctx context.Context) error {
-	if there, err := g.manager.Machine(ctx, g.id); err != nil || there != nil {
-		return nil
+// unmade forgets a machine that was not registered: one that somebody else registered
+// meanwhile under the name, too. Where Azure does not say, it stays in the file.
+func (g *registering) unmade(ctx context.Context, why error) error {
+	if !errors.Is(why, errTaken) {
+		if there, err := g.manager.Machine(ctx, g.id); err != nil || there != nil {
+			return nil
+		}
 	}
 	g.made.Machine = ""
 	return g.save(g.made)
@@ -241,7 +243,7 @@ func (s *Source) Unregister(ctx context.Context, say func(string)) (stayed []err
 		return stayed
 	}
 	say("deleted the machine " + m.Machine)
-	if err := s.disconnect(ctx); err != nil {
+	if err := s.disconnect(ctx, m.Machine); err != nil {
 		stayed = append(stayed, fmt.Errorf("the agent of Azure Arc was not disconnected (azcmagent disconnect --force-local-only): %w", err))
 	}
 	m.Machine = ""

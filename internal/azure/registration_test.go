@@ -1,6 +1,7 @@
 package azure
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -36,6 +37,10 @@ type cloud struct {
 	fails  int
 	forbid string
 	cut    bool
+	// name is what the agent is connected as, if not as in the document; rival registers
+	// the name just before the agent does.
+	name  string
+	rival bool
 }
 
 func newCloud(t *testing.T) *cloud {
@@ -74,7 +79,7 @@ func (c *cloud) agent(cmd host.Command) host.Output {
 	switch cmd.Args[0] {
 	case "show":
 		if c.local {
-			return host.Output{Stdout: []byte(`{"status":"Connected","resourceName":"one","resourceGroup":"edge","subscriptionId":"` + tenant + `"}`)}
+			return host.Output{Stdout: []byte(`{"status":"Connected","resourceName":"` + cmp.Or(c.name, "one") + `","resourceGroup":"edge","subscriptionId":"` + tenant + `"}`)}
 		}
 		return host.Output{Stdout: []byte(`{"status":"Disconnected","resourceName":""}`)}
 	case "connect":
@@ -88,6 +93,9 @@ func (c *cloud) agent(cmd host.Command) host.Output {
 		if made, err := c.source.made(); err != nil || !SameResource(made.Machine, edge) {
 			c.t.Errorf("the agent was called before it was noted: %+v, %v", made, err)
 		}
+		if c.rival {
+			c.objects[strings.ToLower(edge)] = true
+		}
 		if c.fails != 0 {
 			return host.Output{ExitCode: c.fails, Stdout: []byte("level=fatal msg=\"AZCM0042: no\"\n")}
 		}
@@ -97,6 +105,9 @@ func (c *cloud) agent(cmd host.Command) host.Output {
 			return host.Output{ExitCode: 1}
 		}
 	case "disconnect":
+		if !c.local {
+			return host.Output{ExitCode: 1}
+		}
 		c.local = false
 	}
 	return host.Output{}
@@ -228,6 +239,34 @@ func TestRegisterRefused(t *testing.T) {
 		if name != "no assign" && c.has(MadePath) || c.has(arcInputs) {
 			t.Errorf("%s: something stays", name)
 		}
+	}
+}
+
+// Two machines of one name register at once: the one that comes second deletes nothing
+// of the first, neither when it joins again nor when it leaves.
+func TestRegisterLosesRace(t *testing.T) {
+	c := newCloud(t)
+	c.rival, c.fails = true, 44
+	for range 2 {
+		if err := c.register(); err == nil || !strings.Contains(hintOf(err), "machineName") {
+			t.Errorf("%v", err)
+		}
+		c.rival = false
+	}
+	if stayed := c.unregister(); len(stayed) > 0 || !c.objects[strings.ToLower(edge)] {
+		t.Errorf("%v; %v", stayed, c.objects)
+	}
+}
+
+// An agent that somebody connected as another machine since stays connected.
+func TestUnregisterForeignAgent(t *testing.T) {
+	c := newCloud(t)
+	if err := c.register(); err != nil {
+		t.Fatal(err)
+	}
+	c.name = "two"
+	if stayed := c.unregister(); len(stayed) > 0 || len(c.objects) > 0 || !c.local {
+		t.Errorf("%v; %v; %v", stayed, c.objects, c.local)
 	}
 }
 
