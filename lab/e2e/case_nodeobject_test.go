@@ -181,13 +181,7 @@ func credentialLost(t *testing.T, l *lab.Lab, n *lab.Node) {
 func deletedNode(t *testing.T, l *lab.Lab, n *lab.Node) {
 	awaitRegistration(t, n)
 	before := nodeOf(t, l, n)
-	if err := l.Client().CoreV1().Nodes().Delete(within(t, 10*time.Second), n.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	node := "node:" + n.Name
-	if err := n.WaitFor(within(t, 30*time.Second), "sh", "-c", berthPath+" plan -f "+configPath+" | grep -q 'create "+node+"'"); err != nil {
-		t.Fatal(err)
-	}
+	node := deleteNode(t, l, n)
 	wantPlan(t, n, node+" create", "podnetwork:"+netFile+" delete", "unit:kubelet.service restart")
 	if _, restarts := applyDocument(t, n); !slices.Equal(restarts, []string{"kubelet.service"}) {
 		t.Errorf("restarted %q", restarts)
@@ -215,6 +209,21 @@ func awaitRegistration(t *testing.T, n *lab.Node) {
 	if err := n.WaitFor(within(t, 30*time.Second), "sh", "-c", done); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// deleteNode deletes the Node object, waits until a plan sees that, and returns its id
+// in plans. A plan leaves the Node of a kubelet that started a moment ago to kubelet.
+func deleteNode(t *testing.T, l *lab.Lab, n *lab.Node) string {
+	t.Helper()
+	awaitRegistration(t, n)
+	if err := l.Client().CoreV1().Nodes().Delete(within(t, 10*time.Second), n.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	id := "node:" + n.Name
+	if err := n.WaitFor(within(t, 30*time.Second), "sh", "-c", berthPath+" plan -f "+configPath+" | grep -q 'create "+id+"'"); err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
 
 // awaitNetwork waits until containerd has made the pod network's configuration and
@@ -274,10 +283,7 @@ func taintsReported(t *testing.T, l *lab.Lab, n *lab.Node) {
 	if p := wantPlan(t, n); strings.Contains(strings.Join(p.Remarks, "\n"), "taint") {
 		t.Errorf("remarks %q", p.Remarks)
 	}
-	awaitRegistration(t, n)
-	if err := l.Client().CoreV1().Nodes().Delete(within(t, 10*time.Second), n.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	deleteNode(t, l, n)
 	if _, restarts := applyDocument(t, n); !slices.Equal(restarts, []string{"kubelet.service"}) {
 		t.Errorf("restarted %q", restarts)
 	}
