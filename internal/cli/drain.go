@@ -32,9 +32,9 @@ func (e *env) drains() time.Duration {
 }
 
 // drainer empties the node before another kubelet starts, where that is asked for. What
-// applies no document, as leaving, gives no node back.
+// neither applies a document nor ends a trial, as leaving, gives no node back.
 func (p *parts) drainer() converge.Drainer {
-	if p.document == nil {
+	if p.document == nil && !p.ending {
 		return nil
 	}
 	return &join.Drain{

@@ -85,8 +85,9 @@ func (e *env) goBack(c *cobra.Command, verb string, back func(context.Context, *
 	if err != nil {
 		return err
 	}
-	p := newProgress(e)
-	done, err := back(c.Context(), e.parts(h).engine(h, "berth node "+verb, p.observe))
+	p, parts := newProgress(e), e.parts(h)
+	parts.ending, parts.say = true, p.say
+	done, err := back(c.Context(), parts.engine(h, "berth node "+verb, p.observe))
 	if done == "" || err != nil {
 		return err
 	}

@@ -51,7 +51,9 @@ type parts struct {
 	kubelet string
 	server  string
 	drains  time.Duration
-	say     func(line string)
+	// ending: what the command does ends a trial, and so the drain that came with it.
+	ending bool
+	say    func(line string)
 	// yields leaves a change alone that a person tries.
 	yields bool
 	// document is what is applied, gathered what translation knew of the machine.

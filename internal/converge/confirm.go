@@ -186,7 +186,13 @@ func (e *Engine) Confirm(ctx context.Context, of ...desired.Owner) (owner desire
 		if err := trial.Promote(e.opt.Host, n.Owner); err != nil {
 			return err
 		}
-		return trial.Disarm(context.WithoutCancel(ctx), e.opt.Host, n)
+		if err := trial.Disarm(context.WithoutCancel(ctx), e.opt.Host, n); err != nil {
+			return err
+		}
+		if err := e.endDrain(ctx, e.outcome(owner, Scope{}, nil)); err != nil {
+			return fmt.Errorf("the change is confirmed, and its drain is not at an end: %w", err)
+		}
+		return nil
 	})
 	return owner, err
 }

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // Drainer empties the node for the time of a change that its pods should not see.
@@ -12,17 +16,32 @@ type Drainer interface {
 	// Drain comes once all is fetched and unpacked, before the first change shows.
 	// Where it fails, nothing has changed.
 	Drain(ctx context.Context, d Disturbance) error
-	// Restore ends, after a run, what a Drain of it or of an earlier one began.
-	// Where the node does not stand as before it is told so.
-	Restore(ctx context.Context, broken bool) error
+	// Restore ends, after a run, what a Drain of it or of an earlier one began, by how
+	// the run has left the node.
+	Restore(ctx context.Context, o Outcome) error
 }
+
+// Outcome is how a run has left the node.
+type Outcome int
+
+// The outcomes.
+const (
+	// Unchanged: nothing was changed, or only a part was looked at: it stands or is broken
+	// as it was before.
+	Unchanged Outcome = iota
+	// Stands: all that is asked for is in force, or the last good configuration again.
+	Stands
+	// Broken: what failed was not taken back, or a part of it is still to be done.
+	Broken
+)
 
 // Disturbance is what a run does to what runs.
 type Disturbance struct {
 	// Units are started anew.
 	Units []string
-	// Changes says whether a path changes.
-	Changes func(path string) bool
+	// Changes says whether a path changes; Repairs that it is to hold what it was asked
+	// to hold before.
+	Changes, Repairs func(path string) bool
 }
 
 // drain empties the node where the caller wants it for what this run does.
@@ -30,7 +49,7 @@ func (x *executor) drain(ctx context.Context) error {
 	if x.opt.Drainer == nil || x.opt.Offline {
 		return nil
 	}
-	d := Disturbance{Changes: x.v.Changes}
+	d := Disturbance{Changes: x.v.Changes, Repairs: x.repairs}
 	for _, t := range x.v.Tasks() {
 		d.Units = append(d.Units, t.Revive...)
 		if name, ok := strings.CutPrefix(string(t.ID), "unit:"); ok && startsAnew(t) {
@@ -41,26 +60,63 @@ func (x *executor) drain(ctx context.Context) error {
 	return x.opt.Drainer.Drain(ctx, d)
 }
 
-// restore ends the drain of a run. One that was told to stop has gone back by then.
-func (e *Engine) restore(ctx context.Context, err error) error {
-	if e.opt.Drainer == nil || e.opt.Offline {
-		return err
+// repairs says whether this owner asks for nothing else at a path than before.
+func (x *executor) repairs(p string) bool {
+	q, e := x.v.Expected(p), x.led.Entries[p]
+	have, owns := e.Owners[x.st.Owner]
+	switch {
+	case q == nil || !owns:
+		return false
+	case q.Type == ledger.Link:
+		return e.Put.Type == ledger.Link && e.Put.Target == q.Target
+	case q.Asked != "":
+		return have == q.Asked
 	}
-	broken := e.broken(err)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reverting)
-	defer cancel()
-	return errors.Join(err, e.opt.Drainer.Restore(ctx, broken))
+	return e.Put.Sum != "" && e.Put.Sum == q.Sum()
 }
 
-// broken says whether a run has left the machine as it should not be: what failed was
-// not taken back, or a part of it is still to be done.
-func (e *Engine) broken(err error) bool {
+// restore ends the drain of a run. One that was told to stop has gone back by then, and
+// one whose change waits for a person's word ends with that.
+func (e *Engine) restore(ctx context.Context, st *desired.State, s Scope, err error) error {
+	if e.opt.Drainer == nil || e.opt.Offline || e.waits() {
+		return err
+	}
+	return errors.Join(err, e.endDrain(ctx, e.outcome(st.Owner, s, err)))
+}
+
+func (e *Engine) endDrain(ctx context.Context, o Outcome) error {
+	if e.opt.Drainer == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reverting)
+	defer cancel()
+	return e.opt.Drainer.Restore(ctx, o)
+}
+
+// waits says that a change waits for a person's word. What can't be read is no reason.
+func (e *Engine) waits() bool {
+	n, err := trial.Load(e.opt.Host)
+	return err == nil && n != nil && n.Waiting
+}
+
+// outcome is how a run of an owner's state has left the node. The state of berth's own
+// program says nothing of it.
+func (e *Engine) outcome(o desired.Owner, s Scope, err error) Outcome {
 	if err == nil {
-		return false
+		if o == desired.OwnerBerth || s.IDs != nil || s.Decide != nil {
+			return Unchanged
+		}
+		return Stands
 	}
-	if failed, ok := errors.AsType[*TrialError](err); ok && (failed.Revert != nil || len(failed.Foreign) > 0) {
-		return true
+	failed, tried := errors.AsType[*TrialError](err)
+	if tried && (failed.Revert != nil || len(failed.Foreign) > 0) {
+		return Broken
 	}
-	led, unread := e.ledger.Load(e.opt.Host)
-	return unread != nil || led.Owed != nil
+	if led, unread := e.ledger.Load(e.opt.Host); unread != nil || led.Owed != nil {
+		return Broken
+	}
+	if tried && o != desired.OwnerBerth {
+		return Stands
+	}
+	return Unchanged
 }

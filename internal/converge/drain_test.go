@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
 )
 
 // drainer notes what it is asked, and what the machine looks like by then.
@@ -27,12 +28,8 @@ func (d *drainer) Drain(_ context.Context, by converge.Disturbance) error {
 	return d.err
 }
 
-func (d *drainer) Restore(_ context.Context, broken bool) error {
-	if broken {
-		d.log = append(d.log, "stays")
-	} else {
-		d.log = append(d.log, "restore")
-	}
+func (d *drainer) Restore(_ context.Context, o converge.Outcome) error {
+	d.log = append(d.log, map[converge.Outcome]string{converge.Unchanged: "unchanged", converge.Stands: "restore", converge.Broken: "stays"}[o])
 	return nil
 }
 
@@ -81,7 +78,7 @@ func TestDrainComesBetween(t *testing.T) {
 func TestDrainFailsFirst(t *testing.T) {
 	h := fussy(t)
 	d := &drainer{h: h, err: errors.New("a pod stays"), saw: func() {}}
-	if log, err := drained(t, d, newWish); !errors.Is(err, d.err) || !slices.Equal(log, []string{"drain", "restore"}) {
+	if log, err := drained(t, d, newWish); !errors.Is(err, d.err) || !slices.Equal(log, []string{"drain", "unchanged"}) {
 		t.Errorf("%v, asked %q", err, log)
 	}
 	if len(h.Jobs()) > 0 {
@@ -102,3 +99,101 @@ func TestBrokenStaysEmpty(t *testing.T) {
 		t.Errorf("mended: %v, asked %q", err, log)
 	}
 }
+
+// TestAPartMendsNothing: a run that looks at a part says nothing of the rest, and nor does
+// one that fails before anything changes.
+func TestAPartMendsNothing(t *testing.T) {
+	d := &drainer{h: fussy(t), saw: func() {}}
+	e := engine(d.h, &providers{}, func(o *converge.Options) { o.Trial, o.Drainer = goodWish.trial(t), d })
+	for name, s := range map[string]converge.Scope{
+		"some resources": {IDs: []desired.ID{desired.FileID(flags)}},
+		"some actions":   {Decide: func(converge.Action) converge.Decision { return converge.Skip }},
+	} {
+		d.log = nil
+		if _, err := e.ApplyScope(t.Context(), goodWish.state(t), s); err != nil || !slices.Equal(d.log, []string{"unchanged"}) {
+			t.Errorf("%s: %v, asked %q", name, err, d.log)
+		}
+	}
+}
+
+// TestDrainWaitsForTheWord: a change that waits for a person's word keeps the node empty,
+// also when another run comes meanwhile; the word, or the end of the time, gives it back.
+func TestDrainWaitsForTheWord(t *testing.T) {
+	within := func(tr *converge.Trial) { tr.Within = 5 * time.Minute }
+	for name, end := range map[string]func(*converge.Engine) error{
+		"confirmed":  func(e *converge.Engine) error { _, err := e.Confirm(t.Context()); return err },
+		"taken back": func(e *converge.Engine) error { _, err := e.Revert(t.Context()); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &drainer{h: fussy(t), saw: func() {}}
+			d.h.Put("/proc/uptime", "100.00 7.00\n", 0o444)
+			if log, err := drained(t, d, newWish, within); err != nil || !slices.Equal(log, []string{"drain"}) {
+				t.Errorf("%v, asked %q", err, log)
+			}
+			log, err := drained(t, d, goodWish, func(tr *converge.Trial) { tr.Yields = true })
+			if waits := (*converge.OnTrialError)(nil); !errors.As(err, &waits) || len(log) > 0 {
+				t.Errorf("another run: %v, asked %q", err, log)
+			}
+			d.log = nil
+			e := engine(d.h, &providers{}, func(o *converge.Options) { o.Trial, o.Drainer = wish{}.trial(t), d })
+			if err := end(e); err != nil || !slices.Equal(d.log, []string{"restore"}) {
+				t.Errorf("%v, asked %q", err, d.log)
+			}
+		})
+	}
+}
+
+// TestRepairIsNoUpgrade: a program that comes back as it was is told apart from another
+// version, also when that could not be put in place at first.
+func TestRepairIsNoUpgrade(t *testing.T) {
+	const program = "/opt/bin/kubelet"
+	h := newMachine()
+	must(h.Remove(program))
+	var repairs []bool
+	d := &sorting{repairs: func(by converge.Disturbance) { repairs = append(repairs, by.Repairs(program)) }}
+	apply := func(r desired.Resource) error {
+		e := engine(h, &providers{}, func(o *converge.Options) { o.Fetcher, o.Drainer = store{}, d })
+		_, err := e.Apply(t.Context(), sealed(t, r))
+		return err
+	}
+	file := managed(program, "inline")
+	for _, step := range []struct {
+		name   string
+		damage func()
+		want   desired.Resource
+		refuse error
+		repair bool
+	}{
+		{"first", func() {}, kubelet("1.0.0"), nil, false},
+		{"gone", func() { must(h.Remove(program)) }, kubelet("1.0.0"), nil, true},
+		{"edited", func() { h.Put(program, "x", 0o755) }, kubelet("1.0.0"), nil, true},
+		{"another, refused", func() {}, kubelet("2.0.0"), errors.New("a pod stays"), false},
+		{"another", func() {}, kubelet("2.0.0"), nil, false},
+		{"gone, and another", func() { must(h.Remove(program)) }, kubelet("3.0.0"), nil, false},
+		{"a file", func() {}, file, nil, false},
+		{"the file edited", func() { h.Put(program, "x", 0o644) }, file, nil, true},
+		{"another file", func() {}, managed(program, "other"), nil, false},
+		{"a link", func() { h.Put("/opt/bin/kubelet-1", "1", 0o755) }, &desired.Link{Path: program, Target: "kubelet-1"}, nil, false},
+		{"the link gone", func() { must(h.Remove(program)) }, &desired.Link{Path: program, Target: "kubelet-1"}, nil, true},
+		{"another link", func() { h.Put("/opt/bin/kubelet-2", "2", 0o755) }, &desired.Link{Path: program, Target: "kubelet-2"}, nil, false},
+	} {
+		step.damage()
+		repairs, d.err = nil, step.refuse
+		if err := apply(step.want); !errors.Is(err, step.refuse) || !slices.Equal(repairs, []bool{step.repair}) {
+			t.Errorf("%s: %v, repairs %v", step.name, err, repairs)
+		}
+	}
+}
+
+// sorting is a drainer that looks at what a run does.
+type sorting struct {
+	repairs func(converge.Disturbance)
+	err     error
+}
+
+func (s *sorting) Drain(_ context.Context, by converge.Disturbance) error {
+	s.repairs(by)
+	return s.err
+}
+
+func (*sorting) Restore(context.Context, converge.Outcome) error { return nil }

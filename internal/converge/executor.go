@@ -41,7 +41,7 @@ type executor struct {
 
 func (e *Engine) apply(ctx context.Context, st *desired.State, s Scope) (*Result, error) {
 	res := &Result{Plan: &Plan{Owner: st.Owner}}
-	return res, e.exclusively(ctx, func() error { return e.restore(ctx, e.locked(ctx, st, res, s)) })
+	return res, e.exclusively(ctx, func() error { return e.restore(ctx, st, s, e.locked(ctx, st, res, s)) })
 }
 
 // exclusively holds the machine's lock while f runs.

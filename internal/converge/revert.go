@@ -160,7 +160,8 @@ func (e *Engine) Revert(ctx context.Context) (done string, err error) {
 			return err
 		}
 		done = fmt.Sprintf("nobody has confirmed the change of the %s contract", n.Owner)
-		return e.back(ctx, n.Owner, &Result{})
+		err = e.back(ctx, n.Owner, &Result{})
+		return errors.Join(err, e.endDrain(ctx, e.outcome(n.Owner, Scope{}, err)))
 	})
 	return done, err
 }

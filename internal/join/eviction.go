@@ -28,26 +28,28 @@ type eviction struct {
 	asked  map[string]bool
 }
 
-// all evicts until no pod is left, or until ctx ends; then it returns those that are.
+// all evicts until no pod is left, or until ctx ends; then it returns those that are. An
+// API server that fails to answer is asked again, and err is why it did not at last.
 func (e *eviction) all(ctx context.Context) (left []string, err error) {
 	e.asked = map[string]bool{}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		pods, err := e.cluster.ListPods(ctx, e.node)
-		if ctx.Err() != nil {
-			return left, nil
-		}
-		if err != nil {
+		pods, failed := e.cluster.ListPods(ctx, e.node)
+		switch {
+		case ctx.Err() != nil:
 			return left, err
+		case apierrors.IsForbidden(failed) || apierrors.IsUnauthorized(failed):
+			return left, failed
+		case failed == nil:
+			pods = working(pods)
+			if left = names(pods); len(left) == 0 {
+				return nil, nil
+			}
+			for _, p := range pods {
+				e.evict(ctx, &p)
+			}
 		}
-		pods = working(pods)
-		if left = names(pods); len(left) == 0 {
-			return nil, nil
-		}
-		for _, p := range pods {
-			e.evict(ctx, &p)
-		}
-		if e.host.Sleep(ctx, pause) != nil {
-			return left, nil
+		if err = failed; e.host.Sleep(ctx, pause) != nil {
+			return left, err
 		}
 	}
 }

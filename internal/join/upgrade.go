@@ -2,9 +2,9 @@ package join
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -16,14 +16,10 @@ import (
 	"github.com/berth-dev/berth/internal/component/binaries"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge"
-	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/join/drained"
 )
-
-// drainedPath says that berth took the node out of the scheduler's sight, so that a run
-// which comes after one that was cut off gives it back.
-const drainedPath = ledger.StateDir + "/drained.json"
 
 // Drain empties the node before another kubelet starts, and has it take pods again when
 // it stands. It implements converge.Drainer.
@@ -49,15 +45,10 @@ type DrainCluster interface {
 	GetNode(ctx context.Context, name string) (*core.Node, error)
 }
 
-// drained is what is remembered of a drain.
-type drained struct {
-	Node string `json:"node"`
-}
-
-// Drain implements converge.Drainer. A kubelet that is only configured anew disturbs no
-// pod.
+// Drain implements converge.Drainer. A kubelet that is only configured anew, or that comes
+// back as it was, disturbs no pod, and does not need the API server.
 func (d *Drain) Drain(ctx context.Context, by converge.Disturbance) error {
-	if !slices.Contains(by.Units, kubelet.Unit) || !by.Changes(binaries.Kubelet) {
+	if !slices.Contains(by.Units, kubelet.Unit) || !by.Changes(binaries.Kubelet) || by.Repairs(binaries.Kubelet) {
 		return nil
 	}
 	if err := d.Fits(ctx); err != nil || !d.Wanted {
@@ -71,11 +62,11 @@ func (d *Drain) Drain(ctx context.Context, by converge.Disturbance) error {
 }
 
 func (d *Drain) empty(ctx context.Context) error {
-	node, err := d.NodeName(kubelet.Kubeconfig)
+	node, kubeconfig, err := d.node()
 	if err != nil || node == "" {
 		return err
 	}
-	c, err := d.Cluster(kubelet.Kubeconfig)
+	c, err := d.Cluster(kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -100,6 +91,21 @@ func (d *Drain) empty(ctx context.Context) error {
 	return d.evict(ctx, c, node)
 }
 
+// node is as what the machine is registered, and the kubeconfig that says so; "" if it is
+// no node.
+func (d *Drain) node() (name, kubeconfig string, err error) {
+	for _, k := range kubeconfigs {
+		name, err = d.NodeName(k)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err != nil || name != "" {
+			return name, k, err
+		}
+	}
+	return "", "", nil
+}
+
 // unmanaged are pods that no controller makes again, as kubectl drain counts them.
 func unmanaged(pods []core.Pod) []core.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p core.Pod) bool { return meta.GetControllerOf(&p) != nil })
@@ -111,12 +117,9 @@ func (d *Drain) cordon(ctx context.Context, c Cluster, n *core.Node) error {
 	if n.Spec.Unschedulable {
 		return nil
 	}
-	text, err := json.Marshal(drained{n.Name})
-	if err == nil {
-		err = host.WriteFile(d.Host, drainedPath, append(text, '\n'), host.Attributes{Mode: 0o600})
-	}
-	if err != nil {
-		return fmt.Errorf("remember the drain: %w", err)
+	note := &drained.Note{Node: n.Name, UID: string(n.UID), Since: d.Host.Now()}
+	if err := note.Save(d.Host); err != nil {
+		return err
 	}
 	if _, err := c.PatchNode(ctx, n.Name, unschedulable(true)); err != nil {
 		return fmt.Errorf("cordon the node: %w", err)
@@ -147,38 +150,55 @@ func (d *Drain) evict(ctx context.Context, c Cluster, node string) error {
 	return nil
 }
 
-// Restore implements converge.Drainer. A node that does not stand as before takes no
-// pods until a run has mended it.
-func (d *Drain) Restore(ctx context.Context, broken bool) error {
-	text, ok, err := ledger.ReadFile(d.Host, drainedPath)
-	if err != nil {
-		return fmt.Errorf("look for a drain: %w", err)
+// Restore implements converge.Drainer. A node that does not stand takes no pods until a
+// run has mended it: one that came to nothing has not.
+func (d *Drain) Restore(ctx context.Context, o converge.Outcome) error {
+	was, err := drained.Load(d.Host)
+	if err != nil || was == nil {
+		return err
 	}
-	if !ok {
-		return nil
+	if o == converge.Broken && !was.Broken {
+		was.Broken = true
+		err = was.Save(d.Host)
 	}
-	if broken {
-		d.Say("the node stays cordoned, since it does not stand as before")
-		return nil
+	if was.Broken && o != converge.Stands {
+		d.Say("node " + was.Node + " stays cordoned, since it does not stand as before")
+		return err
 	}
-	var was drained
-	if err := json.Unmarshal(text, &was); err == nil {
-		if err := d.uncordon(ctx, was.Node); err != nil {
-			return fmt.Errorf("uncordon node %s: %w", was.Node, err)
-		}
+	if err := d.giveBack(ctx, was); err != nil {
+		return fmt.Errorf("uncordon node %s: %w", was.Node, err)
 	}
-	return ledger.RemoveIfThere(d.Host, drainedPath)
+	return drained.Forget(d.Host)
 }
 
-func (d *Drain) uncordon(ctx context.Context, node string) error {
-	c, err := d.Cluster(kubelet.Kubeconfig)
+// giveBack has the Node take pods again. One that this machine is no more, since it has
+// another name or is in another cluster, is not its own to change.
+func (d *Drain) giveBack(ctx context.Context, was *drained.Note) error {
+	name, kubeconfig, err := d.node()
+	if err != nil {
+		return err
+	}
+	if name != was.Node {
+		if was.Node != "" {
+			d.Say("node " + was.Node + " stays cordoned, since this machine is it no more: kubectl uncordon " + was.Node)
+		}
+		return nil
+	}
+	c, err := d.Cluster(kubeconfig)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if _, err := c.PatchNode(ctx, node, unschedulable(false)); err != nil && !apierrors.IsNotFound(err) {
+	n, err := c.GetNode(ctx, name)
+	if apierrors.IsNotFound(err) || err == nil && was.UID != "" && string(n.UID) != was.UID {
+		return nil // another one, which berth has not cordoned
+	}
+	if err != nil {
 		return err
 	}
-	d.Say("uncordoned node " + node)
+	if _, err := c.PatchNode(ctx, name, unschedulable(false)); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	d.Say("uncordoned node " + name)
 	return nil
 }
