@@ -69,6 +69,9 @@ func standingText(s provision.Standing) string {
 	if t := s.Trial; t != nil {
 		fmt.Fprintf(&b, "on trial: %s\n", trialText(t, s.TrialLeft))
 	}
+	if s.Drained != nil {
+		fmt.Fprintf(&b, "drained: %s\n", drainText(&s))
+	}
 	if t := s.LastRun; t != nil {
 		fmt.Fprintf(&b, "last run: %s, %s, exit code %d\n", t.Command, report.SystemdTime(t.Start), t.ExitCode)
 	}
@@ -86,6 +89,14 @@ func trialText(n *trial.Note, left string) string {
 		return s + "; run berth confirm until " + report.SystemdTime(n.Until)
 	}
 	return s + "; not confirmed yet: if no run goes on, apply goes on with it, and a restart of the machine takes it back"
+}
+
+// drainText is the Node that berth has cordoned, in a line.
+func drainText(s *provision.Standing) string {
+	if s.Trial != nil && s.Trial.Waiting {
+		return "node " + s.Drained.Node + " takes pods again when the change is confirmed or taken back"
+	}
+	return s.Drained.String() + ": " + s.Drained.Remedy()
 }
 
 func or(s, fallback string) string {

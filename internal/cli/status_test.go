@@ -109,3 +109,19 @@ func TestApplyInTime(t *testing.T) {
 		t.Errorf("code %d: %s", code, stderr)
 	}
 }
+
+// TestStatusOfADrain: a node that berth has cordoned is told of, with what ends that.
+func TestStatusOfADrain(t *testing.T) {
+	h := memory.New()
+	h.Put("/var/lib/berth/drained.json", `{"node":"n1","broken":true}`, 0o600)
+	if _, stdout, _ := invoke(h, "berth", "status"); !strings.Contains(stdout, "drained: berth cordoned node n1 for another kubelet; it takes no pods until") || !strings.Contains(stdout, "kubectl uncordon n1") {
+		t.Error(stdout)
+	}
+	h.Put("/var/lib/berth/trial.json", `{"owner":"node","waiting":true}`, 0o600)
+	if _, stdout, _ := invoke(h, "berth", "status"); !strings.Contains(stdout, "drained: node n1 takes pods again when the change is confirmed or taken back\n") {
+		t.Error(stdout)
+	}
+	if _, stdout, _ := invoke(h, "berth", "status", "-ojson"); !strings.Contains(stdout, `"broken": true`) {
+		t.Error(stdout)
+	}
+}

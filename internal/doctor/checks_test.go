@@ -296,6 +296,11 @@ var checkCases = []checkCase{
 	{"kubelet", Node, Error, "connection refused", func(w *world) { w.runs(kubelet.Unit); w.o.Healthz = "http://127.0.0.1:1/healthz" }},
 	{"kubelet", Node, Unknown, "for root", func(w *world) { w.denied = []string{kubelet.Unit} }},
 
+	{"drained", Node, OK, "has not cordoned", nil},
+	{"drained", Node, Warning, "cordoned node n1 at 2026-11-23T16:00:00Z", func(w *world) { w.drained(`{"node":"n1","since":"2026-11-23T16:00:00Z"}`) }},
+	{"drained", Node, Error, "until a run has mended it", func(w *world) { w.drained(`{"node":"n1","broken":true}`) }},
+	{"drained", Node, Unknown, "for root", func(w *world) { w.denied = []string{"/var/lib/berth"} }},
+
 	{"certificate", Node, OK, "system:node:node-1", func(w *world) { w.node(time.Hour) }},
 	{"certificate", Node, OK, "system:node:node-1", func(w *world) { w.kubeconfig = kubeconfigs[1]; w.node(time.Hour) }},
 	{"certificate", Node, Error, "ended at", func(w *world) { w.node(-time.Minute) }},
@@ -380,6 +385,9 @@ func (w *world) cgroup1() {
 func (w *world) mount(kind, target string, options ...string) {
 	w.mounts = append(w.mounts, host.Mount{Source: kind, Target: target, Type: kind, Options: options})
 }
+
+// drained is what berth notes of a drain.
+func (w *world) drained(text string) { w.memory.Put("/var/lib/berth/drained.json", text, 0o600) }
 
 func (w *world) swap() { w.memory.Value("/proc/swaps", "Filename\tType\n/swapfile file 1 0 -2\n") }
 

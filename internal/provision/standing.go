@@ -8,6 +8,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/join/drained"
 	"github.com/berth-dev/berth/internal/report"
 )
 
@@ -28,6 +29,8 @@ type Standing struct {
 	Trial *trial.Note `json:"trial,omitempty"`
 	// TrialLeft is how long a person has to confirm it, by the machine's running time.
 	TrialLeft string `json:"trialLeft,omitempty"`
+	// Drained is the Node that berth has cordoned for a change, if it has.
+	Drained *drained.Note `json:"drained,omitempty"`
 	// LastRun is the last run that has a timeline, provision's or apply's, without
 	// the timeline.
 	LastRun *report.Timeline `json:"lastRun,omitempty"`
@@ -51,6 +54,9 @@ func Stand(ctx context.Context, h host.Host, version string) (Standing, error) {
 	}
 	s := Standing{Version: version, InstanceID: InstanceID(h), Provision: last}
 	if s.Trial, err = trial.Load(h); err != nil {
+		return Standing{}, err
+	}
+	if s.Drained, err = drained.Load(h); err != nil {
 		return Standing{}, err
 	}
 	if s.Trial != nil && s.Trial.Waiting {
