@@ -17,7 +17,7 @@ func TestPathsAreSpelledAsInTheDocument(t *testing.T) {
 		"bootstrappingConfig":{"tlsBootstrappingToken":"abcdef.0123456789abcdef"},
 		"kubeletConfig":{"kubeletFlags":{"--container-runtime":"remote"}},
 		"gpuConfig":{"enable_nvidia":true,"enableAmdGpu":true},
-		"kube_proxy_url":"https://x.example/y",
+		"disable_custom_data":true,
 		"customLinuxOsConfig":{"transparent_defrag":"never"}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestPathsAreSpelledAsInTheDocument(t *testing.T) {
 	for _, n := range st.Unused {
 		unused = append(unused, n.Path)
 	}
-	if diff := cmp.Diff([]string{"gpuConfig.enableAmdGpu", "kube_proxy_url"}, unused); diff != "" {
+	if diff := cmp.Diff([]string{"disable_custom_data", "gpuConfig.enableAmdGpu"}, unused); diff != "" {
 		t.Errorf("unused:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"customLinuxOsConfig.transparent_defrag", "gpuConfig.enable_nvidia"}, st.Unhandled); diff != "" {
