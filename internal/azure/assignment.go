@@ -53,7 +53,7 @@ func (a Assignment) definition() string {
 func (m *Manager) Assigned(ctx context.Context, id string) (bool, error) {
 	a, err := m.call(ctx, http.MethodGet, id, assignmentVersion, nil, commonPatience)
 	switch {
-	case err == nil && a.status == http.StatusNotFound:
+	case err == nil && (a.gone() || isCode(a.refusal(), "ResourceGroupNotFound")):
 		return false, nil
 	case err == nil && a.status != http.StatusOK:
 		err = a.refusal()
@@ -65,7 +65,8 @@ func (m *Manager) Assigned(ctx context.Context, id string) (bool, error) {
 }
 
 // Assign gives the role. made is false where the principal has it already by an
-// assignment of another name, which is somebody else's.
+// assignment of another name, which is somebody else's. Azure may not find a principal
+// that it has only just made: it is asked again for a while.
 func (m *Manager) Assign(ctx context.Context, a Assignment) (made bool, err error) {
 	body := map[string]any{"properties": map[string]string{
 		"principalId": a.Principal, "roleDefinitionId": a.definition(),
@@ -73,13 +74,17 @@ func (m *Manager) Assign(ctx context.Context, a Assignment) (made bool, err erro
 		// find it yet.
 		"principalType": "ServicePrincipal",
 	}}
-	got, err := m.call(ctx, http.MethodPut, a.ID(), assignmentVersion, body, commonPatience)
+	got, err := m.persist(ctx, replication, func(ctx context.Context) (answer, error) {
+		return m.call(ctx, http.MethodPut, a.ID(), assignmentVersion, body, commonPatience)
+	}, func(got answer) bool {
+		return got.status != http.StatusCreated && isCode(got.refusal(), "PrincipalNotFound")
+	})
 	if err == nil && got.status != http.StatusOK && got.status != http.StatusCreated {
 		err = got.refusal()
 	}
 	switch {
-	case isCode(err, "RoleAssignmentExists"):
-		return false, nil
+	case isCode(err, "RoleAssignmentExists"): // also ours, where the answer to an earlier request was lost
+		return m.Assigned(ctx, a.ID())
 	case err != nil:
 		return false, failed("give "+a.Principal+" the role "+a.Role+" on "+a.Scope, m.assignerRemedy(err), err)
 	}
@@ -89,7 +94,7 @@ func (m *Manager) Assign(ctx context.Context, a Assignment) (made bool, err erro
 // Unassign deletes an assignment; one that is not there is as good.
 func (m *Manager) Unassign(ctx context.Context, id string) error {
 	a, err := m.call(ctx, http.MethodDelete, id, assignmentVersion, nil, commonPatience)
-	if err == nil && a.status != http.StatusOK && a.status != http.StatusNoContent && a.status != http.StatusNotFound {
+	if err == nil && !a.deleted() {
 		err = a.refusal()
 	}
 	if err != nil {

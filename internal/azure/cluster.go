@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/berth-dev/berth/internal/component/azurecluster"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/identity/kubeconfig"
@@ -60,22 +58,16 @@ func (m *Manager) Cluster(ctx context.Context, resourceID string, fresh bool) (a
 // assignment changes are not being detected" (up to 10 minutes).
 const propagation = 10 * time.Minute
 
+// replication is how long a new identity may be unknown where roles are given.
+//
+// Source: learn.microsoft.com/azure/role-based-access-control/troubleshooting, "Symptom -
+// Assigning a role to a new principal sometimes fails".
+const replication = 3 * time.Minute
+
 func (m *Manager) userCredential(ctx context.Context, resourceID string, fresh bool) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, propagation)
-	defer cancel()
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = m.source.endpoints.pause, 15*m.source.endpoints.pause
-	for {
-		got, err := m.call(ctx, http.MethodPost, resourceID+"/listClusterUserCredential", clusterVersion, nil, commonPatience)
-		if err != nil || !fresh || got.status != http.StatusForbidden {
-			return got, err
-		}
-		select {
-		case <-time.After(pauses.NextBackOff()):
-		case <-ctx.Done():
-			return got, nil // what Azure said last says it best
-		}
-	}
+	return m.persist(ctx, propagation, func(ctx context.Context) (answer, error) {
+		return m.call(ctx, http.MethodPost, resourceID+"/listClusterUserCredential", clusterVersion, nil, commonPatience)
+	}, func(got answer) bool { return fresh && got.status == http.StatusForbidden })
 }
 
 // userCredential is server and CA of the answer. The credential in it is not used.
@@ -114,6 +106,8 @@ func clusterRemedy(err error) string {
 	switch {
 	case !ok:
 		return "Check that Azure Resource Manager (azure.resourceManager) is reachable from this machine: DNS, firewall, proxy; or name cluster.server and cluster.caFile."
+	case serverBusy(e.Status):
+		return "Azure Resource Manager is busy: try again in some minutes, or name cluster.server and cluster.caFile."
 	case e.Status == http.StatusForbidden:
 		return "Give the identity the role " + UserRole + " on the cluster, or name cluster.server and cluster.caFile."
 	case e.Status == http.StatusNotFound:

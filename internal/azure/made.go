@@ -1,10 +1,15 @@
 package azure
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
+
+	"github.com/google/uuid"
 
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/converge/ledger"
@@ -17,14 +22,24 @@ const MadePath = ledger.StateDir + "/azure.json"
 
 // made is what berth has made in Azure for this machine, or was about to: each thing is
 // in the file before Azure is asked for it, so that whoever is cut off leaves nothing
-// that nobody knows of.
+// that nobody knows of. A machine that got another name has a note for each.
 type made struct {
-	// Machine is the machine of Azure Arc, Assignments are of roles; resource ids.
-	Machine     string   `json:"machine,omitempty"`
+	Notes []*note `json:"notes"`
+}
+
+// note is one machine of Azure Arc, and the roles that its identity was given.
+type note struct {
+	// ID is the machine's. Made: berth registered it, or was about to; it is the one that
+	// carries Tag, or whose identity is Principal.
+	ID        string `json:"id"`
+	Made      bool   `json:"made,omitempty"`
+	Tag       string `json:"tag,omitempty"`
+	Principal string `json:"principal,omitempty"`
+	// Assignments are of roles; resource ids.
 	Assignments []string `json:"assignments,omitempty"`
 	// By is who made them, and by which way; a secret is not kept.
-	By      *desired.AzureIdentity `json:"by,omitempty"`
-	Manager string                 `json:"manager,omitempty"`
+	By      *desired.AzureIdentity `json:"by"`
+	Manager string                 `json:"manager"`
 	Way     way                    `json:"way"`
 }
 
@@ -50,13 +65,45 @@ func wayOf(e *desired.Egress) (w way) {
 	return w
 }
 
-func (m *made) empty() bool { return m.Machine == "" && len(m.Assignments) == 0 }
+// of is the note of a machine; one that nobody made is added.
+func (m *made) of(id string) *note {
+	for _, n := range m.Notes {
+		if SameResource(n.ID, id) {
+			return n
+		}
+	}
+	n := &note{ID: id}
+	m.Notes = append(m.Notes, n)
+	return n
+}
 
-// parseMade reads the file. One that can't be read has nothing that berth could undo.
+// tidy drops notes of nothing.
+func (m *made) tidy() {
+	m.Notes = slices.DeleteFunc(m.Notes, func(n *note) bool { return !n.Made && len(n.Assignments) == 0 })
+}
+
+// parseMade reads the file. One that can't be read whole is refused: what it tells of
+// would stay in Azure with nobody knowing.
 func parseMade(text []byte) (*made, error) {
 	m := &made{}
-	if err := json.Unmarshal(text, m); err != nil {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(m)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is text after it")
+		}
+	}
+	for _, n := range m.Notes {
+		if err == nil && (n == nil || n.ID == "" || n.By == nil) {
+			err = errors.New("a note does not say of what it is, or who made it")
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", MadePath, err)
+	}
+	for _, n := range m.Notes {
+		n.By.ClientSecret = "" // none is kept
 	}
 	return m, nil
 }
@@ -70,19 +117,33 @@ func (s *Source) made() (*made, error) {
 }
 
 // by says who makes what comes.
-func (m *made) by(r *component.ArcRegistration) {
+func (n *note) by(r *component.ArcRegistration) {
 	who := *r.By
 	who.ClientSecret = ""
-	m.By, m.Manager, m.Way = &who, r.Manager, wayOf(r.Via)
+	n.By, n.Manager, n.Way = &who, r.Manager, wayOf(r.Via)
 }
 
-func (m *made) forget(assignment string) {
-	m.Assignments = slices.DeleteFunc(m.Assignments, func(id string) bool { return SameResource(id, assignment) })
+// begin notes that the machine is about to be registered. Whoever takes its name
+// meanwhile does not carry the tag.
+func (n *note) begin() { n.Made, n.Tag, n.Principal = true, uuid.NewString(), "" }
+
+// is says whether a machine in Azure is the one that the note is of.
+func (n *note) is(m *Machine) bool {
+	return n.Made && (n.Tag != "" && m.Tags[RegistrationTag] == n.Tag || n.Principal != "" && m.PrincipalID == n.Principal)
+}
+
+func (n *note) gave(assignment string) bool {
+	return slices.ContainsFunc(n.Assignments, func(id string) bool { return SameResource(id, assignment) })
+}
+
+func (n *note) forget(assignment string) {
+	n.Assignments = slices.DeleteFunc(n.Assignments, func(id string) bool { return SameResource(id, assignment) })
 }
 
 // save keeps it; nothing is no file.
 func (s *Source) save(m *made) error {
-	if m.empty() {
+	m.tidy()
+	if len(m.Notes) == 0 {
 		return ledger.RemoveIfThere(s.host, MadePath)
 	}
 	text, err := json.Marshal(m)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -29,6 +31,9 @@ type Manager struct {
 	client   *http.Client
 	token    Token
 }
+
+// shownFor is how long a token must be good for yet when it is shown.
+const shownFor = 2 * time.Minute
 
 // Manager asks for a token for Azure Resource Manager at an address, which every
 // request then shows. Close gives back its connections.
@@ -64,6 +69,9 @@ func (m *Manager) call(ctx context.Context, method, id, version string, body any
 func (m *Manager) send(ctx context.Context, method, address string, body []byte, p patience) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, Budget)
 	defer cancel()
+	if err := m.renew(ctx); err != nil {
+		return answer{}, err
+	}
 	return m.source.patiently(ctx, m.client, p, func() (*http.Request, error) {
 		req, err := http.NewRequest(method, address, bytes.NewReader(body))
 		if err != nil {
@@ -75,6 +83,38 @@ func (m *Manager) send(ctx context.Context, method, address string, body []byte,
 		}
 		return req, nil
 	})
+}
+
+// renew asks for another token where this one ends while it is waited for something.
+func (m *Manager) renew(ctx context.Context) error {
+	if m.token.Expires.Sub(m.source.host.Now()) > shownFor {
+		return nil
+	}
+	t, err := m.source.obtain(ctx, m.identity, m.address)
+	if err == nil {
+		m.token = t
+	}
+	return err
+}
+
+// persist asks until the answer is another one, or the time is over: what Azure said
+// last says best why.
+func (m *Manager) persist(ctx context.Context, budget time.Duration, ask func(context.Context) (answer, error), again func(answer) bool) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = m.source.endpoints.pause, 15*m.source.endpoints.pause
+	for {
+		got, err := ask(ctx)
+		if err != nil || !again(got) {
+			return got, err
+		}
+		select {
+		case <-time.After(pauses.NextBackOff()):
+		case <-ctx.Done():
+			return got, nil
+		}
+	}
 }
 
 // operationBudget is how long an operation may take that Azure goes on with after its

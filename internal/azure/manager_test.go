@@ -88,7 +88,7 @@ var edge = MachineID("11111111-1111-1111-1111-111111111111", "Edge", "one")
 func TestMachine(t *testing.T) {
 	m, a := resourceManager(t, map[string][]http.HandlerFunc{"GET": {busy, say(200, `{"id":"`+edge+`","identity":{"principalId":"`+principal+`"},"properties":{"status":"Connected"}}`)}})
 	got, err := m.Machine(context.Background(), edge)
-	if err != nil || got == nil || *got != (Machine{ID: edge, PrincipalID: principal, Status: "Connected"}) {
+	if err != nil || got == nil || got.ID != edge || got.PrincipalID != principal || got.Status != "Connected" {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if want := []string{"GET " + edge, "GET " + edge}; fmt.Sprint(a.log) != fmt.Sprint(want) {
@@ -105,8 +105,10 @@ func TestMachineRefused(t *testing.T) {
 		"no group":     {refuse(404, "ResourceGroupNotFound"), "ResourceGroupNotFound", "resourceGroup"},
 		"no role":      {refuse(403, "AuthorizationFailed"), "403", OnboardingRole},
 		"stranger":     {refuse(401, "InvalidAuthenticationTokenTenant"), "401", "tenant"},
-		"out of order": {say(503, ""), "503", "reachable"},
+		"out of order": {say(503, ""), "503", "busy"},
 		"conflict":     {refuse(409, "Conflict"), "409", "again"},
+		"no provider":  {refuse(404, "SubscriptionNotFound"), "SubscriptionNotFound", "subscriptionId"},
+		"a proxy":      {say(404, ""), "404", "subscriptionId"},
 		"no JSON":      {say(200, "<"), "can't be read", "again"},
 	} {
 		m, _ := resourceManager(t, map[string][]http.HandlerFunc{"GET": {tc.answer}})
@@ -146,6 +148,8 @@ func TestDeleteMachineGoesOn(t *testing.T) {
 	}{
 		"operation": {accepted("Azure-AsyncOperation", "HERE/subscriptions/x/operations/1"), []http.HandlerFunc{say(200, `{"status":"Deleting"}`), busy, say(200, `{"status":"Succeeded"}`)}, 4, ""},
 		"location":  {accepted("Location", "HERE/subscriptions/x/operations/1"), []http.HandlerFunc{say(202, ""), say(204, "")}, 3, ""},
+		"moved":     {accepted("Location", "HERE/subscriptions/x/operations/1"), []http.HandlerFunc{say(302, "")}, 2, "HTTP status 302"},
+		"ended":     {accepted("Location", "HERE/subscriptions/x/operations/1"), []http.HandlerFunc{refuse(404, "NotFound")}, 2, ""},
 		"failed":    {accepted("Location", "HERE/subscriptions/x/operations/1"), []http.HandlerFunc{say(200, `{"status":"Failed","error":{"code":"Locked","message":"a lock"}}`)}, 2, "Locked: a lock"},
 		"elsewhere": {accepted("Location", "https://elsewhere.example/1"), nil, 1, "names no place"},
 		"nowhere":   {say(202, ""), nil, 1, "names no place"},
@@ -154,6 +158,29 @@ func TestDeleteMachineGoesOn(t *testing.T) {
 		err := m.DeleteMachine(context.Background(), edge)
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) || len(a.log) != tc.asked {
 			t.Errorf("%s: %v after %q", name, err, a.log)
+		}
+	}
+}
+
+// A token that ends while Azure is waited for is followed by another one.
+func TestManagerRenewsItsToken(t *testing.T) {
+	m, a := resourceManager(t, map[string][]http.HandlerFunc{"GET": {refuse(404, "ResourceNotFound")}})
+	old := m.token
+	m.token.Text, m.token.Expires = "eyJold", m.source.host.Now().Add(time.Minute)
+	if _, err := m.Machine(context.Background(), edge); err != nil || len(a.log) != 1 || m.token.Text != old.Text {
+		t.Errorf("%v, %q", err, a.log)
+	}
+}
+
+// What is not there went with its group, too; another 404 says nothing of it.
+func TestGone(t *testing.T) {
+	for code, want := range map[string]bool{"ResourceNotFound": true, "HCRP404": true, "RoleAssignmentNotFound": true, "ResourceGroupNotFound": true, "SubscriptionNotFound": false, "": false} {
+		m, _ := resourceManager(t, map[string][]http.HandlerFunc{"DELETE": {refuse(404, code)}})
+		if err := m.DeleteMachine(context.Background(), edge); (err == nil) != want {
+			t.Errorf("%s: %v", code, err)
+		}
+		if err := m.Unassign(context.Background(), UserAssignment(aks, principal).ID()); (err == nil) != want {
+			t.Errorf("%s: %v", code, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,11 +24,12 @@ import (
 // cloud is an Azure that remembers machines and assignments, and a machine whose agent
 // registers there.
 type cloud struct {
-	t       *testing.T
-	host    *memory.Host
-	source  *Source
-	r       *component.ArcRegistration
-	objects map[string]bool
+	t      *testing.T
+	host   *memory.Host
+	source *Source
+	r      *component.ArcRegistration
+	// objects are by resource id, in lower case; of a machine its tags.
+	objects map[string]string
 	log     []string
 	args    []string
 	inputs  map[string]any
@@ -37,6 +39,12 @@ type cloud struct {
 	fails  int
 	forbid string
 	cut    bool
+	// lost: the answer to the PUT of an assignment is lost, and it is there; elsewhere: the
+	// principal has the role by another assignment; unknown is how often Azure does not
+	// find the principal.
+	lost, elsewhere bool
+	unknown         int
+	said            []string
 	// name is what the agent is connected as, if not as in the document; rival registers
 	// the name just before the agent does.
 	name  string
@@ -45,7 +53,7 @@ type cloud struct {
 
 func newCloud(t *testing.T) *cloud {
 	t.Helper()
-	c := &cloud{t: t, host: machine(), objects: map[string]bool{}}
+	c := &cloud{t: t, host: machine(), objects: map[string]string{}}
 	tls := httptest.NewTLSServer(c)
 	t.Cleanup(tls.Close)
 	claims := good(c.host.Now(), time.Hour)
@@ -79,7 +87,7 @@ func (c *cloud) agent(cmd host.Command) host.Output {
 	switch cmd.Args[0] {
 	case "show":
 		if c.local {
-			return host.Output{Stdout: []byte(`{"status":"Connected","resourceName":"` + cmp.Or(c.name, "one") + `","resourceGroup":"edge","subscriptionId":"` + tenant + `"}`)}
+			return host.Output{Stdout: []byte(`{"status":"Connected","resourceName":"` + cmp.Or(c.name, c.r.Name) + `","resourceGroup":"edge","subscriptionId":"` + tenant + `"}`)}
 		}
 		return host.Output{Stdout: []byte(`{"status":"Disconnected","resourceName":""}`)}
 	case "connect":
@@ -90,16 +98,16 @@ func (c *cloud) agent(cmd host.Command) host.Output {
 		if info, err := c.host.Lstat(cmd.Args[2]); err != nil || info.Mode.Perm() != 0o600 {
 			c.t.Errorf("%v, %v", info.Mode, err)
 		}
-		if made, err := c.source.made(); err != nil || !SameResource(made.Machine, edge) {
+		if made, err := c.source.made(); err != nil || len(made.Notes) == 0 || !SameResource(made.Notes[len(made.Notes)-1].ID, c.machine()) {
 			c.t.Errorf("the agent was called before it was noted: %+v, %v", made, err)
 		}
 		if c.rival {
-			c.objects[strings.ToLower(edge)] = true
+			c.objects[c.machine()] = "owner=rival"
 		}
 		if c.fails != 0 {
 			return host.Output{ExitCode: c.fails, Stdout: []byte("level=fatal msg=\"AZCM0042: no\"\n")}
 		}
-		c.objects[strings.ToLower(edge)] = true
+		c.objects[c.machine()], _ = c.inputs["tags"].(string)
 		c.local = !c.cut
 		if c.cut {
 			return host.Output{ExitCode: 1}
@@ -113,6 +121,11 @@ func (c *cloud) agent(cmd host.Command) host.Output {
 	return host.Output{}
 }
 
+// machine is the one of the document.
+func (c *cloud) machine() string {
+	return strings.ToLower(MachineID(c.r.SubscriptionID, c.r.ResourceGroup, c.r.Name))
+}
+
 func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	id := strings.ToLower(r.URL.Path)
@@ -120,28 +133,66 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == c.forbid:
 		refuse(403, "AuthorizationFailed")(w, r)
+	case r.Method == http.MethodPut && c.unknown > 0:
+		c.unknown--
+		refuse(400, "PrincipalNotFound")(w, r)
+	case r.Method == http.MethodPut && c.elsewhere:
+		refuse(409, "RoleAssignmentExists")(w, r)
 	case r.Method == http.MethodPut:
-		c.objects[id] = true
-		w.WriteHeader(http.StatusCreated)
+		if c.lost {
+			refuse(409, "RoleAssignmentExists")(w, r)
+		} else {
+			w.WriteHeader(http.StatusCreated)
+		}
+		c.objects[id] = ""
 	case r.Method == http.MethodDelete:
 		delete(c.objects, id)
 	case r.Method == http.MethodPost:
 		say(200, userCredentialOf("https://one.example:443", somePEM))(w, r)
-	case !c.objects[id]:
+	case !c.in(id):
 		refuse(404, "ResourceNotFound")(w, r)
 	default:
-		say(200, `{"identity":{"principalId":"`+principal+`"}}`)(w, r)
+		tags := map[string]string{}
+		for _, tag := range strings.Split(c.objects[id], ",") {
+			name, value, _ := strings.Cut(tag, "=")
+			tags[name] = value
+		}
+		who := principal
+		if tags["owner"] == "rival" {
+			who = other
+		}
+		text, _ := json.Marshal(map[string]any{"tags": tags, "identity": map[string]string{"principalId": who}})
+		say(200, string(text))(w, r)
 	}
 }
 
-func (c *cloud) register() error {
-	c.log, c.args = nil, nil
-	return c.source.Register(context.Background(), c.r, false, func(string) {})
+func (c *cloud) in(id string) bool {
+	_, ok := c.objects[strings.ToLower(id)]
+	return ok
 }
 
-func (c *cloud) unregister() []error {
-	c.log, c.args = nil, nil
-	return c.source.Unregister(context.Background(), func(string) {})
+func (c *cloud) register() error { return c.registers(false) }
+
+func (c *cloud) registers(settled bool) error {
+	c.log, c.args, c.said = nil, nil, nil
+	return c.source.Register(context.Background(), c.r, settled, func(s string) { c.said = append(c.said, s) })
+}
+
+func (c *cloud) unregister() []error { return c.unregisters(nil) }
+
+func (c *cloud) unregisters(s Secret) []error {
+	c.log, c.args, c.said = nil, nil, nil
+	return c.source.Unregister(context.Background(), s, func(s string) { c.said = append(c.said, s) })
+}
+
+// note is the only one that is kept.
+func (c *cloud) note() *note {
+	c.t.Helper()
+	m, err := c.source.made()
+	if err != nil || len(m.Notes) != 1 {
+		c.t.Fatalf("%+v, %v", m, err)
+	}
+	return m.Notes[0]
 }
 
 func (c *cloud) has(p string) bool {
@@ -161,12 +212,12 @@ func TestRegister(t *testing.T) {
 		t.Error("the token stays on the machine")
 	}
 	in := c.inputs
-	if in["tags"] != "a=1,b=2" || in["resource-name"] != "one" || in["tenant-id"] != tenant || in["resource-group"] != "Edge" || in["location"] != "westeurope" || in["subscription-id"] != tenant || in["cloud"] != nil {
-		t.Errorf("%v", in)
+	if n := c.note(); in["tags"] != "a=1,b=2,berth-registration="+n.Tag || len(n.Tag) != 36 || n.Principal != principal || !n.Made ||
+		len(n.Assignments) != 1 || !c.in(n.Assignments[0]) {
+		t.Errorf("%v, %+v", in, n)
 	}
-	m, err := c.source.made()
-	if err != nil || m.Machine == "" || len(m.Assignments) != 1 || !c.objects[strings.ToLower(m.Assignments[0])] {
-		t.Fatalf("%+v, %v", m, err)
+	if in["resource-name"] != "one" || in["tenant-id"] != tenant || in["resource-group"] != "Edge" || in["location"] != "westeurope" || in["subscription-id"] != tenant || in["cloud"] != nil {
+		t.Errorf("%v", in)
 	}
 	if err := c.register(); err != nil || slices.ContainsFunc(c.log, func(s string) bool { return !strings.HasPrefix(s, "GET ") && !strings.HasPrefix(s, "POST ") }) {
 		t.Errorf("the second time: %v, %q", err, c.log)
@@ -178,7 +229,7 @@ func TestRegister(t *testing.T) {
 	if stayed := c.unregister(); len(stayed) > 0 || len(c.objects) > 0 || c.local || c.has(MadePath) {
 		t.Errorf("%v; %v", stayed, c.objects)
 	}
-	if want := "show -j; disconnect --force-local-only"; strings.Join(c.args, "; ") != want || len(c.log) != 2 || !strings.Contains(c.log[0], "roleAssignments") {
+	if want := "show -j; disconnect --force-local-only"; strings.Join(c.args, "; ") != want || len(c.log) != 3 || !strings.Contains(c.log[0], "roleAssignments") {
 		t.Errorf("%q, %q", c.args, c.log)
 	}
 }
@@ -186,8 +237,8 @@ func TestRegister(t *testing.T) {
 // What was there before berth is nobody's to take away.
 func TestRegisterAdopts(t *testing.T) {
 	c := newCloud(t)
-	c.local, c.objects[strings.ToLower(edge)] = true, true
-	c.objects[strings.ToLower(UserAssignment(aks, principal).ID())] = true
+	c.local, c.objects[c.machine()] = true, ""
+	c.objects[strings.ToLower(UserAssignment(aks, principal).ID())] = ""
 	if err := c.register(); err != nil || c.has(MadePath) {
 		t.Fatal(err)
 	}
@@ -223,11 +274,11 @@ func TestRegisterRefused(t *testing.T) {
 		want, remedy string
 	}{
 		"no agent":   {func(c *cloud) { c.host.Remove("/usr/bin/azcmagent") }, "not on this machine", "Install the package azcmagent"},
-		"other":      {func(c *cloud) { c.local, c.r.Name = true, "two" }, "registered already", "identity.arc"},
-		"taken":      {func(c *cloud) { c.objects[strings.ToLower(edge)] = true }, "another machine", "machineName"},
+		"other":      {func(c *cloud) { c.local, c.name, c.r.Name = true, "one", "two" }, "registered already", "identity.arc"},
+		"taken":      {func(c *cloud) { c.objects[c.machine()] = "" }, "another machine", "machineName"},
 		"no role":    {func(c *cloud) { c.fails = 42 }, "exit code 42: level=fatal", OnboardingRole},
 		"name taken": {func(c *cloud) { c.fails = 44 }, "exit code 44", "machineName"},
-		"nobody":     {func(c *cloud) { c.r.By = nil }, "not connected", "registration"},
+		"gone":       {func(c *cloud) { c.local = true }, "not in Azure any more", "disconnect --force-local-only"},
 		"no assign":  {func(c *cloud) { c.forbid = http.MethodPut }, "403", AssignerRole},
 	} {
 		c := newCloud(t)
@@ -253,7 +304,7 @@ func TestRegisterLosesRace(t *testing.T) {
 		}
 		c.rival = false
 	}
-	if stayed := c.unregister(); len(stayed) > 0 || !c.objects[strings.ToLower(edge)] {
+	if stayed := c.unregister(); len(stayed) > 0 || !c.in(edge) {
 		t.Errorf("%v; %v", stayed, c.objects)
 	}
 }
@@ -290,9 +341,10 @@ func TestUnregisterRefused(t *testing.T) {
 // A secret out of the document is not kept.
 func TestMadeKeepsNoSecret(t *testing.T) {
 	c := newCloud(t)
-	m := &made{Machine: edge}
+	m := &made{}
+	m.of(edge).begin()
 	c.r.By = &desired.AzureIdentity{Kind: desired.AzureServicePrincipal, TenantID: tenant, ClientID: client, ServerID: client, ClientSecret: "hush"}
-	m.by(c.r)
+	m.of(edge).by(c.r)
 	if err := c.source.save(m); err != nil {
 		t.Fatal(err)
 	}
@@ -304,14 +356,140 @@ func TestMadeKeepsNoSecret(t *testing.T) {
 	}
 }
 
-func FuzzMade(f *testing.F) {
-	f.Add([]byte(`{"machine":"/a","by":{"kind":"arc","serverId":""},"way":{"cas":["x"]}}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if m, err := parseMade(text); err == nil {
-			m.forget("/a")
-			if !m.empty() && m.Machine == "" && len(m.Assignments) == 0 {
-				t.Error("nothing is something")
-			}
+// A secret that is in a configuration yet takes back what its owner made, and no other.
+func TestUnregisterBySecret(t *testing.T) {
+	c := newCloud(t)
+	if err := c.register(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := c.source.made()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Notes[0].By = &desired.AzureIdentity{Kind: desired.AzureServicePrincipal, TenantID: tenant, ClientID: client, ServerID: client, Authority: "https://nowhere.invalid"}
+	if err := c.source.save(m); err != nil {
+		t.Fatal(err)
+	}
+	who := *m.Notes[0].By
+	who.ClientID = other
+	for want, secret := range map[string]Secret{
+		"is not kept":            nil,
+		"the file is gone":       func() (*desired.AzureIdentity, error) { return nil, errors.New("the file is gone") },
+		"another identity":       func() (*desired.AzureIdentity, error) { return &who, nil },
+		"another identity than ": func() (*desired.AzureIdentity, error) { return nil, nil },
+	} {
+		if stayed := c.unregisters(secret); len(stayed) != 2 || !strings.Contains(stayed[0].Error(), want) || !c.has(MadePath) {
+			t.Errorf("%s: %v", want, stayed)
 		}
+	}
+	got, err := proven(m.Notes[0].By, func() (*desired.AzureIdentity, error) {
+		return &desired.AzureIdentity{Kind: desired.AzureServicePrincipal, TenantID: tenant, ClientID: strings.ToUpper(client), ClientSecret: "hush"}, nil
 	})
+	if err != nil || got.ClientSecret != "hush" || got.Authority != "https://nowhere.invalid" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A node needs nothing of an agent that is ill.
+func TestRegisterOfNodeWithIllAgent(t *testing.T) {
+	c := newCloud(t)
+	c.host.Program("/usr/bin/azcmagent", func(host.Command) host.Output { return host.Output{ExitCode: 1} })
+	if err := c.registers(true); err != nil || len(c.said) != 1 || !strings.Contains(c.said[0], "left as it is") {
+		t.Errorf("%v, %q", err, c.said)
+	}
+	if err := c.registers(false); err == nil {
+		t.Error("a machine that is none needs it")
+	}
+}
+
+// What was registered under an earlier name goes, too.
+func TestRegisterUnderAnotherName(t *testing.T) {
+	c := newCloud(t)
+	if err := c.register(); err != nil {
+		t.Fatal(err)
+	}
+	c.local, c.r.Name = false, "two" // somebody disconnected it
+	if err := c.register(); err != nil || !c.in(edge) {
+		t.Fatalf("%v, %v", err, c.objects)
+	}
+	if stayed := c.unregister(); len(stayed) > 0 || len(c.objects) > 0 || c.local || c.has(MadePath) {
+		t.Errorf("%v; %v", stayed, c.objects)
+	}
+}
+
+// An assignment whose answer was lost is berth's own; one of another name is not.
+func TestRegisterRoleExists(t *testing.T) {
+	c := newCloud(t)
+	c.lost = true
+	if err := c.register(); err != nil || len(c.note().Assignments) != 1 {
+		t.Errorf("%v, %+v", err, c.note())
+	}
+	c = newCloud(t)
+	c.elsewhere = true
+	if err := c.register(); err != nil || len(c.note().Assignments) != 0 {
+		t.Errorf("%v, %+v", err, c.note())
+	}
+}
+
+// Azure does not know at once of an identity that it made.
+func TestRegisterPrincipalNotFound(t *testing.T) {
+	c := newCloud(t)
+	c.unknown = 2
+	if err := c.register(); err != nil || c.unknown != 0 || len(c.note().Assignments) != 1 {
+		t.Errorf("%v, %q", err, c.log)
+	}
+}
+
+// The agent is connected to a machine that is in Azure no more: nobody waits for it.
+func TestRegisterMachineGone(t *testing.T) {
+	c := newCloud(t)
+	c.local = true
+	if err := c.register(); err == nil || len(c.log) != 1 {
+		t.Errorf("%v, %q", err, c.log)
+	}
+}
+
+// A run that was killed while the agent worked leaves no token to the next one.
+func TestInputsGo(t *testing.T) {
+	for name, run := range map[string]func(*cloud){
+		"register":   func(c *cloud) { c.local = true; _ = c.registers(true) },
+		"unregister": func(c *cloud) { c.unregister() },
+	} {
+		c := newCloud(t)
+		c.host.Put(arcInputs, `{"access-token":"eyJ"}`, 0o600)
+		if run(c); c.has(arcInputs) {
+			t.Errorf("%s: the token stays", name)
+		}
+	}
+}
+
+// A run was killed before the agent began, and then somebody else registered a machine of
+// that name: it is not berth's to delete.
+func TestForeignMachineOfOurName(t *testing.T) {
+	c := newCloud(t)
+	m := &made{}
+	m.of(edge).begin()
+	m.of(edge).by(c.r)
+	if err := c.source.save(m); err != nil {
+		t.Fatal(err)
+	}
+	c.objects[c.machine()] = "owner=rival"
+	if err := c.register(); err == nil || !strings.Contains(hintOf(err), "machineName") || !c.in(edge) {
+		t.Errorf("%v, %v", err, c.objects)
+	}
+	if stayed := c.unregister(); len(stayed) > 0 || !c.in(edge) || c.has(MadePath) || !strings.Contains(fmt.Sprint(c.said), "somebody else") {
+		t.Errorf("%v, %v, %q", stayed, c.objects, c.said)
+	}
+}
+
+// A machine whose tags somebody changed is known by its identity.
+func TestUnregisterWithoutTag(t *testing.T) {
+	c := newCloud(t)
+	if err := c.register(); err != nil {
+		t.Fatal(err)
+	}
+	c.objects[c.machine()] = "team=a"
+	if stayed := c.unregister(); len(stayed) > 0 || len(c.objects) > 0 {
+		t.Errorf("%v, %v", stayed, c.objects)
+	}
 }

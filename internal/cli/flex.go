@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/contract/node"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/join"
 	"github.com/berth-dev/berth/internal/provision"
 )
@@ -64,10 +66,13 @@ func (e *env) wantedByFlex(ctx context.Context, p *parts, file string, text []by
 // unbootstrap is leave under the name of AKS Flex Node: it asks nothing, and what could
 // not be taken away is told and is no failure.
 func (e *env) unbootstrap() *cobra.Command {
+	var file string
 	c := &cobra.Command{
 		Use: "unbootstrap", Aliases: []string{"reset"}, Short: "Take this machine out of its cluster and give it back as it was", Args: e.noArgs,
-		Long: "Take this machine out of its cluster and give it back as it was: berth leave --force. No configuration is needed.\n" +
-			"As with the published program, what stays, the Node in the cluster first of all, is named, and the exit code is 0.",
+		Long: "Take this machine out of its cluster and give it back as it was: berth leave --force. The configuration is\n" +
+			"needed only where its service principal registered the machine with Azure Arc: its secret is kept nowhere else.\n\n" +
+			"As with the published program, what stays, the Node in the cluster first of all, is named, and the exit code is 0;\n" +
+			"where something is in Azure still that bootstrap made there, it is 4.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if e.uid != 0 {
 				return e.notRootFor("take this machine out of its cluster")
@@ -77,21 +82,37 @@ func (e *env) unbootstrap() *cobra.Command {
 				return err
 			}
 			p := newProgress(e)
-			o, err := e.leaving(h, p)
+			o, err := e.leaving(h, p, func() (*desired.AzureIdentity, error) { return flexRegistrar(h, file) })
 			if err != nil {
 				return err
 			}
 			o.Force, o.DrainTimeout = true, drainTimeout
-			return unlessKept(e.runLeave(c.Context(), p, o))
+			out, err := e.runLeave(c.Context(), p, o)
+			return unlessKept(out, err)
 		},
 	}
-	c.Flags().String("config", flexConfig, "not read: what berth did here stands on the machine")
+	c.Flags().StringVar(&file, "config", flexConfig, "the configuration, JSON, is in `FILE`; read for the secret of its service principal alone")
 	return c
 }
 
-// unlessKept takes exit code 4, of which the published program knows nothing, for done.
-func unlessKept(err error) error {
-	if code, ok := errors.AsType[told](err); ok && code == exitcode.Kept {
+// flexRegistrar is who registers machines by a configuration of AKS Flex Node; nil where
+// nobody does.
+func flexRegistrar(h host.FS, file string) (*desired.AzureIdentity, error) {
+	text, err := h.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	doc, _, err := node.FromFlex(text, node.SecretPlace{Inline: true})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return node.Registrar(doc), nil
+}
+
+// unlessKept takes exit code 4, of which the published program knows nothing, for done:
+// only what is in Azure still goes on without anybody who knows of it.
+func unlessKept(out join.Outcome, err error) error {
+	if code, ok := errors.AsType[told](err); ok && code == exitcode.Kept && !out.InAzure {
 		return nil
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/join"
 )
 
 // flexDocument is a configuration of AKS Flex Node with a bootstrap token.
@@ -93,8 +94,33 @@ func TestFlexNodeNeedsRoot(t *testing.T) {
 func TestUnlessKept(t *testing.T) {
 	other := errors.New("other")
 	for err, want := range map[error]error{nil: nil, told(exitcode.Kept): nil, told(exitcode.Failed): told(exitcode.Failed), other: other} {
-		if got := unlessKept(err); !errors.Is(got, want) || (got == nil) != (want == nil) {
+		if got := unlessKept(join.Outcome{}, err); !errors.Is(got, want) || (got == nil) != (want == nil) {
 			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
+// What is in Azure still is nothing that the published program would leave in silence.
+func TestUnlessKeptInAzure(t *testing.T) {
+	if got := unlessKept(join.Outcome{InAzure: true}, told(exitcode.Kept)); !errors.Is(got, told(exitcode.Kept)) {
+		t.Error(got)
+	}
+}
+
+// The secret with which bootstrap registered the machine takes it back.
+func TestFlexRegistrar(t *testing.T) {
+	h := memory.New()
+	if _, err := flexRegistrar(h, flexConfig); err == nil {
+		t.Error("there is no configuration")
+	}
+	for text, want := range map[string]string{
+		`"arc": {}, "servicePrincipal": {"clientId": "c", "clientSecret": "hush"}`:                 "hush",
+		`"arc": {"enabled": false}, "servicePrincipal": {"clientId": "c", "clientSecret": "hush"}`: "",
+	} {
+		h.Put(flexConfig, `{"azure": {"tenantId": "t", `+text+`}}`, 0o600)
+		who, err := flexRegistrar(h, flexConfig)
+		if err != nil || (who != nil) != (want != "") || who != nil && (who.ClientSecret.Reveal() != want || who.TenantID != "t") {
+			t.Errorf("%s: %+v, %v", text, who, err)
 		}
 	}
 }

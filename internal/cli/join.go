@@ -12,7 +12,6 @@ import (
 
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/azure"
-	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/contract/node"
@@ -146,7 +145,7 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 	}
 	p.document = text
 	p.askMachine(ctx)
-	if err := e.register(ctx, p, contract.ReferencesOf(c).Arc); err != nil {
+	if err := e.register(ctx, p, c); err != nil {
 		return nil, err
 	}
 	facts, err := p.factsOf(ctx, c)
@@ -166,7 +165,9 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 
 // register makes the machine one of Azure Arc, whose identity everything else needs. Once
 // it is a node, its certificate is what it needs.
-func (e *env) register(ctx context.Context, p *parts, r *component.ArcRegistration) error {
+func (e *env) register(ctx context.Context, p *parts, c contract.Contract) error {
+	refs := contract.ReferencesOf(c)
+	r := refs.Arc
 	if r == nil || p.registered {
 		return nil
 	}
@@ -178,8 +179,7 @@ func (e *env) register(ctx context.Context, p *parts, r *component.ArcRegistrati
 		r.Via.CAs = append(r.Via.CAs, string(text))
 	}
 	r.Name = cmp.Or(r.Name, provision.Hostname(p.host))
-	name, err := identity.NodeName(p.host, kubelet.Kubeconfig)
-	err = azure.New(p.host).Register(ctx, r, name != "" && err == nil, newProgress(e).say)
+	err := azure.New(p.host).Register(ctx, r, provision.Settled(p.host, refs, contract.ServerOf(c)), newProgress(e).say)
 	p.registered = err == nil
 	return err
 }

@@ -59,12 +59,13 @@ func (e *env) leave() *cobra.Command {
 				}
 			}
 			p := newProgress(e)
-			o, err := e.leaving(h, p)
+			o, err := e.leaving(h, p, nil)
 			if err != nil {
 				return err
 			}
 			o.Owner, o.Force, o.DrainTimeout, o.Kubeconfig = desired.Owner(owner), force, drain, kubeconfig
-			return e.runLeave(c.Context(), p, o)
+			_, err = e.runLeave(c.Context(), p, o)
+			return err
 		},
 	}
 	c.Flags().StringVar(&owner, "owner", "", "withdraw only what documents of this `KIND` asked for: aks, osc, node or berth; without it, all")
@@ -82,8 +83,9 @@ func knownOwner(name string) bool {
 	return false
 }
 
-// leaving is what leaving needs of the program; the command adds the rest.
-func (e *env) leaving(h host.Host, p *progress) (join.Options, error) {
+// leaving is what leaving needs of the program; the command adds the rest. secret is of
+// who registered the machine, where a document that is there still has it.
+func (e *env) leaving(h host.Host, p *progress, secret azure.Secret) (join.Options, error) {
 	owner, err := agent.DocumentsOwner(h)
 	if err != nil {
 		return join.Options{}, err
@@ -93,7 +95,7 @@ func (e *env) leaving(h host.Host, p *progress) (join.Options, error) {
 	apply := converge.New(opt).Apply
 	return join.Options{
 		Host: h, Apply: apply, AgentOwner: owner, AgentThere: func() (bool, error) { return agent.There(h) }, AgentUnit: config.Unit, Command: "berth leave", Say: p.say,
-		Unregister: func(ctx context.Context, did func(string)) []error { return azure.New(h).Unregister(ctx, did) },
+		Unregister: func(ctx context.Context, did func(string)) []error { return azure.New(h).Unregister(ctx, secret, did) },
 		Reset:      func(ctx context.Context) ([]string, error) { return agent.Reset(ctx, h, apply) },
 		Network:    podnet.Network{Programs: h, Files: h},
 		Runtime:    func(ctx context.Context) (join.Runtime, error) { return cri.Open(ctx, cri.Socket) },
@@ -104,20 +106,20 @@ func (e *env) leaving(h host.Host, p *progress) (join.Options, error) {
 	}, nil
 }
 
-func (e *env) runLeave(ctx context.Context, p *progress, o join.Options) error {
+func (e *env) runLeave(ctx context.Context, p *progress, o join.Options) (join.Outcome, error) {
 	out, err := join.Leave(ctx, o)
 	for _, s := range out.Stayed {
 		p.say("left: " + s)
 	}
 	switch {
 	case err != nil:
-		return err
+		return out, err
 	case out.Nothing:
 		p.say("nothing to do: berth has nothing on this machine")
 	case len(out.Stayed) > 0:
-		return told(exitcode.Kept)
+		return out, told(exitcode.Kept)
 	default:
 		p.say("the machine is as it was")
 	}
-	return nil
+	return out, nil
 }

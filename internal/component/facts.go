@@ -119,7 +119,7 @@ type ArcRegistration struct {
 	Cloud string
 	Tags  map[string]string
 	// By is who registers it, Manager who is asked, Via the way out of the machine; nil is
-	// nobody and the machine's own.
+	// the machine's own.
 	By      *desired.AzureIdentity
 	Manager string
 	Via     *desired.Egress

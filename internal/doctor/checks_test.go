@@ -274,6 +274,10 @@ var checkCases = []checkCase{
 	{"arc", Preflight, OK, "connected as box", func(w *world) { w.arc(`{"status":"Connected","resourceName":"box"}`, 0) }},
 	{"arc", Preflight, Warning, "Disconnected", func(w *world) { w.arc(`{"status":"Disconnected"}`, 0) }},
 	{"arc", Preflight, Error, "Expired", func(w *world) { w.arc(`{"status":"Expired"}`, 0); w.o.Config.Identity.Arc = &v1alpha1.Arc{} }},
+	{"arc", Preflight, OK, "is registered when it joins", func(w *world) { w.arc(`{"status":"Disconnected"}`, 0); w.registers() }},
+	{"arc", Preflight, Error, "registered as box, and the agent is Disconnected", func(w *world) { w.arc(`{"status":"Disconnected","resourceName":"box"}`, 0); w.registers() }},
+	{"arc", Preflight, Error, "registered as box, whose identity is Expired", func(w *world) { w.arc(`{"status":"Expired","resourceName":"box"}`, 0); w.registers() }},
+	{"arc", Preflight, Warning, "registered as box", func(w *world) { w.arc(`{"status":"Disconnected","resourceName":"box"}`, 0) }},
 	{"arc", Preflight, Error, "not there", func(w *world) { w.o.Config.Identity.Arc = &v1alpha1.Arc{} }},
 	{"arc", Preflight, Unknown, "does not say", func(w *world) { w.arc("", 1) }},
 	{"arc", Preflight, Unknown, "can't be read", func(w *world) { w.arc("words", 0) }},
@@ -433,6 +437,11 @@ func (w *world) arc(says string, code int) {
 		}
 		return host.Output{Stdout: []byte(says), ExitCode: code}
 	})
+}
+
+// registers has the document say who registers the machine.
+func (w *world) registers() {
+	w.o.Config.Identity.Arc = &v1alpha1.Arc{Registration: &v1alpha1.ArcRegistration{AzureCLI: &v1alpha1.AzureCLI{}}}
 }
 
 func (w *world) stop(unit string) {

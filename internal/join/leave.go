@@ -14,6 +14,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
@@ -33,7 +34,8 @@ func Leave(ctx context.Context, o Options) (Outcome, error) {
 	}
 	l := &leave{Options: o}
 	err = l.run(ctx)
-	return Outcome{Nothing: l.nothing, Stayed: l.stayed}, errors.Join(err, unlock())
+	there, looked := l.inAzure()
+	return Outcome{Nothing: l.nothing, Stayed: l.stayed, InAzure: there && !l.nothing}, errors.Join(err, looked, unlock())
 }
 
 // leave is one run.
@@ -219,9 +221,24 @@ func (l *leave) keep(what string, kept []string, err error) {
 
 // failed notes what could not be done.
 func (l *leave) failed(what string, err error) {
-	if err != nil {
-		l.stay(what + ": " + strings.ReplaceAll(err.Error(), "\n", "; "))
+	if err == nil {
+		return
 	}
+	line := what + ": " + strings.ReplaceAll(err.Error(), "\n", "; ")
+	if remedy := remedyOf(err); remedy != "" {
+		line += ". " + remedy
+	}
+	l.stay(line)
+}
+
+// remedyOf is the first hint that an error carries.
+func remedyOf(err error) string {
+	for e := range exitcode.Tree(err) {
+		if h, ok := e.(interface{ Hint() string }); ok && h.Hint() != "" {
+			return h.Hint()
+		}
+	}
+	return ""
 }
 
 func (l *leave) stay(line string) { l.stayed = append(l.stayed, line) }

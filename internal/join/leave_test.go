@@ -21,6 +21,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/cri"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/effect"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -312,7 +313,8 @@ func TestLeaveUndoesAzure(t *testing.T) {
 		t.Errorf("%+v, %v, %q", out, err, w.log)
 	}
 	w.join(desired.OwnerNode)
-	if out, err := w.leave(undo(errors.New("the machine x"))); err != nil || !strings.Contains(strings.Join(out.Stayed, "\n"), "undo what was made in Azure: the machine x") {
+	why := &exitcode.Error{Err: errors.New("the machine x"), Remedy: "Give it the role."}
+	if out, err := w.leave(undo(fmt.Errorf("%w", why))); err != nil || !strings.Contains(strings.Join(out.Stayed, "\n"), "undo what was made in Azure: the machine x. Give it the role.") {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.join(desired.OwnerAKS)
@@ -356,14 +358,14 @@ func TestLeaveTriesAzureAgain(t *testing.T) {
 			})
 		}
 		out, err := leave()
-		if err != nil || len(out.Stayed) != 2 || !strings.HasPrefix(out.Stayed[1], azure.MadePath+": ") {
+		if err != nil || !out.InAzure || len(out.Stayed) != 2 || !strings.HasPrefix(out.Stayed[1], azure.MadePath+": ") {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		if names, err := w.m.ReadDir("/var/lib/berth"); err != nil || len(names) != 1 {
 			t.Errorf("%q, %v", names, err)
 		}
 		w.log, no = nil, nil
-		if out, err := leave(); err != nil || out.Nothing || len(out.Stayed) > 0 || asked != 2 || len(w.log) > 0 {
+		if out, err := leave(); err != nil || out.Nothing || out.InAzure || len(out.Stayed) > 0 || asked != 2 || len(w.log) > 0 {
 			t.Errorf("%+v, %v, asked %d times, %q", out, err, asked, w.log)
 		}
 		if _, err := w.m.Lstat("/var/lib/berth"); err == nil {

@@ -74,4 +74,6 @@ type Outcome struct {
 	Nothing bool
 	// Stayed is what is not as it was before berth, and why, each in one line.
 	Stayed []string
+	// InAzure: something that berth made is in Azure still.
+	InAzure bool
 }

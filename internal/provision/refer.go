@@ -83,6 +83,17 @@ func knownCluster(h host.FS, resourceID string) (azurecluster.Cluster, bool) {
 	return known, err == nil && strings.EqualFold(known.ResourceID, resourceID)
 }
 
+// Settled says whether the machine is a node of the cluster that a document means; server
+// is the one that it names, if it names one.
+func Settled(h host.Host, r component.References, server string) bool {
+	if r.Azure != nil {
+		known, ok := knownCluster(h, r.Azure.ResourceID)
+		return ok && isNodeOf(h, known)
+	}
+	ca, err := h.ReadFile(kubelet.CAFile)
+	return err == nil && isNodeOf(h, azurecluster.Cluster{Server: server, CA: string(ca)})
+}
+
 // isNodeOf says whether the machine has a certificate of a node of the cluster that is
 // valid.
 func isNodeOf(h host.Host, c azurecluster.Cluster) bool {

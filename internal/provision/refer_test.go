@@ -154,10 +154,27 @@ func TestKnownAzureCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, r, asked, status := clusterInAzure(t)
 			tc.arrange(h, &r, status)
+			if got, want := Settled(h, r, ""), name == "a node"; got != want {
+				t.Errorf("settled: %v", got)
+			}
 			f, err := Refer(t.Context(), h, r, component.Facts{})
 			if f.ClusterServer != tc.server || (err == nil) != (tc.server != "") || (*asked > 0) != tc.asked {
 				t.Errorf("%q, %v, asked %d times", f.ClusterServer, err, *asked)
 			}
 		})
+	}
+}
+
+// A node is settled in the cluster that its document names, and in no other.
+func TestSettled(t *testing.T) {
+	h, _, _, _ := clusterInAzure(t)
+	if Settled(h, component.References{}, "https://a:443") {
+		t.Error("it is no node")
+	}
+	node(t, h, time.Hour)
+	for server, want := range map[string]bool{"https://a": true, "https://b": false} {
+		if got := Settled(h, component.References{}, server); got != want {
+			t.Errorf("%s: %v", server, got)
+		}
 	}
 }

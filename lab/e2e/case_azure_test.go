@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -302,6 +303,10 @@ func (a *azure) registers(t *testing.T, n *lab.Node) {
 	if r.ExitCode != 0 || r.Stage != "ready" || len(arm.Objects()) != 2 {
 		t.Fatalf("%+v, %q\n%s", r, arm.Objects(), said)
 	}
+	machine := "/subscriptions/" + azureTenant + "/resourcegroups/edge/providers/microsoft.hybridcompute/machines/" + n.Name
+	if objects := arm.Objects(); objects[1] != machine || len(arm.Tags(machine)["berth-registration"]) != 36 {
+		t.Errorf("%q, %v", objects, arm.Tags(machine))
+	}
 	asked := len(arm.Requests())
 	run(t, n, "mv", secretFile, "/root/secret")
 	if r, said := joinCommand(t, n); r.ExitCode != 0 || r.Changes != 0 || len(arm.Requests()) != asked {
@@ -316,9 +321,13 @@ func (a *azure) registers(t *testing.T, n *lab.Node) {
 	for _, q := range arm.Requests() {
 		log = append(log, fmt.Sprintf("%s %s?%s %d", q.Method, q.Path, q.Query, q.Status))
 	}
-	t.Logf("Azure was asked:\n%s", strings.Join(log, "\n"))
-	if last := arm.Requests()[len(log)-2:]; last[0].Method != "DELETE" || !strings.Contains(last[0].Path, "roleAssignments") || last[1].Method != "DELETE" || !strings.Contains(last[1].Path, "HybridCompute") {
-		t.Errorf("%q", log)
+	asks := strings.Join(log, "\n")
+	t.Logf("Azure was asked:\n%s", asks)
+	const box, roles, users = ".*/Microsoft.HybridCompute/machines/[^/]+\\?api-version=2022-03-10 ", ".*/Microsoft.Authorization/roleAssignments/[0-9a-f-]{36}\\?api-version=2022-04-01 ", ".*/listClusterUserCredential\\?api-version=2024-02-01 "
+	order := "^GET " + box + "404\nGET " + box + "404\nPUT " + box + "201\nGET " + box + "200\nGET " + roles + "404\nPUT " + roles + "201\n(POST " + users + "403\n){2}(POST " + users + "200\n)+" +
+		"DELETE " + roles + "204\nGET " + box + "200\nDELETE " + box + "204$"
+	if !regexp.MustCompile(order).MatchString(asks) {
+		t.Errorf("another order than %s", order)
 	}
 	if status := run(t, n, "azcmagent", "show", "-j"); !strings.Contains(status, "Disconnected") {
 		t.Error(status)

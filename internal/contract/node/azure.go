@@ -42,8 +42,11 @@ func application(c *v1alpha1.NodeConfig, s *v1alpha1.ServicePrincipal) desired.A
 	}
 }
 
-// registrar is who registers a machine with Azure Arc; nil for nobody.
-func registrar(c *v1alpha1.NodeConfig) *desired.AzureIdentity {
+// Registrar is who registers a machine with Azure Arc; nil for nobody.
+func Registrar(c *v1alpha1.NodeConfig) *desired.AzureIdentity {
+	if c.Identity.Arc == nil {
+		return nil
+	}
 	r := c.Identity.Arc.Registration
 	switch {
 	case r == nil:
@@ -71,7 +74,7 @@ func arcRegistration(c *v1alpha1.NodeConfig) *component.ArcRegistration {
 	}
 	manager := strings.TrimSuffix(cmp.Or(c.Azure.ResourceManager, resourceManager), "/")
 	r := &component.ArcRegistration{SubscriptionID: a.SubscriptionID, ResourceGroup: a.ResourceGroup, Name: a.MachineName, Location: cmp.Or(a.Location, c.Cluster.Location),
-		Tags: a.Tags, By: registrar(c), Manager: manager, Cloud: arcClouds[manager], Via: wayOut(c), CAFiles: c.Trust.CAFiles}
+		Tags: a.Tags, By: Registrar(c), Manager: manager, Cloud: arcClouds[manager], Via: wayOut(c), CAFiles: c.Trust.CAFiles}
 	if parts := strings.Split(c.Cluster.ResourceID, "/"); len(parts) > 4 {
 		r.SubscriptionID, r.ResourceGroup = cmp.Or(r.SubscriptionID, parts[2]), cmp.Or(r.ResourceGroup, parts[4])
 	}

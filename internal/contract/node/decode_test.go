@@ -48,17 +48,20 @@ var badInputs = map[string]bad{
 	"location of no cluster": {edits: map[string]any{"cluster.location": "westeurope"}, want: "cluster.location", beyond: true},
 	"cluster of Azure alone": {edits: map[string]any{"cluster.server": nil, "cluster.resourceId": "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/a/providers/Microsoft.ContainerService/managedClusters/b"}, want: "cluster.server", detail: "Azure", beyond: true},
 
-	"no identity":     {edits: map[string]any{"identity": map[string]any{}}, want: "identity", detail: "one of bootstrapToken", beyond: true},
-	"two identities":  {edits: map[string]any{"identity.clientCertificate": map[string]any{"certFile": "/a", "keyFile": "/b"}}, want: "identity", beyond: true},
-	"no token":        {edits: map[string]any{"identity.bootstrapToken": map[string]any{}}, want: "identity.bootstrapToken", beyond: true},
-	"two tokens":      {edits: map[string]any{"identity.bootstrapToken.tokenEnv": "T"}, want: "identity.bootstrapToken", beyond: true},
-	"token inline":    {edits: map[string]any{"identity.bootstrapToken": map[string]any{"token": "abcdef.0123456789abcdef"}}, want: "identity.bootstrapToken.token", detail: "allowInline", beyond: true},
-	"odd token":       {edits: map[string]any{"identity.allowInline": true, "identity.bootstrapToken": map[string]any{"token": "SECRETSECRET"}}, want: "identity.bootstrapToken.token"},
-	"odd variable":    {edits: map[string]any{"identity.bootstrapToken": map[string]any{"tokenEnv": "A-B"}}, want: "identity.bootstrapToken.tokenEnv"},
-	"relative token":  {edits: map[string]any{"identity.bootstrapToken.tokenFile": "token"}, want: "identity.bootstrapToken.tokenFile"},
-	"no key":          {edits: map[string]any{"identity": map[string]any{"clientCertificate": map[string]any{"certFile": "/a"}}}, want: "identity.clientCertificate.keyFile"},
-	"managedIdentity": {edits: map[string]any{"identity": map[string]any{"managedIdentity": map[string]any{"tenantId": "x"}}}, want: "identity.managedIdentity.tenantId", detail: "GUID"},
-	"arc":             {edits: map[string]any{"identity": map[string]any{"arc": map[string]any{"tenantId": "x"}}}, want: "identity.arc.tenantId", detail: "GUID"},
+	"no identity":      {edits: map[string]any{"identity": map[string]any{}}, want: "identity", detail: "one of bootstrapToken", beyond: true},
+	"two identities":   {edits: map[string]any{"identity.clientCertificate": map[string]any{"certFile": "/a", "keyFile": "/b"}}, want: "identity", beyond: true},
+	"no token":         {edits: map[string]any{"identity.bootstrapToken": map[string]any{}}, want: "identity.bootstrapToken", beyond: true},
+	"two tokens":       {edits: map[string]any{"identity.bootstrapToken.tokenEnv": "T"}, want: "identity.bootstrapToken", beyond: true},
+	"token inline":     {edits: map[string]any{"identity.bootstrapToken": map[string]any{"token": "abcdef.0123456789abcdef"}}, want: "identity.bootstrapToken.token", detail: "allowInline", beyond: true},
+	"odd token":        {edits: map[string]any{"identity.allowInline": true, "identity.bootstrapToken": map[string]any{"token": "SECRETSECRET"}}, want: "identity.bootstrapToken.token"},
+	"odd variable":     {edits: map[string]any{"identity.bootstrapToken": map[string]any{"tokenEnv": "A-B"}}, want: "identity.bootstrapToken.tokenEnv"},
+	"relative token":   {edits: map[string]any{"identity.bootstrapToken.tokenFile": "token"}, want: "identity.bootstrapToken.tokenFile"},
+	"no key":           {edits: map[string]any{"identity": map[string]any{"clientCertificate": map[string]any{"certFile": "/a"}}}, want: "identity.clientCertificate.keyFile"},
+	"tags as a list":   {edits: arcWith("tags", map[string]any{"a": "b,c=d"}), want: "identity.arc.tags[a]", detail: "commas", beyond: true},
+	"tag without name": {edits: arcWith("tags", map[string]any{"": "b"}), want: "identity.arc.tags[]", detail: "name", beyond: true},
+	"odd tag":          {edits: arcWith("tags", map[string]any{"a=b": "c"}), want: "identity.arc.tags[a=b]", detail: "name", beyond: true},
+	"managedIdentity":  {edits: map[string]any{"identity": map[string]any{"managedIdentity": map[string]any{"tenantId": "x"}}}, want: "identity.managedIdentity.tenantId", detail: "GUID"},
+	"arc":              {edits: map[string]any{"identity": map[string]any{"arc": map[string]any{"tenantId": "x"}}}, want: "identity.arc.tenantId", detail: "GUID"},
 	"registered by nobody": {edits: map[string]any{"identity": map[string]any{"arc": map[string]any{"subscriptionId": "00000000-0000-0000-0000-000000000001", "resourceGroup": "g", "location": "l",
 		"registration": map[string]any{}}}}, want: "identity.arc.registration", beyond: true},
 	"registered nowhere": {edits: map[string]any{"identity": map[string]any{"arc": map[string]any{"subscriptionId": "00000000-0000-0000-0000-000000000001", "resourceGroup": "g",
@@ -149,6 +152,12 @@ func edited(t testing.TB, edits map[string]any) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// arcWith are edits that have the machine registered by the Azure CLI.
+func arcWith(name string, value any) map[string]any {
+	return map[string]any{"identity": map[string]any{"arc": map[string]any{"subscriptionId": guidA, "resourceGroup": "g", "location": "l", name: value,
+		"registration": map[string]any{"azureCLI": map[string]any{}}}}}
 }
 
 func TestBadInputs(t *testing.T) {

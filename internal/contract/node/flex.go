@@ -105,7 +105,7 @@ func (f *flex) cluster() {
 // identity: a token beside an identity of Azure was for kubelet alone, and goes
 // before it.
 func (f *flex) identity() {
-	tenant, subscription := take[string](f, "azure.tenantId"), take[string](f, "azure.subscriptionId")
+	tenant, subscription := cmp.Or(take[string](f, "azure.tenantId"), take[string](f, "azure.arc.tenantId")), take[string](f, "azure.subscriptionId")
 	i := &f.out.Identity
 	switch {
 	case f.has("azure.bootstrapToken"):
@@ -118,7 +118,7 @@ func (f *flex) identity() {
 	case f.arcWanted():
 		i.Arc = f.arc(tenant, subscription)
 	case f.has("azure.servicePrincipal"):
-		i.ServicePrincipal = f.application()
+		i.ServicePrincipal = f.application(tenant)
 	default:
 		i.AzureCLI = &v1alpha1.AzureCLI{TenantID: tenant}
 	}
@@ -161,11 +161,12 @@ func (f *flex) registrar(r *v1alpha1.ArcRegistration, tenant string) {
 		r.AzureCLI = &v1alpha1.AzureCLI{TenantID: tenant}
 		return
 	}
-	r.ServicePrincipal = f.application()
+	r.ServicePrincipal = f.application(tenant)
 }
 
-func (f *flex) application() *v1alpha1.ServicePrincipal {
-	s := &v1alpha1.ServicePrincipal{TenantID: take[string](f, "azure.servicePrincipal.tenantId"), ClientID: take[string](f, "azure.servicePrincipal.clientId")}
+// application is of the tenant of the machine unless it says itself of which.
+func (f *flex) application(tenant string) *v1alpha1.ServicePrincipal {
+	s := &v1alpha1.ServicePrincipal{TenantID: cmp.Or(take[string](f, "azure.servicePrincipal.tenantId"), tenant), ClientID: take[string](f, "azure.servicePrincipal.clientId")}
 	secret := take[string](f, "azure.servicePrincipal.clientSecret")
 	if f.secrets.Inline {
 		s.ClientSecret, f.out.Identity.AllowInline = v1alpha1.Secret(secret), true

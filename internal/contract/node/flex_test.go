@@ -92,6 +92,8 @@ func TestFromFlexRegisters(t *testing.T) {
 	for text, want := range map[string]v1alpha1.ArcRegistration{
 		`"arc": {"machineName": "m"}, ` + sp: {ServicePrincipal: &v1alpha1.ServicePrincipal{TenantID: "00000000-0000-0000-0000-000000000001",
 			ClientID: "00000000-0000-0000-0000-000000000002", ClientSecretFile: "/etc/berth/client-secret"}},
+		`"arc": {}, "servicePrincipal": {"clientId": "00000000-0000-0000-0000-000000000002", "clientSecret": "SECRETSECRET"}`: {ServicePrincipal: &v1alpha1.ServicePrincipal{
+			TenantID: "00000000-0000-0000-0000-000000000003", ClientID: "00000000-0000-0000-0000-000000000002", ClientSecretFile: "/etc/berth/client-secret"}},
 		`"arc": {"autoRoleAssignment": true}`: {AzureCLI: &v1alpha1.AzureCLI{TenantID: "00000000-0000-0000-0000-000000000003"}, AssignRole: true},
 	} {
 		got, notes, err := FromFlex(fmt.Appendf(nil, `{"azure": {"tenantId": "00000000-0000-0000-0000-000000000003", "targetCluster": {"resourceId": %q, "location": "westeurope"}, %s},

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
@@ -19,6 +21,9 @@ func (v *validation) azure(i *v1alpha1.Identity) {
 		v.guid(at.Child("subscriptionId"), a.SubscriptionID)
 		v.guid(at.Child("tenantId"), a.TenantID)
 		v.registration(at.Child("registration"), a.Registration)
+		if a.Registration != nil {
+			v.tags(at.Child("tags"), a.Tags)
+		}
 	}
 	if s := i.ServicePrincipal; s != nil {
 		v.servicePrincipal(identityPath.Child("servicePrincipal"), s)
@@ -50,6 +55,27 @@ func (v *validation) registration(at *field.Path, r *v1alpha1.ArcRegistration) {
 		}
 	}
 }
+
+// tags are read by azcmagent connect, as one list with commas between, and by Azure
+// Resource Manager, which has 50 of them for a resource; one is berth's own.
+//
+// Source: learn.microsoft.com/azure/azure-resource-manager/management/tag-resources,
+// limitations.
+func (v *validation) tags(at *field.Path, tags map[string]string) {
+	if len(tags) > maxTags {
+		v.faults = append(v.faults, field.TooMany(at, len(tags), maxTags))
+	}
+	for name, value := range tags {
+		switch at := at.Key(name); {
+		case name == "" || len(name) > 512 || strings.ContainsAny(name, `<>%&\?/=,'"`):
+			v.refuse(at, `a name of 1 to 512 characters without < > %% & \ ? / = , and quotes is expected`)
+		case len(value) > 256 || strings.ContainsAny(value, `,'"`):
+			v.refuse(at, "a value of at most 256 characters without commas and quotes is expected: the agent takes all tags as one list")
+		}
+	}
+}
+
+const maxTags = 49
 
 func (v *validation) servicePrincipal(at *field.Path, s *v1alpha1.ServicePrincipal) {
 	if v.required(at.Child("tenantId"), s.TenantID) {

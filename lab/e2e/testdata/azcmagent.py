@@ -8,10 +8,10 @@ STATE = "/var/opt/azcmagent/agentconfig.json"
 context = ssl._create_unverified_context()
 
 
-def arm(method, path, token):
+def arm(method, path, token, body=None):
     url = open("/etc/azcmagent-arm").read().strip() + path + "?api-version=2022-03-10"
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, data=b"{}" if method == "PUT" else None, method=method,
+        with urllib.request.urlopen(urllib.request.Request(url, data=json.dumps(body).encode() if body else None, method=method,
                                                            headers={"Authorization": "Bearer " + token, "Content-Type": "application/json"}), context=context) as r:
             return r.status
     except urllib.error.HTTPError as e:
@@ -30,7 +30,9 @@ def connect(args):
     path = "/subscriptions/%(subscription-id)s/resourceGroups/%(resource-group)s/providers/Microsoft.HybridCompute/machines/%(resource-name)s" % inputs
     if arm("GET", path, inputs["access-token"]) == 200:
         fail(44, "a resource of this name exists")
-    if arm("PUT", path, inputs["access-token"]) != 201:
+    tags = dict(t.split("=", 1) for t in inputs.get("tags", "").split(",") if t)
+    body = {"location": inputs["location"], "identity": {"type": "SystemAssigned"}, "tags": tags}
+    if arm("PUT", path, inputs["access-token"], body) != 201:
         fail(42, "the resource could not be made")
     os.makedirs(os.path.dirname(STATE), exist_ok=True)
     with open(STATE, "w") as f:

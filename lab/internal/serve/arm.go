@@ -3,14 +3,17 @@ package serve
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
 
 // ResourceManager is an Azure Resource Manager: machines of Azure Arc, role assignments,
-// and how one cluster is reached. Who shows a token is who its claim oid says. Use
-// NewResourceManager.
+// permissions, and how one cluster is reached. Who shows a token is who its claim oid
+// says. It refuses what the real one refuses. Use NewResourceManager.
 //
 // Source of its rules: the public REST reference of Microsoft.HybridCompute,
 // Microsoft.Authorization and Microsoft.ContainerService.
@@ -24,13 +27,23 @@ type ResourceManager struct {
 	Late int
 
 	mu      sync.Mutex
-	objects map[string]bool
+	objects map[string]resource
 	handler http.Handler
+}
+
+// resource is the body of the request that made it.
+type resource struct {
+	Location   string            `json:"location"`
+	Tags       map[string]string `json:"tags"`
+	Identity   struct{ Type string }
+	Properties struct {
+		PrincipalID, PrincipalType, RoleDefinitionID string
+	} `json:"properties"`
 }
 
 // NewResourceManager is one without resources.
 func NewResourceManager(owner, machine string, kubeconfig []byte) *ResourceManager {
-	m := &ResourceManager{Owner: owner, Machine: machine, Kubeconfig: kubeconfig, objects: map[string]bool{}}
+	m := &ResourceManager{Owner: owner, Machine: machine, Kubeconfig: kubeconfig, objects: map[string]resource{}}
 	m.handler = m.watch(http.HandlerFunc(m.answer))
 	return m
 }
@@ -39,15 +52,18 @@ func (m *ResourceManager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.handler.ServeHTTP(w, r)
 }
 
-// Objects are the resource ids of what is there, in lower case.
+// Objects are the resource ids of what is there, in lower case and in order.
 func (m *ResourceManager) Objects() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []string
-	for id := range m.objects {
-		out = append(out, id)
-	}
-	return out
+	return slices.Sorted(maps.Keys(m.objects))
+}
+
+// Tags are those of a resource.
+func (m *ResourceManager) Tags(id string) map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.objects[strings.ToLower(id)].Tags
 }
 
 func (m *ResourceManager) answer(w http.ResponseWriter, r *http.Request) {
@@ -55,24 +71,146 @@ func (m *ResourceManager) answer(w http.ResponseWriter, r *http.Request) {
 	defer m.mu.Unlock()
 	id, who := strings.ToLower(r.URL.Path), objectOf(r)
 	cluster, asked := strings.CutSuffix(id, "/listclusterusercredential")
+	scope, permissions := strings.CutSuffix(id, "/providers/microsoft.authorization/permissions")
+	if code := versionFault(r.URL.Path, r.URL.Query().Get("api-version")); code != "" {
+		refuseAzure(w, http.StatusBadRequest, code)
+		return
+	}
 	switch {
-	case r.URL.Query().Get("api-version") == "":
-		refuseAzure(w, http.StatusBadRequest, "MissingApiVersionParameter")
+	case who == "":
+		refuseAzure(w, http.StatusUnauthorized, "AuthenticationFailed")
+	case permissions && r.Method == http.MethodGet:
+		writeJSON(w, http.StatusOK, map[string]any{"value": m.permissions(scope, who)})
 	case asked && r.Method == http.MethodPost && !m.mayUse(cluster, who) || !asked && who != m.Owner:
 		refuseAzure(w, http.StatusForbidden, "AuthorizationFailed")
 	case asked:
 		writeJSON(w, http.StatusOK, map[string]any{"kubeconfigs": []map[string]string{{"name": "clusterUser", "value": base64.StdEncoding.EncodeToString(m.Kubeconfig)}}})
 	case r.Method == http.MethodPut:
-		m.objects[id] = true
-		writeJSON(w, http.StatusCreated, map[string]any{"id": r.URL.Path})
+		m.put(w, r, id)
 	case r.Method == http.MethodDelete:
 		delete(m.objects, id)
 		w.WriteHeader(http.StatusNoContent)
-	case !m.objects[id]:
+	default:
+		m.get(w, r, id)
+	}
+}
+
+func (m *ResourceManager) get(w http.ResponseWriter, r *http.Request, id string) {
+	o, ok := m.objects[id]
+	switch {
+	case !ok && strings.Contains(id, "/roleassignments/"):
+		refuseAzure(w, http.StatusNotFound, "RoleAssignmentNotFound")
+	case !ok:
 		refuseAzure(w, http.StatusNotFound, "ResourceNotFound")
 	default:
-		writeJSON(w, http.StatusOK, map[string]any{"id": r.URL.Path, "identity": map[string]string{"principalId": m.Machine}, "properties": map[string]string{"status": "Connected"}})
+		writeJSON(w, http.StatusOK, map[string]any{"id": r.URL.Path, "location": o.Location, "tags": o.Tags,
+			"identity": map[string]string{"type": "SystemAssigned", "principalId": m.Machine}, "properties": map[string]string{"status": "Connected"}})
 	}
+}
+
+// apiVersions are those of the providers that are known here.
+var apiVersions = map[string][]string{
+	"microsoft.hybridcompute":    {"2022-03-10", "2022-12-27", "2024-07-10"},
+	"microsoft.authorization":    {"2022-04-01"},
+	"microsoft.containerservice": {"2024-02-01", "2025-10-01"},
+}
+
+var versionForm = regexp.MustCompile(`^\d{4}-\d\d-\d\d(-preview)?$`)
+
+// versionFault is the code with which a version is refused; "" where it is taken.
+func versionFault(path, version string) string {
+	_, last, _ := cutLast(strings.ToLower(path), "/providers/")
+	provider, _, _ := strings.Cut(last, "/")
+	switch {
+	case version == "":
+		return "MissingApiVersionParameter"
+	case !versionForm.MatchString(version):
+		return "InvalidApiVersionParameter"
+	case !slices.Contains(apiVersions[provider], version):
+		return "NoRegisteredProviderFound"
+	}
+	return ""
+}
+
+// put makes a resource of a body that fits.
+func (m *ResourceManager) put(w http.ResponseWriter, r *http.Request, id string) {
+	var o resource
+	if err := json.NewDecoder(r.Body).Decode(&o); err != nil || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+		refuseAzure(w, http.StatusBadRequest, "InvalidRequestContent")
+		return
+	}
+	status, code := m.machineFault(o)
+	if scope, name, ok := cutLast(id, "/providers/microsoft.authorization/roleassignments/"); ok {
+		status, code = m.assignmentFault(scope, name, o)
+	}
+	if code != "" {
+		refuseAzure(w, status, code)
+		return
+	}
+	m.objects[id] = o
+	writeJSON(w, http.StatusCreated, map[string]any{"id": r.URL.Path})
+}
+
+func (m *ResourceManager) machineFault(o resource) (status int, code string) {
+	switch {
+	case o.Location == "":
+		return http.StatusBadRequest, "LocationRequired"
+	case o.Identity.Type != "SystemAssigned":
+		return http.StatusBadRequest, "InvalidIdentityType"
+	case len(o.Tags) > 50:
+		return http.StatusBadRequest, "InvalidTags"
+	}
+	return 0, ""
+}
+
+var (
+	guidForm = regexp.MustCompile(`^(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	roleForm = regexp.MustCompile(`^(?i)/subscriptions/[0-9a-f-]{36}/providers/Microsoft\.Authorization/roleDefinitions/[0-9a-f-]{36}$`)
+)
+
+// assignmentFault: a principal that is new is found only where its type is said, and it
+// has a role in a scope once.
+func (m *ResourceManager) assignmentFault(scope, name string, o resource) (status int, code string) {
+	p := o.Properties
+	switch {
+	case !guidForm.MatchString(name):
+		return http.StatusBadRequest, "InvalidRoleAssignmentId"
+	case !guidForm.MatchString(p.PrincipalID):
+		return http.StatusBadRequest, "InvalidPrincipalId"
+	case !roleForm.MatchString(p.RoleDefinitionID):
+		return http.StatusBadRequest, "InvalidRoleDefinitionId"
+	case p.PrincipalType != "ServicePrincipal":
+		return http.StatusBadRequest, "PrincipalNotFound"
+	}
+	for id, other := range m.objects {
+		if strings.HasPrefix(id, scope+"/providers/microsoft.authorization/roleassignments/") &&
+			strings.EqualFold(other.Properties.PrincipalID, p.PrincipalID) && strings.EqualFold(other.Properties.RoleDefinitionID, p.RoleDefinitionID) {
+			return http.StatusConflict, "RoleAssignmentExists"
+		}
+	}
+	return 0, ""
+}
+
+// permissions are those of whoever asks.
+func (m *ResourceManager) permissions(scope, who string) []map[string]any {
+	out := []map[string]any{}
+	if who == m.Owner {
+		return append(out, map[string]any{"actions": []string{"*"}, "notActions": []string{}})
+	}
+	for range m.assigned(scope, who) {
+		out = append(out, map[string]any{"actions": []string{"Microsoft.ContainerService/managedClusters/listClusterUserCredential/action", "Microsoft.ContainerService/managedClusters/read"}, "notActions": []string{}})
+	}
+	return out
+}
+
+// assigned are the assignments in a scope to somebody.
+func (m *ResourceManager) assigned(scope, who string) (ids []string) {
+	for id, o := range m.objects {
+		if strings.HasPrefix(id, scope+"/providers/microsoft.authorization/roleassignments/") && strings.EqualFold(o.Properties.PrincipalID, who) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // mayUse: a machine may by an assignment on the cluster, once that is known.
@@ -80,13 +218,11 @@ func (m *ResourceManager) mayUse(cluster, who string) bool {
 	if who == m.Owner {
 		return true
 	}
-	for id := range m.objects {
-		if who == m.Machine && strings.HasPrefix(id, cluster+"/providers/microsoft.authorization/roleassignments/") {
-			m.Late--
-			return m.Late < 0
-		}
+	if len(m.assigned(cluster, who)) == 0 {
+		return false
 	}
-	return false
+	m.Late--
+	return m.Late < 0
 }
 
 func refuseAzure(w http.ResponseWriter, status int, code string) {

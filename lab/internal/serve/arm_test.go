@@ -1,50 +1,92 @@
 package serve
 
 import (
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 )
 
+const (
+	armSubscription = "11111111-1111-1111-1111-111111111111"
+	armMachine      = "33333333-3333-3333-3333-333333333333"
+	armCluster      = "/subscriptions/" + armSubscription + "/resourceGroups/G/providers/Microsoft.ContainerService/managedClusters/one"
+	armRole         = armCluster + "/providers/Microsoft.Authorization/roleAssignments/44444444-4444-4444-4444-444444444444"
+	armOtherRole    = armCluster + "/providers/Microsoft.Authorization/roleAssignments/55555555-5555-5555-5555-555555555555"
+	armBox          = "/subscriptions/" + armSubscription + "/resourceGroups/G/providers/Microsoft.HybridCompute/machines/box"
+	armGives        = `{"properties":{"principalId":"` + armMachine + `","principalType":"ServicePrincipal","roleDefinitionId":"/subscriptions/` + armSubscription +
+		`/providers/Microsoft.Authorization/roleDefinitions/4abbcc35-e782-43d8-92c5-2d3f1bd2253f"}}`
+	armRegisters = `{"location":"l","identity":{"type":"SystemAssigned"},"tags":{"a":"b"}}`
+)
+
+// armSteps are asked one after the other.
+var armSteps = []struct {
+	who, method, path, version, body string
+	status                           int
+	code                             string
+}{
+	{armMachine, "POST", armCluster + "/listClusterUserCredential", "2024-02-01", "", 403, "AuthorizationFailed"},
+	{armMachine, "PUT", armRole, "2022-04-01", armGives, 403, "AuthorizationFailed"},
+	{"", "GET", armRole, "2022-04-01", "", 401, "AuthenticationFailed"},
+	{"owner", "GET", armRole, "", "", 400, "MissingApiVersionParameter"},
+	{"owner", "GET", armRole, "1", "", 400, "InvalidApiVersionParameter"},
+	{"owner", "GET", armRole, "2024-02-01", "", 400, "NoRegisteredProviderFound"},
+	{"owner", "GET", armRole, "2022-04-01", "", 404, "RoleAssignmentNotFound"},
+	{"owner", "PUT", armRole, "2022-04-01", "", 400, "InvalidRequestContent"},
+	{"owner", "PUT", armRole, "2022-04-01", `{"properties":{}}`, 400, "InvalidPrincipalId"},
+	{"owner", "PUT", armRole, "2022-04-01", strings.Replace(armGives, "/subscriptions/", "/", 1), 400, "InvalidRoleDefinitionId"},
+	{"owner", "PUT", armRole, "2022-04-01", strings.Replace(armGives, `"principalType":"ServicePrincipal",`, "", 1), 400, "PrincipalNotFound"},
+	{"owner", "PUT", armCluster + "/providers/Microsoft.Authorization/roleAssignments/one", "2022-04-01", armGives, 400, "InvalidRoleAssignmentId"},
+	{"owner", "PUT", armRole, "2022-04-01", armGives, 201, ""},
+	{"owner", "PUT", armRole, "2022-04-01", armGives, 409, "RoleAssignmentExists"},
+	{"owner", "PUT", armOtherRole, "2022-04-01", armGives, 409, "RoleAssignmentExists"},
+	{"owner", "GET", armRole, "2022-04-01", "", 200, ""},
+	{armMachine, "POST", armCluster + "/listClusterUserCredential", "2024-02-01", "", 403, "AuthorizationFailed"},
+	{armMachine, "POST", armCluster + "/listClusterUserCredential", "2024-02-01", "", 200, "kubeconfigs"},
+	{"stranger", "POST", armCluster + "/listClusterUserCredential", "2024-02-01", "", 403, "AuthorizationFailed"},
+	{armMachine, "GET", armCluster + "/providers/Microsoft.Authorization/permissions", "2022-04-01", "", 200, "listClusterUserCredential/action"},
+	{"stranger", "GET", armCluster + "/providers/Microsoft.Authorization/permissions", "2022-04-01", "", 200, `"value":[]`},
+	{"owner", "DELETE", armRole, "2022-04-01", "", 204, ""},
+	{armMachine, "POST", armCluster + "/listClusterUserCredential", "2024-02-01", "", 403, "AuthorizationFailed"},
+	{"owner", "PUT", armBox, "2022-03-10", `{}`, 400, "LocationRequired"},
+	{"owner", "PUT", armBox, "2022-03-10", `{"location":"l"}`, 400, "InvalidIdentityType"},
+	{"owner", "PUT", armBox, "2022-03-10", armRegisters, 201, ""},
+	{"owner", "GET", armBox, "2022-03-10", "", 200, `"tags":{"a":"b"}`},
+	{"owner", "DELETE", armBox, "2022-03-10", "", 204, ""},
+	{"owner", "GET", armBox, "2022-03-10", "", 404, "ResourceNotFound"},
+}
+
 // A machine may ask how the cluster is reached when the assignment is known, and nothing
-// else.
+// else; what the real one refuses is refused.
 func TestResourceManager(t *testing.T) {
-	m := NewResourceManager("owner", "machine", []byte("k"))
+	m := NewResourceManager("owner", armMachine, []byte("k"))
 	m.Late = 1
 	base := start(t, m)
 	e := NewEntra("https://login.test", entraTenant)
-	const cluster = "/subscriptions/x/resourceGroups/G/providers/Microsoft.ContainerService/managedClusters/one"
-	const role = cluster + "/providers/Microsoft.Authorization/roleAssignments/1"
-	for i, step := range []struct {
-		who, method, path string
-		status            int
-	}{
-		{"machine", "POST", cluster + "/listClusterUserCredential", 403},
-		{"machine", "PUT", role, 403},
-		{"owner", "GET", role, 404},
-		{"owner", "PUT", role, 201},
-		{"owner", "GET", role, 200},
-		{"machine", "POST", cluster + "/listClusterUserCredential", 403},
-		{"machine", "POST", cluster + "/listClusterUserCredential", 200},
-		{"stranger", "POST", cluster + "/listClusterUserCredential", 403},
-		{"owner", "DELETE", role, 204},
-		{"machine", "POST", cluster + "/listClusterUserCredential", 403},
-	} {
-		token, err := e.Give(step.who, "", base, tokenLifetime)
+	for i, step := range armSteps {
+		req, err := http.NewRequest(step.method, base+step.path+"?api-version="+step.version, strings.NewReader(step.body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		req, err := http.NewRequest(step.method, base+step.path+"?api-version=1", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
+		req.Header.Set("Content-Type", "application/json")
+		if step.who != "" {
+			token, err := e.Give(step.who, "", base, tokenLifetime)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+token)
 		}
-		req.Header.Set("Authorization", "Bearer "+token)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
 		resp.Body.Close()
-		if resp.StatusCode != step.status {
-			t.Errorf("%d: %+v: %d", i, step, resp.StatusCode)
+		if body := string(text); resp.StatusCode != step.status || !strings.Contains(body, step.code) {
+			t.Errorf("%d: %+v: %d %s", i, step, resp.StatusCode, body)
 		}
 	}
 	if len(m.Objects()) != 0 {
