@@ -99,6 +99,7 @@ func (r *Reconciler) apply(ctx context.Context, d *Document) error {
 	}
 	if err != nil {
 		r.halfway(ctx, t, res, err)
+		r.deny(ctx, d)
 		err = r.failed(ctx, d, err)
 		if isBlocked(res) {
 			err = errors.Join(err, r.giveOn(ctx))

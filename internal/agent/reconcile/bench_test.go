@@ -192,6 +192,13 @@ func (b *bench) wantMark(lines ...string) {
 	}
 }
 
+// setNode changes the Node behind the reconciler's back.
+func (b *bench) setNode(n *core.Node) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.node = n
+}
+
 // set arranges something while the reconciler runs.
 func (b *bench) set(what *bool, to bool) {
 	b.mu.Lock()

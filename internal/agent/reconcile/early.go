@@ -1,19 +1,31 @@
 package reconcile
 
-// early returns what has the Node say that a document is in force while its units have
-// yet to stay up (docs/decisions/0012); nil where that is not said before it is proved:
-// where there is nothing to go back to, where the document has failed before, and where
-// the agent itself is still to be updated.
+import (
+	"context"
+	"sync"
+)
+
+// early returns what is called when all that a document asks for is done and durable, and
+// its units have yet to stay up. Where there is nothing of that kind, it is not called.
 func (r *Reconciler) early(t *Target) func() {
+	say := r.sayEarly(t)
+	return sync.OnceFunc(func() {
+		r.o.Log.Debug("a document is durable, and its units have yet to stay up", "checksum", t.Checksum)
+		say()
+	})
+}
+
+// sayEarly returns what has the Node say that a document is in force while its units have
+// yet to stay up (docs/decisions/0012). That is not said before it is proved where there is
+// nothing to go back to, where the document has failed before, and where the agent itself
+// is still to be updated.
+func (r *Reconciler) sayEarly(t *Target) func() {
 	_, failed := r.said[applying]
-	if !r.o.Published || t.Agent != nil || r.half || failed {
-		return nil
-	}
 	r.mu.Lock()
 	former := r.face
 	r.mu.Unlock()
-	if former.checksum == "" || former.checksum == t.Checksum {
-		return nil
+	if !r.o.Published || t.Agent != nil || r.half || failed || former.checksum == "" || former.checksum == t.Checksum {
+		return func() {}
 	}
 	return func() {
 		r.show(func(f *face) { f.checksum, f.labels, f.former = t.Checksum, r.o.Marks(t), &former })
@@ -26,5 +38,21 @@ func (r *Reconciler) sayFormer() {
 		if f.former != nil {
 			f.checksum, f.labels, f.former = f.former.checksum, f.former.labels, nil
 		}
+	})
+}
+
+// deny has the Node say of the last good document what it may still say of one that is
+// not in force: the process before this one may have been killed when it had said so too
+// early.
+func (r *Reconciler) deny(ctx context.Context, d *Document) {
+	if !r.o.Published {
+		return
+	}
+	last := r.lastGood(ctx)
+	if last == nil || last.Sum == d.Sum {
+		return
+	}
+	r.show(func(f *face) {
+		f.instead, f.denied = &face{checksum: last.Checksum, labels: r.o.Marks(last)}, d.Checksum
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
 )
 
 // unsteady is a machine on which something happens while it is waited for units to
@@ -121,5 +122,68 @@ func TestTrialIsNotSaidEarly(t *testing.T) {
 		}
 		b.pass(10 * time.Second)
 		b.wantMark("file /etc/a two", earlyUnit)
+	})
+}
+
+// TestTakenBackAfterAKill: a process that was killed before the units had stayed up left
+// the checksum on the Node. The next one, whose try fails, takes it back, also where it
+// sees the Node last.
+func TestTakenBackAfterAKill(t *testing.T) {
+	for name, late := range map[string]bool{"the Node first": false, "the Secret first": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.engineHost = unsteady{b.h, func() {}}
+				b.start()
+				b.give("file /etc/a one")
+				two := []string{"file /etc/a two", earlyUnit}
+				b.give(two...)
+				b.wantMark(two...)
+				b.stop()
+				b.h.Crash("u.service", 1)
+				b.h.Behave("u.service", fails)
+				node := b.node
+				if late {
+					b.setNode(nil)
+				}
+				b.start()
+				defer func() { b.stop() }()
+				b.give(two...)
+				b.pass(5 * time.Second)
+				b.setNode(node)
+				b.r.SeeNode()
+				b.pass(time.Second)
+				b.wantMark("file /etc/a one")
+				if b.count("OSCApplied") != 1 || b.lastCondition() != "False ApplyFailed" {
+					t.Errorf("%q, %q", b.events, b.conditions)
+				}
+				b.h.Behave("u.service", func(memory.Start) memory.Outcome { return memory.Outcome{} })
+				b.pass(10 * time.Minute)
+				b.wantMark(two...)
+				if b.count("OSCApplied") != 2 || b.lastCondition() != "True Applied" {
+					t.Errorf("%q, %q", b.events, b.conditions)
+				}
+			})
+		})
+	}
+}
+
+// TestWhatTheNodeSaysOfOthersStays: a checksum that is not that of the document which
+// failed is not berth's to take back.
+func TestWhatTheNodeSaysOfOthersStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.start()
+		b.give("file /etc/a one")
+		b.stop()
+		b.node.Annotations[AppliedAnnotation] = "another"
+		b.h.Behave("u.service", fails)
+		b.start()
+		defer b.stop()
+		b.give("file /etc/a two", earlyUnit)
+		b.pass(5 * time.Second)
+		if is := b.Get().Annotations[AppliedAnnotation]; is != "another" {
+			t.Errorf("the Node says %q", is)
+		}
 	})
 }

@@ -25,6 +25,19 @@ type face struct {
 	// former is what was said before, as long as the document's units have yet to stay
 	// up.
 	former *face
+	// instead is said where the Node still says denied, the checksum of a document that is
+	// not in force, and nothing is known to be.
+	instead *face
+	denied  string
+}
+
+// on is what a face says on a Node.
+func (f face) on(n *core.Node) face {
+	if f.checksum == "" && f.instead != nil && n.Annotations[AppliedAnnotation] == f.denied {
+		// No news: neither an event nor the end of a joining.
+		f.checksum, f.labels, f.former = f.instead.checksum, f.instead.labels, f.instead
+	}
+	return f
 }
 
 // show changes what the Node is to say.
@@ -44,6 +57,7 @@ func (r *Reconciler) mark(ctx context.Context) error {
 	if n == nil {
 		return nil
 	}
+	f = f.on(n)
 	var errs []error
 	if f.checksum != "" {
 		// Who waits for the checksum finds the labels with it.

@@ -148,15 +148,11 @@ func TestAnOlderMemory(t *testing.T) {
 				b.delay = 5 * time.Minute
 				node := b.node
 				if away {
-					b.mu.Lock()
-					b.node = nil
-					b.mu.Unlock()
+					b.setNode(nil)
 				}
 				b.start()
 				b.give(two...)
-				b.mu.Lock()
-				b.node = node
-				b.mu.Unlock()
+				b.setNode(node)
 				b.r.SeeNode()
 				synctest.Wait()
 				b.pass(time.Minute)
