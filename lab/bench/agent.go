@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,15 +19,17 @@ const (
 
 // Times of rest in which the agent's use is measured.
 const (
-	agentRest      = time.Minute
+	agentRest = time.Minute
+	// agentRestAfter is after the large document, where the options say nothing.
 	agentRestAfter = 15 * time.Second
 )
 
 // Change is a document on its way, from when its Secret was sent.
 type Change struct {
-	// InPlace is when the last file got its name, InForce when all was durable and
-	// units ran, Said when a watch of the Node had the checksum.
-	InPlace, InForce, Said time.Duration
+	// InPlace is when the last file got its name, Durable when all was durable and units
+	// were started, InForce when those had stayed up, Said when a watch of the Node had the
+	// checksum.
+	InPlace, Durable, InForce, Said time.Duration
 	// Written is what the process wrote to disks, in bytes.
 	Written int64
 }
@@ -54,6 +57,8 @@ type agentBench struct {
 	out     AgentFigures
 	words   oscWords
 	n       int
+	// restAfter is how long it rests after the large document.
+	restAfter time.Duration
 }
 
 // agents measures the agent of one node.
@@ -67,7 +72,7 @@ func agents(ctx context.Context, l *lab.Lab, o Options, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	b := &agentBench{lab: l, node: n, cluster: c, words: oscWords{File: "0", Trigger: "0"}}
+	b := &agentBench{lab: l, node: n, cluster: c, words: oscWords{File: "0", Trigger: "0"}, restAfter: cmp.Or(o.AgentRest, agentRestAfter)}
 	err = b.run(ctx, o)
 	PrintAgent(w, &b.out)
 	if err != nil {
@@ -231,7 +236,7 @@ func (b *agentBench) change(ctx context.Context) (c Change, err error) {
 	if err != nil {
 		return c, err
 	}
-	lines, err := waitLogged(ctx, b.node, start, 1, func(l logged) bool { return l.Msg == "a document is in force" && l.Checksum == sum })
+	durable, inForce, err := b.stages(ctx, start, sum)
 	if err != nil {
 		return c, err
 	}
@@ -243,7 +248,34 @@ func (b *agentBench) change(ctx context.Context) (c Change, err error) {
 	if err == nil && after.PID != before.PID {
 		err = fmt.Errorf("the agent was restarted meanwhile")
 	}
-	return Change{InPlace: place.Sub(start), InForce: lines[0].Time.Sub(start), Said: said[0].Sub(start), Written: after.Written - before.Written}, err
+	return Change{InPlace: place.Sub(start), Durable: durable.Sub(start), InForce: inForce.Sub(start), Said: said[0].Sub(start), Written: after.Written - before.Written}, err
+}
+
+// stages are when a document was durable and when it was in force, by the agent's log.
+// Where no unit had to stay up both are one.
+func (b *agentBench) stages(ctx context.Context, since time.Time, sum string) (durable, inForce time.Time, err error) {
+	const proved = "a document is in force"
+	lines, err := waitLogged(ctx, b.node, since, 1, func(l logged) bool { return l.Msg == proved && l.Checksum == sum })
+	if err != nil {
+		return durable, inForce, err
+	}
+	inForce = lines[0].Time
+	all, err := logOf(ctx, b.node, since)
+	if err != nil {
+		return durable, inForce, err
+	}
+	return durableAt(all, sum, inForce), inForce, nil
+}
+
+// durableAt is when a log says that all of a document was durable; else when it was in
+// force.
+func durableAt(log []logged, sum string, inForce time.Time) time.Time {
+	for _, l := range log {
+		if l.Checksum == sum && strings.HasPrefix(l.Msg, "a document is durable") {
+			return l.Time
+		}
+	}
+	return inForce
 }
 
 // inPlace is when the last of the document's files got its name or went: a rename
@@ -307,8 +339,8 @@ func (b *agentBench) idle(ctx context.Context) error {
 
 // afterLarge measures it at rest after the large document, which is in force.
 func (b *agentBench) afterLarge(ctx context.Context) error {
-	first, last, _, err := b.rest(ctx, agentRestAfter)
-	b.out.After, b.out.AfterCPU, b.out.AfterFor = last, last.CPU-first.CPU, agentRestAfter
+	first, last, _, err := b.rest(ctx, b.restAfter)
+	b.out.After, b.out.AfterCPU, b.out.AfterFor = last, last.CPU-first.CPU, b.restAfter
 	return err
 }
 

@@ -31,3 +31,19 @@ func TestReadUsage(t *testing.T) {
 		}
 	}
 }
+
+// A document whose units had to stay up was durable before it was in force.
+func TestDurableAt(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	log := []logged{
+		{Time: at(1), Msg: "a document is durable, and its units have yet to stay up", Checksum: "one"},
+		{Time: at(2), Msg: "a document is in force", Checksum: "one"},
+		{Time: at(3), Msg: "a document is in force", Checksum: "two"},
+	}
+	if got := durableAt(log, "one", at(2)); !got.Equal(at(1)) {
+		t.Error(got)
+	}
+	if got := durableAt(log, "two", at(3)); !got.Equal(at(3)) {
+		t.Error(got)
+	}
+}

@@ -21,7 +21,10 @@ type Options struct {
 	Only []string
 	// Agents are the sizes of fleets; 100 and 300 if empty.
 	Agents []int
-	Log    io.Writer
+	// AgentRest is how long the agent rests after the large document before its memory is
+	// read; 15 s if zero.
+	AgentRest time.Duration
+	Log       io.Writer
 }
 
 // Case is one state of the machine at the start of the measured command.

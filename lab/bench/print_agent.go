@@ -14,14 +14,15 @@ func PrintAgent(w io.Writer, f *AgentFigures) {
 		name, bound string
 		all         []Change
 	}{
-		{"small change", "in force 0.010, said 0.040", f.Small},
+		{"small change", "durable 0.010, said 0.040", f.Small},
 		{"with a unit's restart", "said 0.060", f.Restart},
 		{"the same, on trial", "none", f.Tried},
-		{"large, from nothing", "in force 0.800, 3 MB written", f.Large},
-		{"large, removal", "in force 0.800", f.Removal},
+		{"large, from nothing", "durable 0.800, 3 MB written", f.Large},
+		{"large, removal", "durable 0.800", f.Removal},
 	} {
-		fmt.Fprintf(w, "  %-22s in place %s   in force %s   said %s   written %.2f MB   bound %s\n", c.name,
-			spreadOf(c.all, func(c Change) time.Duration { return c.InPlace }), spreadOf(c.all, func(c Change) time.Duration { return c.InForce }),
+		fmt.Fprintf(w, "  %-22s in place %s   durable %s   in force %s   said %s   written %.2f MB   bound %s\n", c.name,
+			spreadOf(c.all, func(c Change) time.Duration { return c.InPlace }), spreadOf(c.all, func(c Change) time.Duration { return c.Durable }),
+			spreadOf(c.all, func(c Change) time.Duration { return c.InForce }),
 			spreadOf(c.all, func(c Change) time.Duration { return c.Said }), float64(mostWritten(c.all))/1e6, c.bound)
 	}
 	fmt.Fprintf(w, "  %-22s %s   bound 0.050\n", "large, no change", summarise(slices.Clone(f.NoChange)))
