@@ -66,8 +66,12 @@ func (a *Agent) control(ctx context.Context, g *errgroup.Group, client *apiserve
 	restarts := &restart.Restarts{Systemd: a.Host, Calls: client, Events: a.events, Node: node, Own: config.Unit}
 	address := &health.Address{Systemd: a.Host, Calls: client, Events: a.events, Node: node, Kubelet: kubeletUnit, Paused: a.paused}
 	toggles := &health.Toggles{Events: a.events, Node: node}
-	secret := &secretname.Check{Host: a.Host, Events: a.events, Node: node, Name: a.config.Controllers.OperatingSystemConfig.SecretName, File: a.file}
-	for _, run := range []func(context.Context) error{tokens.Run, beat.Run, restarts.Run, address.Run, toggles.Run, secret.Run} {
+	runs := []func(context.Context) error{tokens.Run, beat.Run, restarts.Run, address.Run, toggles.Run}
+	if *a.options.Sources.Secret {
+		secret := &secretname.Check{Host: a.Host, Events: a.events, Node: node, Name: a.config.Controllers.OperatingSystemConfig.SecretName, File: a.file}
+		runs = append(runs, secret.Run)
+	}
+	for _, run := range runs {
 		a.start(ctx, g, run)
 	}
 	a.checkUnits(ctx, g, client, node)

@@ -35,6 +35,9 @@ func Reset(ctx context.Context, h host.Host, apply func(context.Context, *desire
 	if err != nil {
 		return nil, err
 	}
+	if err := removeCredentials(h); err != nil {
+		return nil, err
+	}
 	for _, owner := range []desired.Owner{documents, desired.OwnerBerth} {
 		st := &desired.State{Owner: owner}
 		if owner == desired.OwnerBerth {
@@ -72,6 +75,16 @@ func Reset(ctx context.Context, h host.Host, apply func(context.Context, *desire
 	return append(kept, data...), err
 }
 
+// removeCredentials removes what lies in the directory that berth join made for it, while
+// that is known. Where init data brought the agent, the token is not berth's.
+func removeCredentials(h host.Host) error {
+	keeps, err := KeepsFile(h)
+	if err != nil || !keeps {
+		return err
+	}
+	return errors.Join(remove(h, config.BootstrapToken), remove(h, config.Kubeconfig))
+}
+
 // DocumentsOwner is whose the documents are that the agent has from its Secret.
 func DocumentsOwner(h host.FS) (desired.Owner, error) {
 	return reconcile.OwnerOf(h, reconcile.RecordPath, desired.OwnerOSC)
@@ -105,15 +118,17 @@ func releaseDisk(ctx context.Context, h host.Host) ([]string, error) {
 	return []string{device + " is no longer mounted at " + datadisk.Dir + ", and the data on it are kept"}, nil
 }
 
+// remove removes a file, and what a write of it left behind that was cut off.
 func remove(h host.FS, p string) error {
-	err := h.Remove(p)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	var errs []error
+	for _, name := range []string{host.TempName(p), p} {
+		if err := h.Remove(name); err == nil {
+			errs = append(errs, h.SyncDir(path.Dir(name)))
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
-	if err == nil {
-		err = h.SyncDir(path.Dir(p))
-	}
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove %s: %w", p, err)
 	}
 	return nil

@@ -20,8 +20,9 @@ const (
 )
 
 // Setup is what makes the agent a service of the machine: its unit runs, and what
-// brought it here does so no more. program is where it is.
-func Setup(h host.Host, program, configDir string) (*desired.State, error) {
+// brought it here does so no more. program is where it is, told what else it needs before
+// it starts.
+func Setup(h host.Host, program, configDir string, told ...desired.Resource) (*desired.State, error) {
 	st := &desired.State{Owner: desired.OwnerBerth}
 	file := &desired.File{Path: unitFile, Content: desired.Text(unitText(program, configDir)), Mode: 0o644, Life: desired.Managed}
 	unit := &desired.Unit{Name: config.Unit, Enablement: desired.Enabled, Activation: desired.Started, Triggers: []string{unitFile}}
@@ -31,6 +32,7 @@ func Setup(h host.Host, program, configDir string) (*desired.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	own = append(own, told...)
 	for _, r := range own {
 		unit.After = append(unit.After, r.ID())
 	}

@@ -101,7 +101,7 @@ func (e *env) joining(file string, load func(ctx context.Context, p *parts, text
 	}
 	p := newProgress(e)
 	parts := e.parts(h)
-	parts.say = p.say
+	parts.say, parts.file = p.say, file
 	engine := func() *converge.Engine {
 		opt := parts.engineOptions(h, joinCommand, p.observe)
 		opt.Trial.Later = true
@@ -125,6 +125,7 @@ func (e *env) joining(file string, load func(ctx context.Context, p *parts, text
 			return res, err
 		},
 		Keep:     func(ctx context.Context, st *desired.State) error { return engine().Keep(ctx, st.Owner) },
+		Stay:     stay{host: h, parts: parts, file: file, observe: p.observe}.run,
 		Remember: func(ctx context.Context, st *desired.State) error { return engine().Remember(ctx, st) },
 		Await:    parts.awaitStages,
 		Peers:    parts.peers,
@@ -143,6 +144,10 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 			Err:    fmt.Errorf("the document is: %s, and joining takes a %s", c.Kind(), contract.NodeConfig),
 			Remedy: "berth apply makes the machine as this document says."}}
 	}
+	keeps := contract.KeepsOf(c)
+	if keeps && p.file == stdin {
+		return nil, refused{pipedKeep()}
+	}
 	p.document = text
 	p.askMachine(ctx)
 	if err := e.register(ctx, p, c); err != nil {
@@ -152,6 +157,7 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 	if err != nil {
 		return nil, err
 	}
+	facts.Agent = keeps // it will
 	st, err := c.Translate(facts)
 	switch {
 	case is[documentError](err):
@@ -160,7 +166,7 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 		return nil, fmt.Errorf("translate the document: %w", err)
 	}
 	unsaid := func(n desired.FieldNote) bool { return n.Path == node.ClusterDNSField }
-	return &join.Wanted{State: st, Server: serverOf(st, c), Version: contract.KubeletOf(c), Drains: p.drains > 0, Notes: c.Notes(), Open: slices.ContainsFunc(st.Partial, unsaid)}, nil
+	return &join.Wanted{State: st, Server: serverOf(st, c), Version: contract.KubeletOf(c), Drains: p.drains > 0, Keeps: keeps, Notes: c.Notes(), Open: slices.ContainsFunc(st.Partial, unsaid)}, nil
 }
 
 // register makes the machine one of Azure Arc, whose identity everything else needs. Once

@@ -90,6 +90,11 @@ func (e *env) leaving(h host.Host, p *progress, secret azure.Secret) (join.Optio
 	if err != nil {
 		return join.Options{}, err
 	}
+	if keeps, err := agent.KeepsFile(h); err != nil {
+		return join.Options{}, err
+	} else if keeps {
+		owner = desired.OwnerNode // it goes with the document that asked for it
+	}
 	opt := e.parts(h).engineOptions(h, "berth leave", p.observe)
 	opt.Trial = nil // what is left of the machine can't prove itself
 	apply := converge.New(opt).Apply

@@ -56,6 +56,8 @@ type parts struct {
 	say    func(line string)
 	// yields leaves a change alone that a person tries.
 	yields bool
+	// file is where join reads the document.
+	file string
 	// document is what is applied, gathered what translation knew of the machine.
 	document []byte
 	gathered component.Facts

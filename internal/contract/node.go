@@ -68,6 +68,12 @@ func KubeletOf(c Contract) string {
 	return ""
 }
 
+// KeepsOf says whether a NodeConfig wants berth's agent to keep the machine.
+func KeepsOf(c Contract) bool {
+	n, ok := c.(*nodeContract)
+	return ok && n.doc.Config.Agent.Keep
+}
+
 // DrainOf is how long pods have to go before another kubelet starts; 0 where the
 // document does not ask them to.
 func DrainOf(c Contract) time.Duration {

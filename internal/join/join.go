@@ -30,6 +30,9 @@ type Setup struct {
 	Keep  func(context.Context, *desired.State) error
 	// Await waits for stages of the node up to one, and tells each it reaches.
 	Await func(ctx context.Context, st *desired.State, to provision.Stage, reached func(provision.Stage)) error
+	// Stay has the agent keep the node where the document says so, and takes away one that
+	// an earlier document asked for. The result is nil where there was nothing to do.
+	Stay func(context.Context, *Wanted) (*converge.Result, error)
 	// Remember reads what the programs of a state hold, when nobody waits any more.
 	Remember func(context.Context, *desired.State) error
 	// WaitFor is the stage that makes it a success.
@@ -51,6 +54,8 @@ type Wanted struct {
 	State *desired.State
 	// Server is the URL of the API server, Version that of kubelet.
 	Server, Version string
+	// Keeps: the agent stays on the machine and keeps it so.
+	Keeps bool
 	// Drains: the node is drained before another kubelet starts.
 	Drains bool
 	// Open: the document and the cluster leave something unsaid that the cluster may tell
@@ -129,6 +134,11 @@ func (j *joining) run(ctx context.Context) error {
 	if err := j.Keep(ctx, w.State); err != nil {
 		return err
 	}
+	res, err := j.Stay(ctx, w)
+	j.count(res)
+	if err != nil {
+		return err
+	}
 	if err := j.Remember(ctx, w.State); err != nil {
 		j.Say("left for the next run: " + err.Error())
 	}
@@ -155,19 +165,27 @@ func (j *joining) complete(ctx context.Context, w *Wanted) (*Wanted, error) {
 func (j *joining) bring(ctx context.Context, w *Wanted) error {
 	j.note(w)
 	res, err := j.Apply(ctx, w.State)
-	if res != nil {
-		j.result.Resumed = j.result.Resumed || res.Resumed
-		j.result.Unverified = append(j.result.Unverified, res.Unverified...)
-		if res.Plan != nil {
-			j.result.Changes += len(res.Plan.Actions)
-			j.result.Left, j.result.Kept = res.Plan.Remarks, res.Plan.Kept
-		}
-	}
+	j.result.Left, j.result.Kept = nil, nil
+	j.count(res)
 	if err = provision.WithUnitLog(ctx, j.Host, err); err != nil {
 		return err
 	}
 	j.reach(provision.StageApplied)
 	return nil
+}
+
+// count adds what a run of the engine came to; nil is none.
+func (j *joining) count(res *converge.Result) {
+	if res == nil {
+		return
+	}
+	r := &j.result
+	r.Resumed = r.Resumed || res.Resumed
+	r.Unverified = append(r.Unverified, res.Unverified...)
+	if res.Plan != nil {
+		r.Changes += len(res.Plan.Actions)
+		r.Left, r.Kept = append(r.Left, res.Plan.Remarks...), append(r.Kept, res.Plan.Kept...)
+	}
 }
 
 // note takes over what the document's state says of itself.

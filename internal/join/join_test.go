@@ -61,6 +61,7 @@ func (j *joiner) join(edit ...func(*Setup)) (report.Join, error) {
 			return engine().Apply(ctx, st)
 		},
 		Keep:     func(context.Context, *desired.State) error { j.kept++; return nil },
+		Stay:     func(context.Context, *Wanted) (*converge.Result, error) { return nil, nil },
 		Remember: func(ctx context.Context, st *desired.State) error { return engine().Remember(ctx, st) },
 		Await: func(ctx context.Context, _ *desired.State, to provision.Stage, reached func(provision.Stage)) error {
 			err := j.await(ctx)
@@ -326,5 +327,40 @@ func TestJoinThatIsNotKept(t *testing.T) {
 	})
 	if err == nil || r.ExitCode != exitcode.Failed || r.Failure == nil || !strings.Contains(r.Failure.Cause, "save the result") || r.Stage != "ready" {
 		t.Errorf("%+v, failure %+v, %v", r, r.Failure, err)
+	}
+}
+
+// TestJoinStays: the agent comes when the node stands, what it changes is counted, and what
+// keeps it out is a failure of the join.
+func TestJoinStays(t *testing.T) {
+	for name, tc := range map[string]struct {
+		res     *converge.Result
+		err     error
+		changes int
+		exit    int
+	}{
+		"it comes":      {&converge.Result{Plan: &converge.Plan{Actions: make([]converge.Action, 3)}}, nil, 3, 0},
+		"it is there":   {nil, nil, 0, 0},
+		"it is refused": {nil, errors.New("another agent"), 0, exitcode.Failed},
+		"it went":       {&converge.Result{Plan: &converge.Plan{Kept: []string{"/x"}}}, nil, 0, exitcode.Kept},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJoiner(t)
+			if _, err := j.join(); err != nil {
+				t.Fatal(err)
+			}
+			kept := j.kept
+			r, err := j.join(func(o *Setup) {
+				o.Stay = func(context.Context, *Wanted) (*converge.Result, error) {
+					if j.kept == kept {
+						t.Error("before the node is known to be good")
+					}
+					return tc.res, tc.err
+				}
+			})
+			if r.Changes != tc.changes || r.ExitCode != tc.exit || !errors.Is(err, tc.err) || r.Stage != "ready" {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
 	}
 }
