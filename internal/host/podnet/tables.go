@@ -9,7 +9,6 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // bound is how long the kernel has for an answer.
@@ -35,7 +34,7 @@ func removeTables(ctx context.Context) (removed []string, err error) {
 	var errs []error
 	for _, family := range families {
 		all, err := c.ListTablesOfFamily(family)
-		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EPROTONOSUPPORT) {
+		if unsupported(err) {
 			continue
 		}
 		if err != nil {

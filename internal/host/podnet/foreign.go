@@ -1,0 +1,207 @@
+package podnet
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// foreignLinks are the names of interfaces that networks of pods and kube-proxy make
+// themselves, as path.Match has them.
+var foreignLinks = []string{
+	"flannel.*", "flannel-*", "cilium_*", "lxc_health", "lxc[0-9a-f]*", "cali*", "vxlan.calico", "vxlan-v6.calico", "wireguard.cali", "wg-v6.cali", "tunl0",
+	"kube-ipvs0", "kube-bridge", "dummy0", "nodelocaldns", "weave", "vethwe-*", "antrea-*", "genev_sys_*", "ovn-k8s-*", "kube-ovn*", "ovn0",
+}
+
+// foreignChains begin the names of chains that they make, foreignTables those of whole
+// tables, foreignSets those of ipsets.
+var (
+	foreignChains = []string{"FLANNEL-", "cali-", "CILIUM_", "OLD_CILIUM_", "WEAVE-", "ANTREA-"}
+	foreignTables = []string{"flannel-", "calico", "cilium", "antrea"}
+	foreignSets   = []string{"cali4", "cali6", "KUBE-", "weave-", "ANTREA-", "cilium_"}
+)
+
+func begins(name string, with []string) bool {
+	return slices.ContainsFunc(with, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// Foreign names what is left of the cluster's own network, which its DaemonSet made and
+// nobody takes away: interfaces that are not among those that were there before, chains,
+// tables and ipsets. What of it is in use is for whoever knows that network to say.
+func (n Network) Foreign(ctx context.Context, before []string) (left []string, err error) {
+	var errs []error
+	for _, part := range []func() ([]string, error){
+		func() ([]string, error) { return leftLinks(before) },
+		func() ([]string, error) { return leftRules(ctx) },
+		func() ([]string, error) { return n.leftLegacy(ctx) },
+		leftSets,
+	} {
+		names, err := part()
+		left, errs = append(left, names...), append(errs, err)
+	}
+	return left, errors.Join(errs...)
+}
+
+func leftLinks(before []string) (left []string, err error) {
+	c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
+	if err != nil {
+		return nil, named("open the network", err)
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	all, err := listLinks(c)
+	if err != nil {
+		return nil, named("list interfaces", err)
+	}
+	for _, l := range all {
+		is := slices.ContainsFunc(foreignLinks, func(p string) bool { ok, _ := path.Match(p, l.name); return ok })
+		if is && !slices.Contains(before, l.name) {
+			left = append(left, "interface "+l.name+": ip link delete "+l.name)
+		}
+	}
+	return left, nil
+}
+
+// leftRules are in nf_tables, also those of the nft flavour of iptables.
+func leftRules(ctx context.Context) (left []string, err error) {
+	c, err := dial(ctx)
+	if err != nil {
+		return nil, named("open the packet filter", err)
+	}
+	for _, family := range families {
+		tables, err := c.ListTablesOfFamily(family)
+		if unsupported(err) {
+			continue
+		}
+		if err != nil {
+			return left, named("list tables", err)
+		}
+		for _, t := range tables {
+			if begins(t.Name, foreignTables) {
+				left = append(left, "table "+nameOf(t)+": nft delete table "+nameOf(t))
+			}
+		}
+		chains, err := c.ListChainsOfTableFamily(family)
+		if err != nil {
+			return left, named("list chains", err)
+		}
+		left = append(left, leftChains(chains)...)
+	}
+	return left, nil
+}
+
+func leftChains(chains []*nftables.Chain) (left []string) {
+	for _, chain := range chains {
+		if begins(chain.Name, foreignChains) && !begins(chain.Table.Name, foreignTables) {
+			left = append(left, "chain "+chain.Name+" of table "+nameOf(chain.Table)+", and what leads to it")
+		}
+	}
+	return left
+}
+
+// leftLegacy are chains that the kernel keeps outside nf_tables.
+func (n Network) leftLegacy(ctx context.Context) (left []string, err error) {
+	for _, l := range legacy {
+		if n.Files == nil {
+			break
+		}
+		text, err := n.Files.ReadFile(l.names)
+		if errors.Is(err, fs.ErrNotExist) || len(strings.TrimSpace(string(text))) == 0 && err == nil {
+			continue
+		}
+		if err != nil {
+			return left, named("look for the tables of "+l.program, err)
+		}
+		saved, err := n.Programs.Run(ctx, host.Command{Path: "/usr/sbin/" + l.program + "-save"})
+		if err != nil {
+			return left, named("read the tables of "+l.program, err)
+		}
+		for line := range strings.Lines(string(saved.Stdout)) {
+			name, ok := strings.CutPrefix(line, ":")
+			name, _, _ = strings.Cut(name, " ")
+			if ok && begins(name, foreignChains) {
+				left = append(left, "chain "+name+" of "+l.program+", and what leads to it")
+			}
+		}
+	}
+	return left, nil
+}
+
+// What the kernel's ipsets are asked for their names with.
+//
+// Source: include/uapi/linux/netfilter/ipset/ip_set.h.
+const (
+	ipsetList      = 6<<8 | 7 // NFNL_SUBSYS_IPSET, IPSET_CMD_LIST
+	ipsetProtocol  = 1        // IPSET_ATTR_PROTOCOL
+	ipsetName      = 2        // IPSET_ATTR_SETNAME
+	ipsetFlags     = 6        // IPSET_ATTR_FLAGS
+	ipsetNamesOnly = 2        // IPSET_FLAG_LIST_SETNAME
+	ipsetVersion   = 6
+)
+
+// leftSets are the ipsets that those networks and kube-proxy's mode ipvs made. A kernel
+// without ipsets has none.
+func leftSets() (left []string, err error) {
+	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return nil, named("open the packet filter", err)
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	e := netlink.NewAttributeEncoder()
+	e.Uint8(ipsetProtocol, ipsetVersion)
+	flags := make([]byte, 4)
+	binary.BigEndian.PutUint32(flags, ipsetNamesOnly)
+	e.Bytes(ipsetFlags|unix.NLA_F_NET_BYTEORDER, flags)
+	attributes, err := e.Encode()
+	if err != nil {
+		return nil, named("ask for ipsets", err)
+	}
+	messages, err := c.Execute(netlink.Message{
+		Header: netlink.Header{Type: ipsetList, Flags: netlink.Request | netlink.Dump},
+		Data:   append([]byte{unix.AF_INET, 0, 0, 0}, attributes...), // struct nfgenmsg
+	})
+	if unsupported(err) || errors.Is(err, unix.EINVAL) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, named("list ipsets", err)
+	}
+	for _, m := range messages {
+		name := setName(m.Data)
+		if begins(name, foreignSets) {
+			left = append(left, "ipset "+name+": ipset destroy "+name)
+		}
+	}
+	return left, nil
+}
+
+// setName is the name in an answer; "" for one that has none.
+func setName(data []byte) string {
+	if len(data) < 4 {
+		return ""
+	}
+	d, err := netlink.NewAttributeDecoder(data[4:])
+	if err != nil {
+		return ""
+	}
+	for d.Next() {
+		if d.Type() == ipsetName {
+			return d.String()
+		}
+	}
+	return ""
+}
+
+// unsupported says that the kernel has no such thing.
+func unsupported(err error) bool {
+	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EPROTONOSUPPORT)
+}
