@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -107,6 +108,7 @@ func (f *flex) cluster() {
 func (f *flex) identity() {
 	tenant, subscription := cmp.Or(take[string](f, "azure.tenantId"), take[string](f, "azure.arc.tenantId")), take[string](f, "azure.subscriptionId")
 	i := &f.out.Identity
+	f.clouds()
 	switch {
 	case f.has("azure.bootstrapToken"):
 		*i = f.secrets.bootstrapToken(take[string](f, "azure.bootstrapToken.token"))
@@ -122,6 +124,44 @@ func (f *flex) identity() {
 	default:
 		i.AzureCLI = &v1alpha1.AzureCLI{TenantID: tenant}
 	}
+	if s := i.ServicePrincipal; tenant != "" && (i.BootstrapToken != nil || i.ManagedIdentity != nil || s != nil && s.TenantID != tenant) {
+		f.note("azure.tenantId", "nothing asks for it beside this identity")
+	}
+	if subscription != "" && i.Arc == nil {
+		f.note("azure.subscriptionId", "the resource id of the cluster has its own, and nothing else is registered")
+	}
+	if azureIdentity(f.out) == nil && f.out.Azure != (v1alpha1.Azure{}) {
+		f.out.Azure = v1alpha1.Azure{}
+		f.note("azure.cloud", "the identity is none of Azure: nothing asks its services")
+	}
+}
+
+// azureClouds are the services of a cloud by the words that the published program knows.
+//
+// Source: github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud.
+var azureClouds = map[string]v1alpha1.Azure{
+	"azurepubliccloud": {}, "azurecloud": {}, "azurepublic": {}, "public": {}, "": {},
+	"azureusgovernmentcloud": usGovernment, "azureusgovernment": usGovernment, "azuregovernmentcloud": usGovernment,
+	"azurechinacloud": china, "azurechina": china,
+}
+
+var (
+	usGovernment = v1alpha1.Azure{Authority: "https://login.microsoftonline.us", ResourceManager: "https://management.usgovcloudapi.net"}
+	china        = v1alpha1.Azure{Authority: "https://login.chinacloudapi.cn", ResourceManager: "https://management.chinacloudapi.cn"}
+)
+
+// clouds are the services of Azure that are asked: those of the cloud, but for what is
+// named itself.
+func (f *flex) clouds() {
+	name := take[string](f, "azure.cloud")
+	services, known := azureClouds[strings.ToLower(name)]
+	if !known {
+		f.note("azure.cloud", name+" is no cloud that berth knows: name azure.authority and azure.resourceManager")
+	}
+	if url := take[string](f, "azure.resourceManagerEndpoint"); url != "" {
+		services.ResourceManager = strings.TrimSuffix(url, "/")
+	}
+	f.out.Azure = services
 }
 
 // arcWanted: the first shape has no word for it, and always means it.
@@ -145,12 +185,9 @@ func (f *flex) arc(tenant, subscription string) *v1alpha1.Arc {
 		}
 		a.Tags[key] = fmt.Sprint(v)
 	}
-	assign, _ := f.tree["azure"].(map[string]any)["arc"].(map[string]any)["autoRoleAssignment"].(bool)
-	if f.has("azure.servicePrincipal") || assign {
-		take[bool](f, "azure.arc.autoRoleAssignment")
-		a.Registration = &v1alpha1.ArcRegistration{AssignRole: assign}
-		f.registrar(a.Registration, tenant)
-	}
+	// The published program connects each machine that is not connected, whoever does it.
+	a.Registration = &v1alpha1.ArcRegistration{AssignRole: take[bool](f, "azure.arc.autoRoleAssignment")}
+	f.registrar(a.Registration, tenant)
 	return a
 }
 
@@ -183,9 +220,29 @@ func (f *flex) components() {
 	c.Containerd.Version = take[string](f, "components.containerd", "containerd.version")
 	c.Runc.Version = take[string](f, "components.runc", "runc.version")
 	c.CNI.Version = take[string](f, "networking.cniVersion", "cni.version")
+	f.sources(c)
 	c.SandboxImage = take[string](f, "components.sandboxImage", "containerd.pauseImage")
 	if dns := take[string](f, "networking.dnsServiceIP", "node.kubelet.dnsServiceIP"); dns != "" {
 		f.out.Networking.ClusterDNS = []string{dns}
+	}
+}
+
+// sources are where the first shape has programs come from.
+func (f *flex) sources(c *v1alpha1.Components) {
+	if template := take[string](f, "kubernetes.urlTemplate"); template != "" {
+		if c.Kubernetes.Version == "" || strings.Count(template, "%s") != 2 {
+			f.note("kubernetes.urlTemplate", "it is a URL only with %s for the version and %s for the architecture, and with a version: name components.kubernetes.urls")
+		} else {
+			v := strings.TrimPrefix(c.Kubernetes.Version, "v")
+			c.Kubernetes.URLs = []string{strings.Replace(strings.Replace(template, "%s", v, 1), "%s", runtime.GOARCH, 1)}
+		}
+	}
+	if url := take[string](f, "runc.url"); url != "" {
+		if c.Runc.Version == "" {
+			f.note("runc.url", "berth takes it only with runc.version, by which it knows whether it is there")
+		} else {
+			c.Runc.URLs = []string{url}
+		}
 	}
 }
 

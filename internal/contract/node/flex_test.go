@@ -3,6 +3,8 @@ package node
 import (
 	"encoding/base64"
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +53,7 @@ node: {name: edge-7, maxPods: 40, nodeIP: 10.1.0.7, labels: {a.b/c: d}, taints: 
 	for _, n := range notes {
 		paths = append(paths, n.Path)
 	}
-	if diff := cmp.Diff([]string{"agent.logLevel", "azure.bootstrapToken.token", "azure.cloud", "node.kubelet.verbosity"}, paths); diff != "" {
+	if diff := cmp.Diff([]string{"agent.logLevel", "azure.bootstrapToken.token", "azure.subscriptionId", "node.kubelet.verbosity"}, paths); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -59,7 +61,7 @@ node: {name: edge-7, maxPods: 40, nodeIP: 10.1.0.7, labels: {a.b/c: d}, taints: 
 // The first shape: an Azure identity, versions in places of their own, dots in keys.
 func TestFromFirstFlex(t *testing.T) {
 	for name, c := range map[string]struct{ azure, want string }{
-		"arc":               {`"arc": {"machineName": "m", "tags": {"a": "b"}}`, "identity.arc"},
+		"arc":               {`"arc": {"location": "westeurope", "machineName": "m", "tags": {"a": "b"}}`, "identity.arc"},
 		"service principal": {`"servicePrincipal": {"tenantId": "00000000-0000-0000-0000-000000000001", "clientId": "00000000-0000-0000-0000-000000000002", "clientSecret": "SECRETSECRET"}`, "identity.servicePrincipal"},
 		"managed identity":  {`"managedIdentity": {}, "arc": {"enabled": false}`, "identity.managedIdentity"},
 		"cli":               {`"arc": {"enabled": false}`, "identity.azureCLI"},
@@ -95,6 +97,8 @@ func TestFromFlexRegisters(t *testing.T) {
 		`"arc": {}, "servicePrincipal": {"clientId": "00000000-0000-0000-0000-000000000002", "clientSecret": "SECRETSECRET"}`: {ServicePrincipal: &v1alpha1.ServicePrincipal{
 			TenantID: "00000000-0000-0000-0000-000000000003", ClientID: "00000000-0000-0000-0000-000000000002", ClientSecretFile: "/etc/berth/client-secret"}},
 		`"arc": {"autoRoleAssignment": true}`: {AzureCLI: &v1alpha1.AzureCLI{TenantID: "00000000-0000-0000-0000-000000000003"}, AssignRole: true},
+		`"arc": {}`:                           {AzureCLI: &v1alpha1.AzureCLI{TenantID: "00000000-0000-0000-0000-000000000003"}},
+		`"arc": {"enabled": true}`:            {AzureCLI: &v1alpha1.AzureCLI{TenantID: "00000000-0000-0000-0000-000000000003"}},
 	} {
 		got, notes, err := FromFlex(fmt.Appendf(nil, `{"azure": {"tenantId": "00000000-0000-0000-0000-000000000003", "targetCluster": {"resourceId": %q, "location": "westeurope"}, %s},
 			"kubernetes": {"version": "1.32.7"}}`, flexCluster, text), SecretPlace{Dir: "/etc/berth"})
@@ -110,6 +114,41 @@ func TestFromFlexRegisters(t *testing.T) {
 		}
 		if _, err := Decode(out); err != nil || strings.Contains(fmt.Sprint(notes), "autoRoleAssignment") || strings.Contains(string(out)+fmt.Sprint(notes), "SECRETSECRET") {
 			t.Errorf("%v\n%s\n%v", err, out, notes)
+		}
+	}
+}
+
+// Where services and programs come from is taken, or a note says why it is not.
+func TestFromFlexPlaces(t *testing.T) {
+	const cli, token = `"azure": {%s "targetCluster": {"resourceId": "x"}}, `, `"azure": {%s "tenantId": "t", "bootstrapToken": {"token": "abcdef.0123456789abcdef"}}, `
+	k8s := "https://mirror/v1.32.7/" + runtime.GOARCH + ".tar.gz"
+	for name, c := range map[string]struct {
+		azure, rest string
+		want        v1alpha1.Azure
+		urls, runc  []string
+		notes       []string
+	}{
+		"public":     {fmt.Sprintf(cli, `"cloud": "AzurePublicCloud",`), `"kubernetes": {"version": "v1.32.7", "urlTemplate": "https://mirror/v%s/%s.tar.gz"}`, v1alpha1.Azure{}, []string{k8s}, nil, nil},
+		"government": {fmt.Sprintf(cli, `"cloud": "AzureGovernmentCloud",`), `"runc": {"version": "1.4.3", "url": "https://mirror/runc"}`, usGovernment, nil, []string{"https://mirror/runc"}, nil},
+		"china, and a manager of its own": {fmt.Sprintf(cli, `"cloud": "AzureChinaCloud", "resourceManagerEndpoint": "https://arm.example/",`), `"runc": {"url": "https://mirror/runc"}`,
+			v1alpha1.Azure{Authority: china.Authority, ResourceManager: "https://arm.example"}, nil, nil, []string{"runc.url"}},
+		"unknown":                    {fmt.Sprintf(cli, `"cloud": "AzureMoon",`), `"kubernetes": {"urlTemplate": "https://mirror/%s/%s"}`, v1alpha1.Azure{}, nil, nil, []string{"azure.cloud", "kubernetes.urlTemplate"}},
+		"a template of another form": {fmt.Sprintf(cli, ``), `"kubernetes": {"version": "1.32.7", "urlTemplate": "https://mirror/k8s"}`, v1alpha1.Azure{}, nil, nil, []string{"kubernetes.urlTemplate"}},
+		"beside a token":             {fmt.Sprintf(token, `"subscriptionId": "s", "cloud": "AzureChinaCloud",`), `"agent": {}`, v1alpha1.Azure{}, nil, nil, []string{"azure.cloud", "azure.subscriptionId", "azure.tenantId"}},
+	} {
+		got, notes, err := FromFlex([]byte("{"+c.azure+c.rest+"}"), SecretPlace{Inline: true})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if got.Azure != c.want || !slices.Equal(got.Components.Kubernetes.URLs, c.urls) || !slices.Equal(got.Components.Runc.URLs, c.runc) {
+			t.Errorf("%s: %+v, %q, %q", name, got.Azure, got.Components.Kubernetes.URLs, got.Components.Runc.URLs)
+		}
+		var paths []string
+		for _, n := range notes {
+			paths = append(paths, n.Path)
+		}
+		if !slices.Equal(paths, c.notes) {
+			t.Errorf("%s: noted %q, want %q", name, paths, c.notes)
 		}
 	}
 }
