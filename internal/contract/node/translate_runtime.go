@@ -71,13 +71,14 @@ func (t *translation) download(a *desired.Artifact, c v1alpha1.Component) *desir
 	return a
 }
 
-// network: a node whose network somebody else installs needs no plugin but the one
-// that sets up the loopback interface.
+// delegates are the plugins that networks of clusters (flannel, kube-router, canal) call on
+// the machine and expect to find there: the package kubernetes-cni brings them, too. Without
+// them the node is Ready, and no pod of it starts.
+var delegates = []string{"bridge", "host-local", "loopback", "portmap"}
+
 func (t *translation) network() error {
-	n, plugins := t.config.Networking, []string{"loopback"}
 	t.runtime = append(t.runtime, t.add(networkPath, cni.Directories()...)...)
-	if n.Mode == v1alpha1.NetworkBridge {
-		plugins = []string{"bridge", "host-local", "loopback", "portmap"}
+	if t.config.Networking.Mode == v1alpha1.NetworkBridge {
 		config, err := t.bridge()
 		if err != nil {
 			return err
@@ -85,7 +86,7 @@ func (t *translation) network() error {
 		t.runtime = append(t.runtime, t.add(networkPath.Child("mode"), config)...)
 	}
 	c := t.config.Components.CNI
-	a := t.download(binaries.CNI(source("cni", c, cniVersion), plugins...), c)
+	a := t.download(binaries.CNI(source("cni", c, cniVersion), delegates...), c)
 	t.runtime = append(t.runtime, t.add(componentsPath.Child("cni"), a)...)
 	return nil
 }
