@@ -80,6 +80,20 @@ var badInputs = map[string]bad{
 		want: "identity.servicePrincipal.clientSecret", detail: "allowInline", beyond: true},
 	"servicePrincipal of nobody": {edits: map[string]any{"identity": map[string]any{"servicePrincipal": map[string]any{"clientSecretEnv": "A"}}}, want: "identity.servicePrincipal.tenantId"},
 
+	"secret at no place":      {edits: principal("clientSecretFile", "secret"), want: "identity.servicePrincipal.clientSecretFile"},
+	"certificate at no place": {edits: principal("clientCertificateFile", "../cert.pem"), want: "identity.servicePrincipal.clientCertificateFile"},
+	"secret in no variable":   {edits: principal("clientSecretEnv", "1-SECRET"), want: "identity.servicePrincipal.clientSecretEnv"},
+	"application of no name":  {edits: principal("clientId", nil), want: "identity.servicePrincipal.clientId"},
+	"application by a name":   {edits: principal("clientId", "app"), want: "identity.servicePrincipal.clientId", detail: "GUID"},
+	"tenant by a name":        {edits: principal("tenantId", "contoso"), want: "identity.servicePrincipal.tenantId", detail: "GUID"},
+	"managed by a name":       {edits: map[string]any{"identity": map[string]any{"managedIdentity": map[string]any{"clientId": "x"}}}, want: "identity.managedIdentity.clientId", detail: "GUID"},
+	"subscription by a name":  {edits: map[string]any{"identity": map[string]any{"arc": map[string]any{"subscriptionId": "x"}}}, want: "identity.arc.subscriptionId", detail: "GUID"},
+	"registered by two": {edits: map[string]any{"identity": map[string]any{"arc": map[string]any{"subscriptionId": "00000000-0000-0000-0000-000000000001", "resourceGroup": "g", "location": "l",
+		"registration": map[string]any{"azureCLI": map[string]any{}, "servicePrincipal": principal("clientSecretEnv", "A")["identity"].(map[string]any)["servicePrincipal"]}}}},
+		want: "identity.arc.registration", detail: "only one of", beyond: true},
+	"registered by a tenant's name": {edits: map[string]any{"identity": map[string]any{"arc": map[string]any{"subscriptionId": "00000000-0000-0000-0000-000000000001", "resourceGroup": "g", "location": "l",
+		"registration": map[string]any{"azureCLI": map[string]any{"tenantId": "x"}}}}}, want: "identity.arc.registration.azureCLI.tenantId", detail: "GUID"},
+
 	"no version":          {edits: map[string]any{"components.kubernetes": map[string]any{}}, want: "components.kubernetes.version"},
 	"half a version":      {edits: map[string]any{"components.kubernetes.version": "1.36"}, want: "components.kubernetes.version"},
 	"URL without version": {edits: map[string]any{"components.runc": map[string]any{"urls": []any{"https://a/b"}}}, want: "components.runc.version", beyond: true},
@@ -104,10 +118,15 @@ var badInputs = map[string]bad{
 	"odd address":      {edits: map[string]any{"node.nodeIP": "10.0.0.1,10.0.0.2"}, want: "node.nodeIP", beyond: true},
 	"odd resource":     {edits: map[string]any{"node.kubeReserved": map[string]any{"gpu": "1"}}, want: "node.kubeReserved[gpu]", beyond: true},
 	"odd quantity":     {edits: map[string]any{"node.systemReserved": map[string]any{"cpu": "-1"}}, want: "node.systemReserved[cpu]", beyond: true},
-	"odd kubelet kind": {edits: map[string]any{"node.kubeletConfig": map[string]any{"kind": "KubeletConfig"}}, want: "node.kubeletConfig.kind", beyond: true},
-	"no registration":  {edits: map[string]any{"node.kubeletConfig": map[string]any{"registerNode": false}}, want: "node.kubeletConfig.registerNode", beyond: true},
-	"odd driver":       {edits: map[string]any{"node.kubeletConfig": map[string]any{"cgroupDriver": "none"}}, want: "node.kubeletConfig.cgroupDriver", beyond: true},
-	"text for kubelet": {edits: map[string]any{"node.kubeletConfig": "x"}, want: "node.kubeletConfig"},
+	"managed by Azure": {edits: map[string]any{"cluster.resourceId": "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/a/providers/Microsoft.ContainerService/managedClusters/b",
+		"node.labels": map[string]any{"kubernetes.azure.com/managed": "true"}}, want: "node.labels[kubernetes.azure.com/managed]", detail: "expected false", beyond: true},
+	"managed without a word": {edits: map[string]any{"cluster.server": "https://one-12345.hcp.westeurope.azmk8s.io:443", "node.labels": map[string]any{"kubernetes.azure.com/managed": ""}},
+		want: "node.labels[kubernetes.azure.com/managed]", detail: "expected false", beyond: true},
+	"odd kubelet version": {edits: map[string]any{"node.kubeletConfig": map[string]any{"apiVersion": "kubelet.config.k8s.io/v1"}}, want: "node.kubeletConfig.apiVersion", beyond: true},
+	"odd kubelet kind":    {edits: map[string]any{"node.kubeletConfig": map[string]any{"kind": "KubeletConfig"}}, want: "node.kubeletConfig.kind", beyond: true},
+	"no registration":     {edits: map[string]any{"node.kubeletConfig": map[string]any{"registerNode": false}}, want: "node.kubeletConfig.registerNode", beyond: true},
+	"odd driver":          {edits: map[string]any{"node.kubeletConfig": map[string]any{"cgroupDriver": "none"}}, want: "node.kubeletConfig.cgroupDriver", beyond: true},
+	"text for kubelet":    {edits: map[string]any{"node.kubeletConfig": "x"}, want: "node.kubeletConfig"},
 
 	"odd mode":        {edits: map[string]any{"networking.mode": "overlay"}, want: "networking.mode"},
 	"CIDR of nobody":  {edits: map[string]any{"networking.podCIDRs": []any{"10.0.0.0/24"}}, want: "networking.podCIDRs", beyond: true},
@@ -124,6 +143,20 @@ var badInputs = map[string]bad{
 	"odd direct":      {edits: map[string]any{"proxy.noProxy": []any{"a b"}}, want: "proxy.noProxy[0]"},
 	"relative trust":  {edits: map[string]any{"trust.caFiles": []any{"ca.pem"}}, want: "trust.caFiles[0]"},
 	"trust in nobody": {edits: map[string]any{"trust.cas": []any{certificateOfNobody}}, want: "trust.cas[0]", beyond: true},
+}
+
+// principal is an application as identity, whole but for one member.
+func principal(name string, value any) map[string]any {
+	s := map[string]any{"tenantId": "00000000-0000-0000-0000-000000000001", "clientId": "00000000-0000-0000-0000-000000000002"}
+	if s[name] == nil {
+		s[name] = value
+	} else if delete(s, name); value != nil {
+		s[name] = value
+	}
+	if name == "clientId" || name == "tenantId" {
+		s["clientSecretEnv"] = "A"
+	}
+	return map[string]any{"identity": map[string]any{"servicePrincipal": s}}
 }
 
 // edited is minimal.yaml with values at paths; nil takes one away.
@@ -210,6 +243,30 @@ func TestResourceID(t *testing.T) {
 	st := translated(t, decoded(t, "full.yaml"), machineOf(t))
 	if got := fmt.Sprint(st.Lookup("node:edge-7.example")); !strings.Contains(got, "kubernetes.azure.com/managed:false") {
 		t.Error(got)
+	}
+}
+
+// A cluster of AKS is known by its server's name, too; the label is the document's to set
+// to false, and another cluster's Node does not get it.
+func TestUnmanaged(t *testing.T) {
+	const is, label = "kubernetes.azure.com/managed:false", "kubernetes.azure.com/managed"
+	for server, want := range map[string]bool{
+		"https://one-12345.hcp.westeurope.azmk8s.io:443":       true,
+		"https://one-12345.hcp.usgovvirginia.CX.AKS.azmk8s.US": true,
+		"https://one-12345.hcp.chinaeast2.cx.prod.azmk8s.cn":   true,
+		"https://one.azmk8s.io.example":                        false,
+		"https://10.0.0.1:6443":                                false,
+	} {
+		for _, labels := range []map[string]any{{}, {label: "false"}} {
+			doc, err := Decode(edited(t, map[string]any{"cluster.server": server, "node.labels": labels, "node.name": "one"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := fmt.Sprint(translated(t, doc, machineOf(t)).Lookup("node:one"))
+			if strings.Contains(got, is) != (want || len(labels) > 0) {
+				t.Errorf("%s with %v: %s", server, labels, got)
+			}
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/apicheck"
 	"github.com/berth-dev/berth/internal/component/azureidentity"
@@ -190,9 +191,19 @@ func (t *translation) flags() map[string]string {
 // virtual machine.
 const unmanaged = "kubernetes.azure.com/managed"
 
+// managedDomains are those of the API servers of AKS, by cloud.
+var managedDomains = []string{".azmk8s.io", ".azmk8s.us", ".azmk8s.cn"}
+
+// onAKS says whether a cluster is one of AKS, by its resource id or its server's name.
+func onAKS(c *v1alpha1.Cluster) bool {
+	host, _, _ := serverOf(c.Server)
+	host = strings.ToLower(host)
+	return c.ResourceID != "" || slices.ContainsFunc(managedDomains, func(d string) bool { return strings.HasSuffix(host, d) })
+}
+
 func (t *translation) labels() map[string]string {
 	out := maps.Clone(t.config.Node.Labels)
-	if t.config.Cluster.ResourceID != "" && out[unmanaged] == "" {
+	if onAKS(&t.config.Cluster) {
 		if out == nil {
 			out = map[string]string{}
 		}

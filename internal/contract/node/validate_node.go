@@ -25,6 +25,9 @@ func (v *validation) node(n *v1alpha1.Node) {
 		v.expect(nodePath.Child("labels").Key(key), n.Labels[key], value.LabelKey(key))
 		v.expect(nodePath.Child("labels").Key(key), n.Labels[key], value.LabelValue(n.Labels[key]))
 	}
+	if value, ok := n.Labels[unmanaged]; ok && value != "false" && onAKS(&v.config.Cluster) { // Azure's cloud controller
+		v.expect(nodePath.Child("labels").Key(unmanaged), value, "expected false, which berth sets: of a machine that is none of its own Azure deletes the Node otherwise")
+	}
 	v.taints(n.Taints)
 	v.drain(nodePath.Child("drain"), n.Drain)
 	if n.MaxPods < 0 {
