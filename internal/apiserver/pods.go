@@ -48,11 +48,19 @@ func (c *Client) Evict(ctx context.Context, p *core.Pod) error {
 	return err
 }
 
-// DeleteNode takes a Node away; one that does not exist is no error. A node's own
-// identity may not.
-func (c *Client) DeleteNode(ctx context.Context, name string) error {
-	err := c.short(ctx, func(ctx context.Context) error {
-		return c.core.Delete().Resource(nodesResource).Name(name).MaxRetries(0).Do(ctx).Error()
+// DeleteNode takes away the Node that has this uid; one that does not exist is no error,
+// one of another uid is apimachinery's Conflict. A node's own identity may not.
+func (c *Client) DeleteNode(ctx context.Context, name, uid string) error {
+	body, err := json.Marshal(meta.DeleteOptions{
+		TypeMeta:      meta.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		Preconditions: meta.NewUIDPreconditions(uid),
+	})
+	if err != nil {
+		return fmt.Errorf("write the options: %w", err)
+	}
+	err = c.short(ctx, func(ctx context.Context) error {
+		return c.core.Delete().Resource(nodesResource).Name(name).
+			SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).MaxRetries(0).Do(ctx).Error()
 	})
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,8 +21,8 @@ func TestCallsOfPods(t *testing.T) {
 	s, ca := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got, sent, query = r.Method+" "+r.URL.Path, string(body), r.URL.RawQuery
-		if r.Method == http.MethodPost && r.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("an eviction as %q", r.Header.Get("Content-Type"))
+		if r.Method != http.MethodGet && r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s as %q", r.Method, r.Header.Get("Content-Type"))
 		}
 		answer(w, code, reply)
 	}))
@@ -39,7 +40,7 @@ func TestCallsOfPods(t *testing.T) {
 
 	pod := &core.Pod{ObjectMeta: meta.ObjectMeta{Namespace: "default", Name: "web", UID: "u1"}}
 	evict := func() error { return c.Evict(t.Context(), pod) }
-	remove := func() error { return c.DeleteNode(t.Context(), "n1") }
+	remove := func() error { return c.DeleteNode(t.Context(), "n1", "u2") }
 	for _, tc := range []struct {
 		name, reason string
 		code         int
@@ -53,6 +54,7 @@ func TestCallsOfPods(t *testing.T) {
 		{"kept by a budget", "TooManyRequests", 429, evict, "POST /api/v1/namespaces/default/pods/web/eviction", apierrors.IsTooManyRequests},
 		{"deleted", "", 200, remove, "DELETE /api/v1/nodes/n1", nil},
 		{"no Node", "NotFound", 404, remove, "DELETE /api/v1/nodes/n1", nil},
+		{"another Node", "Conflict", 409, remove, "DELETE /api/v1/nodes/n1", apierrors.IsConflict},
 		{"not allowed", "Forbidden", 403, remove, "DELETE /api/v1/nodes/n1", apierrors.IsForbidden},
 	} {
 		code, reply = tc.code, statusOf+tc.reason+`"}`
@@ -66,7 +68,10 @@ func TestCallsOfPods(t *testing.T) {
 			t.Errorf("%s: %s", tc.name, got)
 		}
 		want := `{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"web","namespace":"default"},"deleteOptions":{"preconditions":{"uid":"u1"}}}`
-		if diff := cmp.Diff(want, sent); got[:4] == "POST" && diff != "" {
+		if strings.HasPrefix(got, "DELETE") {
+			want = `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u2"}}`
+		}
+		if diff := cmp.Diff(want, sent); diff != "" {
 			t.Errorf("%s: %s", tc.name, diff)
 		}
 	}

@@ -36,9 +36,10 @@ func (e *env) leave() *cobra.Command {
 			"kubelet, the pods that are left and the container runtime end, and what berth, kubelet, the runtime and CNI plugins\n" +
 			"put on the machine goes. What stood there before is there again; what others changed or mounted since is kept.\n\n" +
 			"While pods run that are neither static nor of a DaemonSet, nothing is touched and the exit code is 1, unless --force\n" +
-			"is given. Each thing that stayed is named, and the exit code is 4 then. A Node can't delete itself: without\n" +
-			"--kubeconfig it stays in the cluster. A run that was cut off is continued by the next one; where berth has nothing on\n" +
-			"the machine, there is nothing to do.",
+			"is given; nor is it where --kubeconfig is of a cluster in which this machine's name is another machine's. Each thing\n" +
+			"that stayed is named, and the exit code is 4 then. A Node can't delete itself: without --kubeconfig it stays in the\n" +
+			"cluster. A run that was cut off is continued by the next one; where berth has nothing on the machine, there is\n" +
+			"nothing to do.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !knownOwner(owner) {
 				return e.usage(c, fmt.Errorf("--owner %s: must be aks, osc, node or berth", owner))
@@ -54,7 +55,7 @@ func (e *env) leave() *cobra.Command {
 				if kubeconfig, err = filepath.Abs(kubeconfig); err != nil {
 					return fmt.Errorf("find %s: %w", kubeconfig, err)
 				}
-				if _, err := apiserver.Open(h, kubeconfig); err != nil {
+				if err := canOpen(h, kubeconfig); err != nil {
 					return err
 				}
 			}
@@ -73,6 +74,15 @@ func (e *env) leave() *cobra.Command {
 	c.Flags().DurationVar(&drain, "drain-timeout", drainTimeout, "how long evicted pods have to go, as a `TIME`")
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "delete the Node with the credential in this `FILE`")
 	return c
+}
+
+// canOpen refuses a kubeconfig that nobody can be asked with.
+func canOpen(h host.Host, kubeconfig string) error {
+	c, err := apiserver.Open(h, kubeconfig)
+	if err == nil {
+		c.Close()
+	}
+	return err
 }
 
 func knownOwner(name string) bool {
@@ -107,6 +117,9 @@ func (e *env) leaving(h host.Host, p *progress, secret azure.Secret) (join.Optio
 		Cluster:    func(path string) (join.Cluster, error) { return apiserver.Open(h, path) },
 		NodeName: func(path string) (string, error) {
 			return identity.NodeName(h, path)
+		},
+		SameCluster: func(a, b string) (bool, error) {
+			return identity.SameCluster(h, a, b)
 		},
 	}, nil
 }

@@ -24,3 +24,21 @@ func NodeName(h host.FS, path string) (string, error) {
 	}
 	return name, nil
 }
+
+// SameCluster says whether two kubeconfigs are of one cluster: their CAs share a key. One
+// without a CA of its own is known by its server alone.
+func SameCluster(h host.FS, a, b string) (bool, error) {
+	one, err := kubeconfig.Read(h, a)
+	if err != nil {
+		return false, err
+	}
+	two, err := kubeconfig.Read(h, b)
+	if err != nil {
+		return false, err
+	}
+	some, others := parseCertificates(one.CA), parseCertificates(two.CA)
+	if len(some) > 0 && len(others) > 0 {
+		return overlap(some, others), nil
+	}
+	return SameServer(one.Server, two.Server), nil
+}

@@ -34,3 +34,41 @@ func TestNodeName(t *testing.T) {
 		}
 	}
 }
+
+// Two kubeconfigs are of one cluster where their CAs share a key, whatever name leads
+// there; the name alone counts only where one has no CA.
+func TestSameCluster(t *testing.T) {
+	h := memory.New()
+	ca := func(name string) string {
+		certificate, _, err := SelfSigned([]string{name}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Put("/"+name, string(certificate), 0o644)
+		return "/" + name
+	}
+	write := func(path, server, ca string) {
+		h.Put(path, `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],`+
+			`"clusters":[{"name":"k","cluster":{"server":"`+server+`","certificate-authority":"`+ca+`"}}],"users":[{"name":"u","user":{"token":"t"}}]}`, 0o600)
+	}
+	one, two := ca("one"), ca("two")
+	for name, c := range map[string]struct {
+		server, ca string
+		same       bool
+	}{
+		"itself":                        {"https://a:6443", one, true},
+		"another name of its":           {"https://b:6443", one, true},
+		"another one of its address":    {"https://a:6443", two, false},
+		"without a CA, its address":     {"https://A:6443/", "", true},
+		"without a CA, another address": {"https://b:6443", "", false},
+	} {
+		write("/a", "https://a:6443", one)
+		write("/b", c.server, c.ca)
+		if same, err := SameCluster(h, "/a", "/b"); same != c.same || err != nil {
+			t.Errorf("%s: %t, %v", name, same, err)
+		}
+	}
+	if _, err := SameCluster(h, "/a", "/none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without one: %v", err)
+	}
+}

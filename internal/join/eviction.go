@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	core "k8s.io/api/core/v1"
@@ -26,12 +27,15 @@ type eviction struct {
 	// failed is told of a pod that can't be evicted, once.
 	failed func(what string, err error)
 	asked  map[string]bool
+	// refused are pods that the cluster will not evict however often it is asked.
+	refused map[string]bool
 }
 
-// all evicts until no pod is left, or until ctx ends; then it returns those that are. An
-// API server that fails to answer is asked again, and err is why it did not at last.
+// all evicts until no pod is left that may go, or until ctx ends; then it returns those
+// that are left. An API server that fails to answer is asked again, and err is why it did
+// not at last.
 func (e *eviction) all(ctx context.Context) (left []string, err error) {
-	e.asked = map[string]bool{}
+	e.asked, e.refused = map[string]bool{}, map[string]bool{}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		pods, failed := e.cluster.ListPods(ctx, e.node)
 		switch {
@@ -46,6 +50,9 @@ func (e *eviction) all(ctx context.Context) (left []string, err error) {
 			}
 			for _, p := range pods {
 				e.evict(ctx, &p)
+			}
+			if e.hopeless(pods) {
+				return left, nil
 			}
 		}
 		if err = failed; e.host.Sleep(ctx, pause) != nil {
@@ -64,9 +71,20 @@ func (e *eviction) evict(ctx context.Context, p *core.Pod) {
 		return
 	}
 	e.asked[string(p.UID)] = true
+	e.refused[string(p.UID)] = isFinal(err)
 	if err != nil {
 		e.failed("evict pod "+p.Namespace+"/"+p.Name, err)
 		return
 	}
 	e.say("evicted pod " + p.Namespace + "/" + p.Name)
+}
+
+// hopeless says that none of the pods will go: a right is missing, or a webhook said no.
+func (e *eviction) hopeless(pods []core.Pod) bool {
+	return !slices.ContainsFunc(pods, func(p core.Pod) bool { return !e.refused[string(p.UID)] || p.DeletionTimestamp != nil })
+}
+
+// isFinal says whether an answer is the request's fault, and not the server's of now.
+func isFinal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) || apierrors.IsMethodNotSupported(err)
 }

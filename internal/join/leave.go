@@ -46,8 +46,9 @@ type leave struct {
 	owners, others []desired.Owner
 	// begun is the run that this one continues; nil where there is none.
 	begun *record
-	// node is what the machine is registered as; "" where it is not known.
-	node string
+	// node is what the machine is registered as; "" where it is not known. uid is its
+	// Node's, once that was seen to be this machine's.
+	node, uid string
 
 	nothing bool
 	stayed  []string
@@ -70,6 +71,10 @@ func (l *leave) run(ctx context.Context) error {
 	case l.begun.Done:
 		l.unregister(ctx)
 		return l.removeState()
+	default:
+		if err := l.recognise(ctx); err != nil {
+			return err
+		}
 	}
 	for _, step := range []func(context.Context){
 		l.stopAgent, l.drain, l.stopKubelet, l.endSandboxes, l.endGroups, l.stopRuntime, l.clearNetwork, l.unmountAll, l.clearDirs, l.withdraw, l.restoreDirs, l.unregister, l.removeNode,

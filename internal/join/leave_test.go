@@ -14,6 +14,7 @@ import (
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-dev/berth/internal/azure"
@@ -40,9 +41,12 @@ type world struct {
 	pods      []core.Pod
 	boxes     []cri.Sandbox
 	refusals  map[string]error
+	object    core.Node // what the cluster knows of the machine
+	other     bool      // the administrator's kubeconfig is of another cluster than kubelet's
 	away      bool
 	budgets   int // how often a disruption budget refuses
 	hasBridge bool
+	foreign   []string // what the cluster's network left
 	agent     bool
 }
 
@@ -59,7 +63,10 @@ func newWorld(t *testing.T) *world {
 	m.Put("/var/lib/kubelet/theirs/file", "x", 0o600)
 	m.PutDir("/run/berth")
 	m.PutDir("/opt/azure/containers")
+	m.Put("/etc/machine-id", "0123456789abcdef0123456789abcdef\n", 0o444)
+	m.Put(systemUUIDFile, "4C4C4544-0001\n", 0o400)
 	w := &world{t: t, m: m, h: m, refusals: map[string]error{}}
+	w.object.Status.NodeInfo = core.NodeSystemInfo{MachineID: "0123456789abcdef0123456789abcdef", SystemUUID: "4c4c4544-0001"}
 	w.before = w.tree()
 	return w
 }
@@ -169,8 +176,20 @@ func (w *world) PatchNode(_ context.Context, name string, patch []byte) (*core.N
 	return nil, w.call("patch " + name + " " + string(patch))
 }
 
+// GetNode implements Cluster.
+func (w *world) GetNode(_ context.Context, name string) (*core.Node, error) {
+	if err := w.refusals["get "+name]; err != nil {
+		return nil, err
+	}
+	n := w.object
+	n.Name, n.UID = name, "1"
+	return &n, nil
+}
+
 // DeleteNode implements Cluster.
-func (w *world) DeleteNode(_ context.Context, name string) error { return w.call("delete " + name) }
+func (w *world) DeleteNode(_ context.Context, name, uid string) error {
+	return w.call("delete " + name + " " + uid)
+}
 
 // network is the world's.
 type network struct{ *world }
@@ -185,6 +204,11 @@ func (n network) Remove(_ context.Context, kept []string) ([]string, error) {
 		n.hasBridge = false
 	}
 	return []string{"interface cbr0"}, err
+}
+
+// Foreign implements the network of Options.
+func (n network) Foreign(_ context.Context, before []string) ([]string, error) {
+	return n.foreign, n.refusals["foreign "+strings.Join(before, ",")]
 }
 
 // nodes is how the engine reaches the world's Node.
@@ -228,7 +252,8 @@ func (w *world) options() Options {
 			}
 			return w, nil
 		},
-		NodeName: func(string) (string, error) { return "n1", nil },
+		NodeName:    func(string) (string, error) { return "n1", nil },
+		SameCluster: func(string, string) (bool, error) { return !w.other, nil },
 	}
 }
 
@@ -278,7 +303,7 @@ func TestLeave(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.isAsBefore()
-	want := []string{`patch n1 {"spec":{"unschedulable":true}}`, "evict web", "list", "end 1", "network ", "delete n1"}
+	want := []string{`patch n1 {"spec":{"unschedulable":true}}`, "evict web", "list", "end 1", "network ", "delete n1 1"}
 	if diff := cmp.Diff(want, w.log); diff != "" {
 		t.Error(diff)
 	}
@@ -292,8 +317,6 @@ func TestLeave(t *testing.T) {
 	w.isAsBefore()
 }
 
-// TestLeaveRefuses: pods of others are a reason to stay, as far as anybody knows of
-// them.
 // What was made in Azure is undone when the node has ended and before its Node goes, and
 // by its own document's withdrawal alone.
 func TestLeaveUndoesAzure(t *testing.T) {
@@ -309,7 +332,7 @@ func TestLeaveUndoesAzure(t *testing.T) {
 	}
 	w.join(desired.OwnerNode)
 	out, err := w.leave(undo())
-	if err != nil || len(out.Stayed) > 0 || len(w.log) < 3 || !slices.Equal(w.log[len(w.log)-3:], []string{"network ", "azure", "delete n1"}) {
+	if err != nil || len(out.Stayed) > 0 || len(w.log) < 3 || !slices.Equal(w.log[len(w.log)-3:], []string{"network ", "azure", "delete n1 1"}) {
 		t.Errorf("%+v, %v, %q", out, err, w.log)
 	}
 	w.join(desired.OwnerNode)
@@ -374,6 +397,8 @@ func TestLeaveTriesAzureAgain(t *testing.T) {
 	}
 }
 
+// TestLeaveRefuses: pods of others are a reason to stay, as far as anybody knows of
+// them.
 func TestLeaveRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -382,11 +407,12 @@ func TestLeaveRefuses(t *testing.T) {
 		away   bool
 		refuse string
 	}{
-		{"a pod", []core.Pod{pod("web", ""), pod("proxy", "proxies")}, nil, false, "1 pods run on this machine: default/web"},
+		{"a pod", []core.Pod{pod("web", ""), pod("proxy", "proxies")}, nil, false, "1 pod runs on this machine: default/web"},
 		{"only a DaemonSet's", []core.Pod{pod("proxy", "proxies")}, nil, false, ""},
 		{"an ended one", []core.Pod{{Status: core.PodStatus{Phase: core.PodSucceeded}}}, nil, false, ""},
 		{"a static one", []core.Pod{{ObjectMeta: meta.ObjectMeta{Annotations: map[string]string{core.MirrorPodAnnotationKey: "x"}}}}, nil, false, ""},
-		{"asked of the runtime", nil, []cri.Sandbox{{ID: "1", Namespace: "a", Name: "b", Ready: true}}, true, "1 pods run on this machine: a/b"},
+		{"asked of the runtime", nil, []cri.Sandbox{{ID: "1", Namespace: "a", Name: "b", Ready: true}}, true, "1 pod runs on this machine: a/b"},
+		{"containers of one pod, asked of the runtime", nil, []cri.Sandbox{{ID: "1", Namespace: "a", Name: "b", Ready: true}, {ID: "2", Namespace: "a", Name: "a", Ready: true}, {ID: "3", Namespace: "a", Name: "b", Ready: true}}, true, "2 pods run on this machine: a/a, a/b"},
 		{"static, asked of the runtime", nil, []cri.Sandbox{{ID: "1", Ready: true, Static: true}, {ID: "2"}}, true, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -418,12 +444,13 @@ func TestLeaveNamesWhatStayed(t *testing.T) {
 	no := errors.New("no")
 	w := newWorld(t)
 	w.join(desired.OwnerAKS)
-	w.refusals = map[string]error{"end 1": no, "network ": no, "delete n1": no}
+	w.refusals = map[string]error{"end 1": no, "network ": no, "delete n1 1": no}
+	w.foreign = []string{"interface flannel.1: ip link delete flannel.1"}
 	out, err := w.leave(forced)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"end pod default/web: no", "clear the network: no", "delete Node n1: no"} {
+	for i, want := range []string{"end pod default/web: no", "clear the network: no", w.foreign[0], "delete Node n1: no"} {
 		if i >= len(out.Stayed) || out.Stayed[i] != want {
 			t.Errorf("%q, want %q", out.Stayed, want)
 		}
@@ -554,10 +581,45 @@ func TestDrain(t *testing.T) {
 	w.join(desired.OwnerAKS)
 	w.budgets = 1 << 30
 	out, err := w.leave(forced, func(o *Options) { o.DrainTimeout = 50 * time.Millisecond })
-	if err != nil || len(out.Stayed) != 1 || !strings.Contains(out.Stayed[0], "pod default/web was not gone in 50ms") {
+	if err != nil || len(out.Stayed) != 1 || !strings.Contains(out.Stayed[0], "pod default/web was ended without the cluster, since it was not gone in 50ms") {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.isAsBefore()
+}
+
+// TestDrainRefused: where each pod that is left was refused for good nobody waits for what
+// will not come; beside one that may still go they are waited for.
+func TestDrainRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		refusal error
+		budgets int
+		waits   bool
+	}{
+		"by a right":         {apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("no")), 0, false},
+		"by a webhook":       {apierrors.NewBadRequest("admission webhook denied the request"), 0, false},
+		"by a budget, first": {apierrors.NewBadRequest("admission webhook denied the request"), 2, false},
+		"by nobody":          {apierrors.NewInternalError(errors.New("etcd")), 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.join(desired.OwnerAKS)
+			w.refusals["evict web"], w.budgets = c.refusal, c.budgets
+			out, err := w.leave(forced, func(o *Options) {
+				o.DrainTimeout = time.Hour
+				if c.waits {
+					o.DrainTimeout = 50 * time.Millisecond
+				}
+			})
+			want := "pod default/web was ended without the cluster, which does not evict it"
+			if c.waits {
+				want = "pod default/web was ended without the cluster, since it was not gone in 50ms"
+			}
+			if err != nil || len(out.Stayed) != 2 || out.Stayed[1] != want {
+				t.Errorf("%v, %q", err, out.Stayed)
+			}
+			w.isAsBefore()
+		})
+	}
 }
 
 // TestLeaveKilledAnywhere: whatever a run was doing when it was killed, the next one
@@ -582,7 +644,7 @@ func TestLeaveKilledAnywhere(t *testing.T) {
 				t.Errorf("killed at %s: %+v, %v", injector.Hit(), out, err)
 			}
 			w.isAsBefore()
-			if n := len(slices.DeleteFunc(slices.Clone(w.log), func(s string) bool { return s != "delete n1" })); n == 0 {
+			if n := len(slices.DeleteFunc(slices.Clone(w.log), func(s string) bool { return s != "delete n1 1" })); n == 0 {
 				t.Errorf("killed at %s: nobody deleted the Node", injector.Hit())
 			}
 			if t.Failed() {
@@ -653,4 +715,75 @@ func TestLeaveWithoutTheCluster(t *testing.T) {
 			w.isAsBefore()
 		})
 	}
+}
+
+// TestLeaveOfAnotherMachinesNode: a kubeconfig of a cluster in which another machine has
+// this one's name is refused before anything is touched, also by a run that goes on.
+func TestLeaveOfAnotherMachinesNode(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n1", errors.New("no"))
+	for name, c := range map[string]struct {
+		edit    func(*world)
+		refused string
+	}{
+		"another machine":                  {func(w *world) { w.object.Status.NodeInfo.MachineID = "fedc" }, "its machine id is fedc"},
+		"another machine of the image":     {func(w *world) { w.object.Status.NodeInfo.SystemUUID = "5d5d" }, "its system UUID is 5d5d"},
+		"a machine without firmware":       {func(w *world) { w.m.Remove(systemUUIDFile) }, ""},
+		"one that never reported, at home": {func(w *world) { w.object.Status.NodeInfo = core.NodeSystemInfo{} }, ""},
+		"one that never reported, elsewhere": {func(w *world) {
+			w.object.Status.NodeInfo, w.other = core.NodeSystemInfo{}, true
+		}, "says nothing of its machine"},
+		"may not be asked": {func(w *world) { w.refusals["get n1"] = forbidden }, "forbidden"},
+	} {
+		for _, begun := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/begun=%t", name, begun), func(t *testing.T) {
+				w := newWorld(t)
+				w.join(desired.OwnerAKS)
+				if begun {
+					w.m.Put(recordPath, `{"node":"n1"}`, 0o600)
+				}
+				c.edit(w)
+				joined := w.tree()
+				out, err := w.leave(forced)
+				if c.refused == "" {
+					if err != nil || len(out.Stayed) > 0 || !slices.Contains(w.log, "delete n1 1") {
+						t.Errorf("%+v, %v, asked %q", out, err, w.log)
+					}
+					return
+				}
+				e, ok := errors.AsType[*exitcode.Error](err)
+				if !ok || e.At != "--kubeconfig /admin" || e.Remedy == "" || !strings.Contains(e.Error(), c.refused) {
+					t.Errorf("%v", err)
+				}
+				if diff := cmp.Diff(joined, w.tree()); diff != "" || len(w.log) > 0 || !w.active("kubelet.service") {
+					t.Errorf("something was done: %q\n%s", w.log, diff)
+				}
+			})
+		}
+	}
+}
+
+// A Node that is not there, or that another machine came to have since, is not deleted.
+func TestLeaveDeletesOnlyItsNode(t *testing.T) {
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "n1")
+	w := newWorld(t)
+	w.join(desired.OwnerAKS)
+	w.refusals["get n1"] = gone
+	if out, err := w.leave(forced); err != nil || len(out.Stayed) > 0 || slices.Contains(w.log, "delete n1 1") {
+		t.Errorf("%+v, %v, asked %q", out, err, w.log)
+	}
+	w = newWorld(t)
+	w.join(desired.OwnerAKS)
+	w.refusals["get n1"] = errors.New("away")
+	out, err := w.leave(forced, func(o *Options) {
+		apply := o.Apply
+		o.Apply = func(ctx context.Context, st *desired.State) (*converge.Result, error) {
+			delete(w.refusals, "get n1")
+			w.object.Status.NodeInfo.MachineID = "fedc"
+			return apply(ctx, st)
+		}
+	})
+	if err != nil || len(out.Stayed) != 1 || !strings.Contains(out.Stayed[0], "is not this machine's") || slices.Contains(w.log, "delete n1 1") {
+		t.Errorf("%+v, %v, asked %q", out, err, w.log)
+	}
+	w.isAsBefore()
 }

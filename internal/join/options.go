@@ -33,14 +33,18 @@ type Options struct {
 	AgentThere func() (bool, error)
 	// AgentUnit is the service that would repair what goes.
 	AgentUnit string
-	// Network takes away what pods had of it; kept are interfaces that stay.
+	// Network takes away what pods had of it; kept are interfaces that stay. Foreign names
+	// what the cluster's own network left; before are the interfaces that were there.
 	Network interface {
 		Remove(ctx context.Context, kept []string) (removed []string, err error)
+		Foreign(ctx context.Context, before []string) (left []string, err error)
 	}
 	// Runtime connects to the container runtime.
 	Runtime func(context.Context) (Runtime, error)
 	// Cluster connects to the API server of a kubeconfig.
 	Cluster func(kubeconfig string) (Cluster, error)
+	// SameCluster says whether two kubeconfigs are of one cluster.
+	SameCluster func(a, b string) (bool, error)
 	// NodeName is as what the owner of a kubeconfig has registered; "" if it is no node.
 	NodeName func(kubeconfig string) (string, error)
 	// Unregister takes back what was made in Azure for the machine, and says what stayed;
@@ -64,7 +68,8 @@ type Cluster interface {
 	ListPods(ctx context.Context, node string) ([]core.Pod, error)
 	Evict(ctx context.Context, p *core.Pod) error
 	PatchNode(ctx context.Context, name string, patch []byte) (*core.Node, error)
-	DeleteNode(ctx context.Context, name string) error
+	GetNode(ctx context.Context, name string) (*core.Node, error)
+	DeleteNode(ctx context.Context, name, uid string) error
 	Close()
 }
 

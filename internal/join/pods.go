@@ -20,7 +20,11 @@ type PodsError struct{ Pods []string }
 
 // Error names the pods.
 func (e *PodsError) Error() string {
-	return fmt.Sprintf("%d pods run on this machine: %s", len(e.Pods), strings.Join(e.Pods, ", "))
+	run := "pods run"
+	if len(e.Pods) == 1 {
+		run = "pod runs"
+	}
+	return fmt.Sprintf("%d %s on this machine: %s", len(e.Pods), run, strings.Join(e.Pods, ", "))
 }
 
 // Hint says how to go on.
@@ -42,6 +46,9 @@ func (l *leave) begin(ctx context.Context) error {
 		if l.node = name; name != "" {
 			break
 		}
+	}
+	if err := l.recognise(ctx); err != nil {
+		return err
 	}
 	if !l.Force {
 		pods, err := l.pods(ctx)
@@ -84,6 +91,7 @@ func (l *leave) pods(ctx context.Context) ([]string, error) {
 			pods = append(pods, s.String())
 		}
 	}
+	slices.Sort(pods)
 	return slices.Compact(pods), nil
 }
 
@@ -151,7 +159,11 @@ func (l *leave) drain(ctx context.Context) {
 	if err != nil {
 		l.failed("evict pods", err)
 	}
+	why := "which does not evict it"
+	if ctx.Err() != nil {
+		why = "since it was not gone in " + l.DrainTimeout.String()
+	}
 	for _, p := range left {
-		l.stay("pod " + p + " was not gone in " + l.DrainTimeout.String() + " and was ended without the cluster")
+		l.stay("pod " + p + " was ended without the cluster, " + why)
 	}
 }

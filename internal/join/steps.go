@@ -97,6 +97,11 @@ func (l *leave) clearNetwork(ctx context.Context) {
 		l.Say("removed " + r)
 	}
 	l.failed("clear the network", err)
+	left, err := l.Network.Foreign(ctx, kept)
+	for _, s := range left {
+		l.stay(s)
+	}
+	l.failed("look for what the cluster's network left", err)
 }
 
 const linksDir = "/sys/class/net"
@@ -185,25 +190,4 @@ func (l *leave) removeGroup(dir string) error {
 		}
 	}
 	return ledger.RemoveIfThere(l.Host, dir)
-}
-
-// removeNode deletes the Node, which its own identity may not.
-func (l *leave) removeNode(ctx context.Context) {
-	if l.node == "" {
-		return
-	}
-	if l.Kubeconfig == "" {
-		l.stay("Node " + l.node + " is still in the cluster: kubectl delete node " + l.node)
-		return
-	}
-	c, err := l.Cluster(l.Kubeconfig)
-	if err == nil {
-		defer c.Close()
-		err = c.DeleteNode(ctx, l.node)
-	}
-	if err != nil {
-		l.failed("delete Node "+l.node, err)
-		return
-	}
-	l.Say("deleted Node " + l.node)
 }
