@@ -71,24 +71,26 @@ func TestWaitAlwaysEnds(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := machineOf(`{}`)
-			if c.sentinel != "none" {
-				h.Put(report.SentinelPath, c.sentinel, 0o600)
-			}
-			if c.result != "" {
-				h.Put(report.ResultPath, c.result, 0o600)
-			}
-			ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errNoResult)
-			defer cancel()
-			out := &bytes.Buffer{}
-			code, err := Wait(ctx, waitOptions(h, out))
-			if code != exitcode.Timeout || err != nil {
-				t.Errorf("code %d, %v", code, err)
-			}
-			d, err := report.Decode(out.Bytes())
-			if err != nil || d.ExitCode != "124" || !strings.Contains(d.Error, c.says) || !strings.Contains(d.Error, report.ServiceUnit) {
-				t.Errorf("printed %s (%v)", out, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				h := machineOf(`{}`)
+				if c.sentinel != "none" {
+					h.Put(report.SentinelPath, c.sentinel, 0o600)
+				}
+				if c.result != "" {
+					h.Put(report.ResultPath, c.result, 0o600)
+				}
+				ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errNoResult)
+				defer cancel()
+				out := &bytes.Buffer{}
+				code, err := Wait(ctx, waitOptions(h, out))
+				if code != exitcode.Timeout || err != nil {
+					t.Errorf("code %d, %v", code, err)
+				}
+				d, err := report.Decode(out.Bytes())
+				if err != nil || d.ExitCode != "124" || !strings.Contains(d.Error, c.says) || !strings.Contains(d.Error, report.ServiceUnit) {
+					t.Errorf("printed %s (%v)", out, err)
+				}
+			})
 		})
 	}
 }
