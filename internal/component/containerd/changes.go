@@ -195,8 +195,8 @@ func (e *editor) chooseVersion() int64 {
 }
 
 // merges says that containerd puts the tables of a drop-in into those that are
-// there, member by member. Older versions take a plugin's table as a whole.
-func (e *editor) merges() bool { return since(e.Version, "2.2.0") }
+// there, member by member.
+func (e *editor) merges() bool { return takes(e.Version, mergedDropIns) }
 
 func (e *editor) file(at string) map[string]any {
 	out := map[string]any{"version": e.version, "plugins": e.plugins}
@@ -304,7 +304,7 @@ func (e *editor) cni(runtime string) {
 	const dir = "/opt/cni/bin"
 	t := e.table(runtime, "cni")
 	had := e.had(runtime, "cni")
-	if had["bin_dirs"] != nil || e.version >= 3 && since(e.Version, "2.1.0") && had["bin_dir"] == nil {
+	if had["bin_dirs"] != nil || e.version >= 3 && takes(e.Version, manyPluginDirs) && had["bin_dir"] == nil {
 		t["bin_dirs"] = []string{dir}
 		return
 	}

@@ -2,7 +2,6 @@ package containerd
 
 import (
 	"github.com/pelletier/go-toml/v2"
-	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/berth-dev/berth/internal/component/cni"
 )
@@ -20,15 +19,6 @@ func Config(s Settings) (string, error) {
 }
 
 const header = "# Written by berth. Settings of your own go into " + DropInDir + "/*.toml.\n"
-
-// since says whether v is known and at least least.
-func since(v, least string) bool {
-	have, err := version.ParseGeneric(v)
-	return err == nil && have.AtLeast(version.MustParseGeneric(least))
-}
-
-// Modern says whether a version is known to be of containerd's second generation.
-func Modern(version string) bool { return since(version, "2.0.0") }
 
 type common struct {
 	Version int      `toml:"version"`
@@ -58,11 +48,9 @@ type network struct {
 	ConfTemplate string   `toml:"conf_template,omitempty"`
 }
 
-// networkOf uses the list of plugin directories from 2.1 on, where the single
-// one is deprecated.
 func networkOf(s Settings) network {
 	n := network{ConfDir: cni.ConfDir, ConfTemplate: s.CNITemplate}
-	if since(s.Version, "2.1.0") {
+	if takes(s.Version, manyPluginDirs) {
 		n.BinDirs = []string{cni.BinDir}
 	} else {
 		n.BinDir = cni.BinDir
@@ -103,7 +91,7 @@ func configV2(s Settings) fileV2 {
 	f := fileV2{common: commonOf(s, 2)}
 	f.Plugins.CRI = criV2{
 		SandboxImage: s.SandboxImage, Containerd: runtimesOf(s), CNI: networkOf(s), Registry: registriesOf(s),
-		EnableCDI: since(s.Version, "1.7.0"), // 2.0 and later have it on
+		EnableCDI: takes(s.Version, cdi),
 	}
 	f.Plugins.CRI.Containerd.NoAnnotations = noAnnotations(s)
 	return f

@@ -30,24 +30,27 @@ func runtimesOf(s Settings) runtimes {
 	runc := runtime{Type: "io.containerd.runc.v2", Options: &options{SystemdCgroup: &s.SystemdCgroup}}
 	out := runtimes{DefaultRuntimeName: "runc", Runtimes: map[string]runtime{"runc": runc, "untrusted": runc}}
 	if s.Kata {
-		addKata(out.Runtimes, Modern(s.Version))
+		addKata(out.Runtimes, s.Version)
 	}
 	return out
 }
 
-// addKata: images with containerd's first generation find Kata's configuration by
-// themselves and have its command line as a runtime too.
-func addKata(to map[string]runtime, modern bool) {
+// addKata adds the published ones. The preview's snapshotter is one of containerd's own;
+// a pod that asks for a runtime whose programs or snapshotter the image lacks is refused,
+// and nothing else.
+func addKata(to map[string]runtime, version string) {
+	const v2, defaults = "io.containerd.kata.v2", "/usr/share/defaults/kata-containers/"
 	to["kata-cc"] = runtime{Type: "io.containerd.kata-cc.v2", Snapshotter: tardev, OwnDevices: true, Annotations: []string{"io.katacontainers.*"},
 		Options: &options{ConfigPath: "/opt/confidential-containers/share/defaults/kata-containers/configuration-clh-snp.toml"}}
-	if modern {
-		to["kata"] = runtime{Type: "io.containerd.kata.v2", Snapshotter: "overlayfs", OwnDevices: true,
-			Options: &options{ConfigPath: "/usr/share/defaults/kata-containers/configuration.toml"}}
-		return
+	to["kata-preview"] = runtime{Type: v2, Snapshotter: "erofs", OwnDevices: true, Options: &options{ConfigPath: defaults + "configuration-clh-templating.toml"}}
+	to["kata"] = runtime{Type: v2}
+	if takes(version, kataConfig) {
+		to["kata"] = runtime{Type: v2, Snapshotter: "overlayfs", OwnDevices: true, Options: &options{ConfigPath: defaults + "configuration.toml"}}
 	}
-	no := false
-	to["kata"] = runtime{Type: "io.containerd.kata.v2"}
-	to["katacli"] = runtime{Type: "io.containerd.runc.v1", Options: &options{BinaryName: "/usr/bin/kata-runtime", SystemdCgroup: &no}}
+	if takes(version, kataCommand) {
+		no := false
+		to["katacli"] = runtime{Type: "io.containerd.runc.v1", Options: &options{BinaryName: "/usr/bin/kata-runtime", SystemdCgroup: &no}}
+	}
 }
 
 // tardev is the snapshotter of confidential pods, a program of its own that must
