@@ -39,8 +39,12 @@ type Facts struct {
 	// empty where there is none or it does not tell.
 	ContainerdVersion string
 	// ContainerdPath is the first of ContainerdPaths that exists, links resolved; empty
-	// where none does.
+	// where none does. Where ContainerdStarts is set, no other counts.
 	ContainerdPath string
+	// ContainerdStarts is the path of containerd that the unit of the image's package
+	// starts, whether it exists or not, links resolved; empty where there is no such unit,
+	// or it starts another program.
+	ContainerdStarts string `json:",omitempty"`
 	// RuncPath is the first of /usr/bin/runc, /usr/sbin/runc, /usr/local/bin/runc
 	// and /usr/local/sbin/runc that exists, links resolved; empty where none does.
 	RuncPath string

@@ -55,11 +55,12 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 	if answer == nil {
 		answer = s.Ask(ctx)
 	}
+	starts := containerdStarts(h)
 	f := component.Facts{
-		ContainerdPath: firstFile(h, component.ContainerdPaths),
-		RuncPath:       firstFile(h, runcPaths),
-		KubectlPath:    firstFile(h, kubectlPaths),
-		VendorUnits:    vendorUnits(h),
+		ContainerdStarts: starts, ContainerdPath: firstFile(h, containerdPaths(starts)),
+		RuncPath:    firstFile(h, runcPaths),
+		KubectlPath: firstFile(h, kubectlPaths),
+		VendorUnits: vendorUnits(h),
 
 		VersionedPrograms: versionedPrograms(h), Packages: packages(h),
 

@@ -80,7 +80,7 @@ func runcURL(cfg *aksnodeconfigv1.Configuration) string {
 	return artifactURL(cfg.GetRuncConfig().GetRuncPackageUrl())
 }
 
-var versionInName = lazyregexp.New(`containerd[-_](?:static-)?(\d+\.\d+\.\d+)`)
+var versionInName = lazyregexp.New(`containerd(?:2|\.io)?[-_](?:static-)?(\d+\.\d+\.\d+)`)
 
 // containerdVersion is the version that will run. Where the contract names an
 // archive it is the archive's, before and after it was unpacked.
@@ -109,7 +109,7 @@ const (
 )
 
 func (t *translation) containerd() error {
-	program := cmp.Or(t.facts.ContainerdPath, containerdPath)
+	program := cmp.Or(t.facts.ContainerdStarts, t.facts.ContainerdPath, containerdPath)
 	t.runtimePrograms(program)
 	limits := t.cfg.GetCustomLinuxOsConfig().GetUlimitConfig()
 	t.add("custom_linux_os_config.ulimit_config", ulimits.Resources(ulimits.Settings{

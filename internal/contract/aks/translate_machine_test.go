@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
@@ -63,6 +64,9 @@ func TestContainerdVersion(t *testing.T) {
 		"not known":      {"https://a.example/c.tar.gz", "", "1.7.29", ""},
 		"of a package":   {"https://a.example/containerd.deb#sha256=00", "2.2.1", "1.7.29", "2.2.1"},
 		"in a package's": {"https://a.example/moby-containerd_1.7.31+azure-ubuntu22.04u1_amd64.deb", "", "1.6.9", "1.7.31"},
+		"Azure Linux's":  {"https://a.example/containerd2-2.0.0-14.azl3.x86_64.rpm", "", "1.7.29", "2.0.0"},
+		"Docker's":       {"https://a.example/containerd.io_1.7.29-1_amd64.deb", "", "2.2.9", "1.7.29"},
+		"another's":      {"https://a.example/containerdshim_1.7.29-1_amd64.deb", "", "2.2.9", ""},
 		"in its path":    {"https://a.example/containerd-2.0.7.tar.gz?sig=/x", "", "1.7.29", "2.0.7"},
 		"in a registry":  {"registry.example/containerd.deb:2", "2.2.1", "1.7.29", "2.2.1"},
 	} {
@@ -237,4 +241,23 @@ func TestOrder(t *testing.T) {
 			t.Errorf("kubelet does not wait for %s", id)
 		}
 	}
+}
+
+// A program that the unit of the image's package starts, and that is gone, comes back
+// where the unit looks for it: nothing else of the state changes.
+func TestLostContainerd(t *testing.T) {
+	cfg, there := sample(t, "full.json"), machine
+	there.ContainerdStarts = "/usr/bin/containerd"
+	gone := there
+	gone.ContainerdPath, gone.ContainerdVersion = "", ""
+	want := translate(t, cfg, there)
+	if diff := cmp.Diff(text(t, want), text(t, translate(t, cfg, gone))); diff != "" {
+		t.Error(diff)
+	}
+	for _, r := range want.Resources {
+		if a, ok := r.(*desired.Artifact); ok && a.Name == "containerd" && a.Files[0].Path == there.ContainerdStarts {
+			return
+		}
+	}
+	t.Error("the state has no " + there.ContainerdStarts)
 }

@@ -118,7 +118,7 @@ func (t *translation) containerdRuns() string {
 
 func (t *translation) containerd() error {
 	c := t.config.Components
-	program, runc := cmp.Or(t.facts.ContainerdPath, containerdPath), cmp.Or(t.facts.RuncPath, runcPath)
+	program, runc := cmp.Or(t.facts.ContainerdStarts, t.facts.ContainerdPath, containerdPath), cmp.Or(t.facts.RuncPath, runcPath)
 	t.runtime = append(t.runtime, t.add(componentsPath.Child("containerd"),
 		t.download(binaries.Containerd(source("containerd", c.Containerd, containerdVersion), program), c.Containerd))...)
 	t.runtime = append(t.runtime, t.add(componentsPath.Child("runc"),

@@ -268,3 +268,16 @@ func TestReferences(t *testing.T) {
 		}
 	}
 }
+
+// A program that the unit of a package starts, and that is gone, comes back where the unit
+// looks for it: nothing else of the state changes.
+func TestLostContainerd(t *testing.T) {
+	doc := decoded(t, "full.yaml")
+	there := distribution(t)
+	there.ContainerdStarts = "/usr/bin/containerd"
+	gone := there
+	gone.ContainerdPath, gone.ContainerdVersion = "", ""
+	if diff := cmp.Diff(text(t, translated(t, doc, there)), text(t, translated(t, doc, gone))); diff != "" {
+		t.Error(diff)
+	}
+}
