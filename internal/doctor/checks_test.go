@@ -173,6 +173,7 @@ var checkCases = []checkCase{
 		w.route("2000::/3")
 		w.kubeletConfig(`{"clusterDNS": ["10.96.0.10", "2001:db8::10"]}`)
 	}},
+	{"addresses", Preflight, Unknown, "the cluster alone knows them", nil},
 	{"addresses", Preflight, Unknown, "no luck", func(w *world) { w.survey.err = errTest }},
 	{"addresses", Preflight, Unknown, "not known", func(w *world) { w.noState(errTest) }},
 

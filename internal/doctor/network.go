@@ -166,11 +166,15 @@ func checkAddresses(_ context.Context, v *visit) *finding {
 	if err != nil {
 		return unread("the machine's addresses and routes", err)
 	}
+	pods, servers := v.podNetworks(st), v.clusterDNS()
+	if len(pods)+len(servers) == 0 {
+		return unknownf("compare the cluster's networks with those of the machine", "the document names no network of pods or services: the cluster alone knows them")
+	}
 	f := &finding{}
-	for _, p := range v.podNetworks(st) {
+	for _, p := range pods {
 		overlaps(f, "pods are to have", p, own, "networking.podCIDRs")
 	}
-	for _, a := range v.clusterDNS() {
+	for _, a := range servers {
 		overlaps(f, "services have", netip.PrefixFrom(a, a.BitLen()), own, "networking.clusterDNS")
 	}
 	return f.ok("they are apart")
