@@ -69,7 +69,7 @@ func TestJoinAndLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubeletsOwn(t, n)
-	before := look(t, n)
+	before, packages := look(t, n), run(t, n, "cat", "/var/lib/dpkg/status")
 
 	start := time.Now()
 	r, said := joinCommand(t, n)
@@ -85,7 +85,11 @@ func TestJoinAndLeave(t *testing.T) {
 	if out := run(t, n, berthPath, "status"); !strings.Contains(out, "join: "+n.Name+" is ready since") {
 		t.Error(out)
 	}
+	if run(t, n, "cat", "/var/lib/dpkg/status") != packages {
+		t.Error("join installed a package")
+	}
 	runWorkload(t, l, reg.workload, "join-pod", n.Name)
+	keepsAnothersNode(t, l, n)
 
 	start = time.Now()
 	out, code := leaves(t, n, "--force", "--kubeconfig", adminPath)
@@ -104,6 +108,22 @@ func TestJoinAndLeave(t *testing.T) {
 		t.Errorf("join after leave: %+v\n%s", r, said)
 	}
 	t.Logf("join after leave took %.2f s", time.Since(start).Seconds())
+}
+
+// keepsAnothersNode: where the Node of the machine's name is another machine's, leave ends
+// before it has done anything. The machine itself stands in for that one, by another id.
+func keepsAnothersNode(t *testing.T, l *lab.Lab, n *lab.Node) {
+	t.Helper()
+	run(t, n, "sh", "-ec", "echo fedcba9876543210fedcba9876543210 >/run/another-id; mount --bind /run/another-id /etc/machine-id")
+	out, code := leaves(t, n, "--force", "--kubeconfig", adminPath)
+	run(t, n, "umount", "/etc/machine-id")
+	if code != 1 || !strings.Contains(out, "is not this machine's: its machine id is") {
+		t.Errorf("leave with another cluster's kubeconfig: exit code %d\n%s", code, out)
+	}
+	if node := nodeOf(t, l, n); !ready(node) || node.Spec.Unschedulable {
+		t.Error("the Node was changed")
+	}
+	t.Log(out)
 }
 
 // TestJoinFails: what keeps a machine out of a cluster is told with a code and a remedy,

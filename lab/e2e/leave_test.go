@@ -30,6 +30,8 @@ type asItIs struct {
 
 // liveState are commands that print what lives on a machine, without what counts up.
 var liveState = map[string]string{
+	"addrs":   "ip -o addr | sed 's/^[0-9]*: //; s/ *valid_lft .*//'",
+	"rules":   "ip rule; ip -6 rule",
 	"links":   "ip -o link | sed 's/^[0-9]*: //; s/ qlen .*//'",
 	"routes":  "ip route; ip -6 route | sed 's/ expires .*//'",
 	"nft":     "nft list ruleset | sed 's/packets [0-9]* bytes [0-9]*//'",
