@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,6 +49,9 @@ func (l *life) failing(i int) bool { return i == 0 && l.fails != "" }
 func (l *life) look(w *world, before map[string]int) outcome {
 	o := outcome{Machine: w.snapshot(l), Runs: since(before, w.runs())}
 	for name, st := range w.loaded(l.units()) {
+		if slices.Contains(l.read, name) {
+			o.Machine["can reload "+name] = strconv.FormatBool(st.CanReload)
+		}
 		if st.ActiveState != "inactive" {
 			o.Machine["unit "+name] = st.ActiveState + " " + w.definition(name)
 		}

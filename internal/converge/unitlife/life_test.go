@@ -31,6 +31,9 @@ type life struct {
 	runs [3]counts
 	// up run after the first and the second step, down do not.
 	up, down []string
+	// read are units of which the second step's definition says how to reload: that
+	// shows that systemd has read it.
+	read []string
 	// lasts are units whose state after the end is not compared.
 	lasts []string
 	// repeats are units that may run once more where a run was cut off: nothing shows
@@ -238,6 +241,11 @@ func (l *life) converged(t testing.TB, w *world, s step, st *desired.State) {
 	}
 	if s.last {
 		return
+	}
+	for _, name := range l.read {
+		if got := w.loaded([]string{name})[name].CanReload; s.name == "second" && !got {
+			t.Errorf("%s: systemd has not read the definition of %s", s.name, name)
+		}
 	}
 	for _, name := range l.up {
 		if got := w.loaded([]string{name})[name].ActiveState; got != "active" {

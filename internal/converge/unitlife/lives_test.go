@@ -9,7 +9,9 @@ import (
 const a, b = "life-a.service", "life-b.service"
 
 // lives are all there are.
-func lives() []*life { return slices.Concat(services, definitions, tied, activated, others) }
+func lives() []*life {
+	return slices.Concat(services, definitions, olderFiles, tied, activated, others)
+}
 
 // services are lives of plain services, of those that run once, and of those that
 // are skipped or fail.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -76,7 +77,8 @@ func must(err error) {
 func (w *world) arrange(l *life) {
 	_, err := host.MkdirAll(w, marks)
 	must(err)
-	for name, content := range l.there {
+	for _, name := range slices.Sorted(maps.Keys(l.there)) {
+		content := l.there[name]
 		_, err := host.MkdirAll(w, path.Dir(name))
 		must(err)
 		if target, isLink := strings.CutPrefix(content, "-> "); isLink {

@@ -48,6 +48,37 @@ func unitChanges(t *testing.T, h host.Host, _ string) {
 	state(t, h, name, "loaded", "active", "running")
 }
 
+// What systemd does not notice: a definition that was written before the one in its
+// place, and a drop-in that was written before the newest of them.
+func unitOlderFiles(t *testing.T, h host.Host, _ string) {
+	name := defineOne(t, h, sleeper)
+	fragment, aside := path.Join(unitDir, name), path.Join(unitDir, name+".aside")
+	first, last := path.Join(unitDir, name+".d/10-a.conf"), path.Join(unitDir, name+".d/20-b.conf")
+	put(t, h, aside, "# older\n"+sleeper)
+	t.Cleanup(func() { _ = h.Remove(aside) })
+	tick()
+	put(t, h, fragment, "# newer\n"+sleeper)
+	add(t, h, first, "[Service]\nNice=1\n")
+	must(t, h.DaemonReload(t.Context()))
+	must(t, h.StartUnit(t.Context(), name))
+	must(t, h.Rename(aside, fragment))
+	outdated(t, h, "older definition", name, false)
+
+	tick()
+	put(t, h, aside, "[Service]\nNice=2\n")
+	add(t, h, last, "[Service]\nNice=3\n")
+	must(t, h.DaemonReload(t.Context()))
+	must(t, h.Rename(aside, first))
+	outdated(t, h, "drop-in newer than the one in its place, older than the other", name, false)
+	tick()
+	put(t, h, aside, "[Service]\nNice=4\n")
+	tick()
+	must(t, h.DaemonReload(t.Context()))
+	outdated(t, h, "read again", name, false)
+	must(t, h.Rename(aside, first))
+	outdated(t, h, "drop-in newer than both, older than the reading", name, true)
+}
+
 // tick lets the clock of the file system advance: it counts in jiffies, and two
 // writes in one have the same time.
 func tick() { time.Sleep(20 * time.Millisecond) }

@@ -35,6 +35,7 @@ var units = []testCase{
 	{"unit ends", unitEnds},
 	{"unit with a condition", unitCondition},
 	{"definition changes", unitChanges},
+	{"definition replaced by an older file", unitOlderFiles},
 	{"enabled, disabled, static", unitFileStates},
 	{"requirement fails", unitDependency},
 	{"restart takes followers along", unitFollowers},

@@ -230,7 +230,9 @@ func (h *Host) mtimeOf(p string) time.Time {
 
 // outdated is systemd's own test for NeedDaemonReload, with its gaps: it does not
 // notice a new definition of higher precedence, nor a drop-in directory that it
-// did not know when it last looked for a definition, nor a mask by a link.
+// did not know when it last looked for a definition, nor a mask by a link. A definition
+// is old where the file is newer than the one that was read, a drop-in where it is newer
+// than the newest that was read.
 func (h *Host) outdated(d *definition, names []string) bool {
 	if d == nil {
 		return false

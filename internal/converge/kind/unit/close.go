@@ -75,6 +75,13 @@ func (s *systemd) reread(ctx context.Context, name string) error {
 // planned says whether this plan changes a name; else a run before this one did.
 func (s *systemd) planned(name string) bool { return s.v.Changes(name) }
 
+// owed says whether a run that was cut off may have changed a name without telling
+// systemd, which goes by times and can miss it.
+func (s *systemd) owed(name string) bool {
+	o := s.v.OwedHere()
+	return o != nil && slices.Contains(o.Definitions, name)
+}
+
 // isLate says whether a link is made when everything runs.
 func (s *systemd) isLate(name string) bool {
 	return slices.ContainsFunc(s.v.Tasks(), func(t *kind.Task) bool {
@@ -92,7 +99,7 @@ func (s *systemd) see(ctx context.Context, name string, what part, known host.Un
 	if err := p.ask(ctx); err != nil {
 		return err
 	}
-	old := s.planned(name) || what.role == wantedLink || p.holdsOld(p.status)
+	old := s.planned(name) || what.role == wantedLink || s.owed(name) || p.holdsOld(p.status)
 	if old {
 		s.outdated()
 	}

@@ -11,12 +11,16 @@ import (
 
 // owed says why a running unit must be restarted; "" if it must not.
 func (p *planner) owed() (string, error) {
-	if why := p.Demanded(p.u.ID()); why != "" {
-		return why, nil
-	}
 	want, unknown, err := p.wanted()
-	if err != nil || unknown != "" {
-		return because(unknown, "changes"), err
+	if err != nil {
+		return "", err
+	}
+	redefined, err := p.redefined(want)
+	if why := p.Demanded(p.u.ID()); why != "" || err != nil {
+		return why, err
+	}
+	if unknown != "" {
+		return because(unknown, "changes"), nil
 	}
 	if !p.stamped() {
 		reason, err := p.owedByTime()
@@ -25,17 +29,8 @@ func (p *planner) owed() (string, error) {
 		}
 		return reason, err
 	}
-	for _, at := range p.definition() {
-		if old, ok := p.last.Definition[at]; !ok {
-			return because(at, "is new"), nil
-		} else if old != want.Definition[at] {
-			return p.changed(at), nil
-		}
-	}
-	for _, at := range sorted(p.last.Definition) {
-		if _, ok := want.Definition[at]; !ok {
-			return because(at, "goes"), nil
-		}
+	if redefined != "" {
+		return redefined, nil
 	}
 	if at := differing(p.last.Triggers, want.Triggers); at != "" {
 		return p.changed(at), nil
@@ -47,6 +42,58 @@ func (p *planner) owed() (string, error) {
 	}
 	p.learn(want)
 	return "", nil
+}
+
+// redefined says how the definition differs from the one that the unit was last
+// started with, and has systemd read it then: it compares times of files, and one that
+// was copied with its time, or written after the clock was set back, does not look newer.
+func (p *planner) redefined(want stamp) (string, error) {
+	why := p.difference(want)
+	if !p.stamped() && running(p.status) {
+		at, err := p.lastAfter(slices.Concat(p.definition(), p.vanishedFrom()), began(p.status.ExecMainStart, p.status.ActiveEnter))
+		if err != nil {
+			return "", err
+		}
+		why = because(at, "changed after the start")
+	}
+	if why != "" {
+		p.sys.outdated()
+	}
+	return why, nil
+}
+
+// difference compares the definition with the stamp's, also with that of an earlier
+// run of the unit; "" where there is none.
+func (p *planner) difference(want stamp) string {
+	if len(p.last.Definition) == 0 {
+		return ""
+	}
+	for _, at := range p.definition() {
+		if old, ok := p.last.Definition[at]; !ok {
+			return because(at, "is new")
+		} else if old != want.Definition[at] {
+			return p.changed(at)
+		}
+	}
+	for _, at := range sorted(p.last.Definition) {
+		if _, ok := want.Definition[at]; !ok {
+			return because(at, "goes")
+		}
+	}
+	return ""
+}
+
+// rereadLoaded has systemd read the definition of a unit that does not run and that
+// it may hold, where that is not what the unit last ran with.
+func (p *planner) rereadLoaded() error {
+	if !p.loaded() || len(p.last.Definition) == 0 {
+		return nil
+	}
+	want, _, err := p.wanted()
+	if err == nil {
+		_, err = p.redefined(want)
+	}
+	return err
 }
 
 func because(at, what string) string {
@@ -151,7 +198,12 @@ func (p *planner) changing() string {
 
 // changedSince names the input that changed last, if that was after a time.
 func (p *planner) changedSince(start time.Time) (string, error) {
-	which, at, err := newest(p.View, slices.Concat(p.inputs(), p.vanishedFrom()))
+	return p.lastAfter(slices.Concat(p.inputs(), p.vanishedFrom()), start)
+}
+
+// lastAfter names the path that changed last, if that was after a time.
+func (p *planner) lastAfter(paths []string, start time.Time) (string, error) {
+	which, at, err := newest(p.View, paths)
 	if err != nil || !at.After(start) {
 		return "", err
 	}

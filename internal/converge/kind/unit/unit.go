@@ -192,7 +192,7 @@ func (p *planner) activation() error {
 		return nil
 	case !running(p.status) && !p.done():
 		p.act(kind.VerbStart, "is "+p.status.ActiveState, kind.DisruptNone)
-		return nil
+		return p.rereadLoaded()
 	}
 	reason, err := p.owed()
 	if err != nil || reason != "" {
