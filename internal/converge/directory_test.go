@@ -90,7 +90,7 @@ type end struct {
 func ends(n int) []end {
 	all := []end{
 		{name: "killed after", kind: effect.StopAfter},
-		{name: "refused", kind: effect.Fail, err: syscall.EPERM},
+		{name: "refused", kind: effect.Fail, err: syscall.EACCES},
 		{name: "cut, all lost, after", kind: effect.StopAfter, cut: true, seed: memory.LoseAll},
 		{name: "cut, names only, after", kind: effect.StopAfter, cut: true, seed: memory.NamesOnly},
 		{name: "cut after", kind: effect.StopAfter, cut: true, seed: uint64(n) + 100},

@@ -185,12 +185,23 @@ func (x *executor) rename(p *placement, keep bool) error {
 			return err
 		}
 	case keep && p.q.Seen != nil:
-		if err := x.h.Link(p.q.Path, ledger.DisplacedName(p.q.Path)); err != nil {
+		if err := x.setAside(p.q.Path); err != nil {
 			return err
 		}
 		p.displaced = true
 	}
 	return host.Commit(x.h, p.q.Path)
+}
+
+// setAside gives what is replaced a second name, or, where no file can have two, another
+// one: then the name is missing for a moment, and a run that is cut off in it gives it back
+// (ledger.Run.Clear).
+func (x *executor) setAside(name string) error {
+	err := x.h.Link(name, ledger.DisplacedName(name))
+	if host.NoLinks(err) {
+		return x.h.Rename(name, ledger.DisplacedName(name))
+	}
+	return err
 }
 
 func changedIfNotEmpty(err error) error {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"syscall"
 )
 
 // TempName is where the next content of a path is prepared: in the same
@@ -136,4 +137,10 @@ func MkdirAll(h FS, dir string) ([]string, error) {
 		return made, err
 	}
 	return append(made, dir), h.SyncDir(path.Dir(dir))
+}
+
+// NoLinks says whether a link was refused since the file system knows no second name of a
+// file: link(2) has EPERM for it, network file systems have others.
+func NoLinks(err error) bool {
+	return errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS)
 }

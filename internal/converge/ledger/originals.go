@@ -146,7 +146,7 @@ func storeContent(h host.FS, p string, info *host.Info, sum string, program bool
 		if err := RemoveIfThere(h, to); err != nil {
 			return err
 		}
-		if err := h.Link(p, to); !errors.Is(err, syscall.EXDEV) {
+		if err := h.Link(p, to); !errors.Is(err, syscall.EXDEV) && !host.NoLinks(err) {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -107,9 +108,13 @@ func (s *Standing) matches(h host.FS, name string, info *host.Info) (bool, error
 	return sum == s.Sum, err
 }
 
-// Clear removes the temporary files of a run that did not come to its end.
+// Clear removes the temporary files of a run that did not come to its end. What was set
+// aside, and not replaced yet, has its name again first.
 func (r *Run) Clear(h host.FS) error {
 	for _, p := range append(slices.Clone(r.Temps), endPath) {
+		if err := giveBack(h, p); err != nil {
+			return fmt.Errorf("clear leftover: %w", err)
+		}
 		for _, name := range []string{host.TempName(p), DisplacedName(p)} {
 			info, err := Lstat(h, name)
 			if err == nil && info != nil {
@@ -121,6 +126,21 @@ func (r *Run) Clear(h host.FS) error {
 		}
 	}
 	return nil
+}
+
+// giveBack gives what a file was about to replace its name again: nothing stands there,
+// and the file waits still.
+func giveBack(h host.FS, p string) error {
+	aside := DisplacedName(p)
+	for name, there := range map[string]bool{p: false, aside: true, host.TempName(p): true} {
+		if info, err := Lstat(h, name); err != nil || (info != nil) != there {
+			return err
+		}
+	}
+	if err := h.Rename(aside, p); err != nil {
+		return err
+	}
+	return h.SyncDir(path.Dir(p))
 }
 
 // DisplacedName is where what a change displaces waits until all names are in
