@@ -91,7 +91,7 @@ func (e *env) goBack(c *cobra.Command, verb string, back func(context.Context, *
 	if done == "" || err != nil {
 		return err
 	}
-	p.say(done + ": the last good configuration is in force again")
+	p.say(done)
 	return nil
 }
 

@@ -72,6 +72,9 @@ func standingText(s provision.Standing) string {
 	if s.Drained != nil {
 		fmt.Fprintf(&b, "drained: %s\n", drainText(&s))
 	}
+	if s.TrialProblem != "" {
+		fmt.Fprintf(&b, "on trial: nobody knows what (%s); the next apply, or a restart of the machine, ends it and takes nothing back\n", s.TrialProblem)
+	}
 	if t := s.LastRun; t != nil {
 		fmt.Fprintf(&b, "last run: %s, %s, exit code %d\n", t.Command, report.SystemdTime(t.Start), t.ExitCode)
 	}

@@ -2,9 +2,13 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/converge/trial"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/report"
@@ -123,5 +127,41 @@ func TestStatusOfADrain(t *testing.T) {
 	}
 	if _, stdout, _ := invoke(h, "berth", "status", "-ojson"); !strings.Contains(stdout, `"broken": true`) {
 		t.Error(stdout)
+	}
+}
+
+// A note of a trial that somebody damaged is told, and is no reason to tell nothing else.
+// A boot ends it, and so does the time of a person who had to confirm it.
+func TestStatusOfADamagedTrial(t *testing.T) {
+	for _, verb := range []string{"restore", "revert"} {
+		h := memory.New()
+		n := &trial.Note{Owner: desired.OwnerAKS, Boot: "another"}
+		if err := trial.Arm(h, n, "/opt/berth", nil); err != nil {
+			t.Fatal(err)
+		}
+		h.Overwrite("/var/lib/berth/trial.json", `{"own`)
+		code, stdout, stderr := invoke(h, "berth", "status")
+		if code != 0 || !strings.Contains(stdout, "on trial: nobody knows what (read /var/lib/berth/trial.json: ") || !strings.Contains(stdout, "kubelet.service") {
+			t.Errorf("code %d: %s%s", code, stdout, stderr)
+		}
+		if _, stdout, _ = invoke(h, "berth", "status", "-ojson"); !strings.Contains(stdout, `"trialProblem": "read /var/lib/berth/trial.json: `) {
+			t.Error(stdout)
+		}
+		code, stdout, stderr = invoke(h, "berth", "node", verb)
+		if code != 0 || !strings.Contains(stdout+stderr, "a change was on trial, and nothing is taken back: read /var/lib/berth/trial.json: ") {
+			t.Errorf("%s: code %d: %s%s", verb, code, stdout, stderr)
+		}
+		for _, p := range []string{"/var/lib/berth/trial.json", "/etc/systemd/system/" + trial.RestoreUnit} {
+			if _, err := h.Lstat(p); err == nil {
+				t.Errorf("%s: %s is left", verb, p)
+			}
+		}
+	}
+}
+
+// The agent applies as soon as it starts: at boot the way back comes first.
+func TestWayBackComesBeforeTheAgent(t *testing.T) {
+	if first := (&parts{host: memory.New()}).trial().First; !slices.Contains(first, config.Unit) {
+		t.Errorf("%q", first)
 	}
 }

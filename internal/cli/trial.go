@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/agent/selfupdate"
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/component"
@@ -32,7 +33,7 @@ func (p *parts) trial() *converge.Trial {
 		LastWords: func(ctx context.Context, unit string) string { return apiserver.LastLogLines(ctx, p.host, unit) },
 		Kubelet:   kubelet.Unit,
 		Elsewhere: map[string][]string{containerd.Unit: {containerd.DropInDir}, kubelet.Unit: {kubelet.ConfigDir}},
-		Program:   program, First: []string{report.ServiceUnit},
+		Program:   program, First: []string{report.ServiceUnit, config.Unit},
 		NoRevert: p.noRevert, Within: p.within, Yields: p.yields,
 	}
 }

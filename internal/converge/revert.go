@@ -135,18 +135,19 @@ func withoutRuntime(st *desired.State) *desired.State {
 
 // Restore is the way back at boot, before what was on trial starts: it makes the
 // files those of the last good contract and leaves it to systemd to start units.
-// done is what there was to do, "" for nothing.
+// done is what has come of it, "" where there was nothing to do.
 func (e *Engine) Restore(ctx context.Context) (done string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reverting)
 	defer cancel()
 	b := New(e.opt)
 	b.booting = true
 	err = b.exclusively(ctx, func() error {
-		n, err := trial.Load(e.opt.Host)
+		n, why, err := e.onTrial(ctx)
 		if err != nil || n == nil || n.Boot == bootOf(e.opt.Host) {
+			done = why
 			return err
 		}
-		done = fmt.Sprintf("a change of the %s contract was on trial when the machine stopped", n.Owner)
+		done = fmt.Sprintf("a change of the %s contract was on trial when the machine stopped", n.Owner) + again
 		return b.back(ctx, n.Owner, &Result{})
 	})
 	return done, err
@@ -155,15 +156,30 @@ func (e *Engine) Restore(ctx context.Context) (done string, err error) {
 // Revert is the way back when a person's time is over, or was cut off.
 func (e *Engine) Revert(ctx context.Context) (done string, err error) {
 	err = e.exclusively(ctx, func() error {
-		n, err := trial.Load(e.opt.Host)
+		n, why, err := e.onTrial(ctx)
 		if err != nil || n == nil {
+			done = why
 			return err
 		}
-		done = fmt.Sprintf("nobody has confirmed the change of the %s contract", n.Owner)
+		done = fmt.Sprintf("nobody has confirmed the change of the %s contract", n.Owner) + again
 		err = e.back(ctx, n.Owner, &Result{})
 		return errors.Join(err, e.endDrain(ctx, e.outcome(n.Owner, Scope{}, err)))
 	})
 	return done, err
+}
+
+// again says what has come of it.
+const again = ": the last good configuration is in force again"
+
+// onTrial is what may be taken back. Of a note that is damaged nobody can say that: it
+// goes, and why says so, once.
+func (e *Engine) onTrial(ctx context.Context) (n *trial.Note, why string, err error) {
+	n, err = trial.Load(e.opt.Host)
+	if !isTorn(err) {
+		return n, "", err
+	}
+	why = "a change was on trial, and nothing is taken back: " + err.Error()
+	return nil, why, trial.Drop(ctx, e.opt.Host)
 }
 
 // inputs are what a unit reads, as it was before the change.

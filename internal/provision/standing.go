@@ -27,6 +27,8 @@ type Standing struct {
 	Join *report.Join `json:"join,omitempty"`
 	// Trial is the change that is not confirmed, if there is one.
 	Trial *trial.Note `json:"trial,omitempty"`
+	// TrialProblem says why nobody knows what is on trial, where that is so.
+	TrialProblem string `json:"trialProblem,omitempty"`
 	// TrialLeft is how long a person has to confirm it, by the machine's running time.
 	TrialLeft string `json:"trialLeft,omitempty"`
 	// Drained is the Node that berth has cordoned for a change, if it has.
@@ -54,7 +56,7 @@ func Stand(ctx context.Context, h host.Host, version string) (Standing, error) {
 	}
 	s := Standing{Version: version, InstanceID: InstanceID(h), Provision: last}
 	if s.Trial, err = trial.Load(h); err != nil {
-		return Standing{}, err
+		s.TrialProblem = err.Error()
 	}
 	if s.Drained, err = drained.Load(h); err != nil {
 		return Standing{}, err
