@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/azure"
+	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
@@ -283,6 +286,24 @@ var checkCases = []checkCase{
 	{"arc", Preflight, Unknown, "does not say", func(w *world) { w.arc("", 1) }},
 	{"arc", Preflight, Unknown, "can't be read", func(w *world) { w.arc("words", 0) }},
 
+	{"azure-operator", Preflight, OK, "nobody registers", nil},
+	{"azure-operator", Preflight, OK, "as Azure Connected Machine Onboarding; /subscriptions/s/resourceGroups/g: as Azure Connected Machine Resource Administrator; /c: as Role Based", func(w *world) { w.azureGrants(true, nil, "*") }},
+	{"azure-operator", Preflight, OK, "a node already", func(w *world) {
+		w.azureGrants(true, nil)
+		w.o.Settled = func() bool { return true }
+	}},
+	{"azure-operator", Preflight, Error, "Microsoft.HybridCompute/machines/write is not allowed", func(w *world) { w.azureGrants(true, nil, "*/read", "Microsoft.Authorization/*", "*/delete") }},
+	{"azure-operator", Preflight, Error, "/c: Microsoft.Authorization/roleAssignments/write, Microsoft.Authorization/roleAssignments/delete is not allowed", func(w *world) { w.azureGrants(true, nil, "*/read", "Microsoft.HybridCompute/*") }},
+	{"azure-operator", Preflight, Warning, "Microsoft.HybridCompute/machines/delete is not allowed, to delete the machine", func(w *world) { w.azureGrants(true, nil, "*/read", "*/write", "Microsoft.Authorization/*") }},
+	{"azure-operator", Preflight, Unknown, "what the identity may do in /c: no answer", func(w *world) { w.azureGrants(true, errors.New("no answer")) }},
+	{"azure-machine", Preflight, OK, "not asked", nil},
+	{"azure-machine", Preflight, OK, "given its role when it joins", func(w *world) { w.azureGrants(true, nil) }},
+	{"azure-machine", Preflight, OK, "as Azure Kubernetes Service Cluster User Role", func(w *world) {
+		w.azureGrants(false, nil, "Microsoft.ContainerService/managedClusters/listClusterUserCredential/action")
+	}},
+	{"azure-machine", Preflight, Error, "listClusterUserCredential/action is not allowed", func(w *world) { w.azureGrants(false, nil, "*/read") }},
+	{"azure-machine", Preflight, Unknown, "no answer", func(w *world) { w.azureGrants(false, errors.New("no answer")) }},
+
 	{"containerd", Node, OK, "runs", func(w *world) { w.runs(containerd.Unit) }},
 	{"containerd", Node, Error, "not-found", nil},
 	{"containerd", Node, Error, "inactive", func(w *world) { w.runs(containerd.Unit); w.stop(containerd.Unit) }},
@@ -438,6 +459,22 @@ func (w *world) arc(says string, code int) {
 		}
 		return host.Output{Stdout: []byte(says), ExitCode: code}
 	})
+}
+
+// azureGrants has Azure say how the cluster is reached, and what identities may do there;
+// registers: the machine is registered, too, and given its role.
+func (w *world) azureGrants(registers bool, err error, actions ...string) {
+	who := &desired.AzureIdentity{Kind: desired.AzureManagedIdentity}
+	w.o.References.Azure = &component.AzureCluster{ResourceID: "/c", Identity: who, Manager: "m"}
+	if registers {
+		w.o.References.Arc = &component.ArcRegistration{SubscriptionID: "s", ResourceGroup: "g", ClusterID: "/c", By: who, Manager: "m"}
+	}
+	w.o.Granted = func(_ context.Context, q AzureQuestion) ([]azure.Grant, error) {
+		if q.Who != who || q.Manager != "m" {
+			w.t.Errorf("%+v", q)
+		}
+		return []azure.Grant{{Actions: actions}}, err
+	}
 }
 
 // registers has the document say who registers the machine.

@@ -32,6 +32,8 @@ func all() []Check {
 		{"approval", "whether the cluster takes and approves the certificate request (SelfSubjectAccessReview)", "error: it may not be made; warning: somebody has to approve it", Preflight, checkApproval},
 		{"artifacts", "each download that the machine needs: reachable, size, digest", "error: no place has it; warning: one of several has not, or nobody gives a digest", Preflight, checkArtifacts},
 		{"arc", "the agent of Azure Arc", "error: the document needs it and it is not connected; warning: it is there and not connected", Preflight, checkArc},
+		{"azure-operator", "each permission in Azure of who registers the machine: docs/azure-permissions.md", "error: one is missing; warning: one that leaving needs is missing", Preflight, checkOperator},
+		{"azure-machine", "the permissions in Azure of the machine's identity", "error: one is missing", Preflight, checkMachineRole},
 		{"containerd", "the container runtime's unit and its answer", "error: it does not run or is not ready", Node, checkContainerd},
 		{"cni", "the network of pods, as the container runtime has it", "error: there is no configuration, or it does not work", Node, checkCNI},
 		{"kubelet", "kubelet's unit and health endpoint", "error: it does not run or is not healthy", Node, checkKubelet},

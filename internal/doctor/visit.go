@@ -14,6 +14,8 @@ import (
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/azure"
+	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/cri"
@@ -41,6 +43,12 @@ type Options struct {
 	Fetcher Fetcher
 	// Tokens gives the token of an identity of Azure, which is kept nowhere.
 	Tokens func(context.Context, *desired.AzureIdentity, *desired.Egress) (desired.Secret, error)
+	// References are what the document refers to; Settled says whether the machine is a node
+	// of its cluster.
+	References component.References
+	Settled    func() bool
+	// Granted is what an identity of Azure may do.
+	Granted func(context.Context, AzureQuestion) ([]azure.Grant, error)
 	// Runtime connects to the container runtime.
 	Runtime func(context.Context) (Runtime, error)
 	// Healthz is kubelet's health endpoint; "" is the one of its configuration.
