@@ -135,6 +135,8 @@ func TestJoinFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const expired = "expird.0123456789abcdef"
+	check(t, l.AddToken(within(t, 10*time.Second), expired, time.Now().Add(-time.Hour)))
 	before := look(t, n, "/var/lib/containerd", "/etc/berth", configPath)
 	for _, tc := range []struct {
 		name, token       string
@@ -144,6 +146,7 @@ func TestJoinFails(t *testing.T) {
 		error, hint, said string
 	}{
 		{"a token that the cluster does not know", "abcdef.0000000000000000", nil, nil, 1, "ERR_CLIENT_CERTIFICATE", "bootstrap-token-abcdef", "abcdef"},
+		{"a token that has expired", expired, nil, nil, 1, "ERR_CLIENT_CERTIFICATE", "it may have expired; make a new one (kubeadm token create)", "expird"},
 		{"a wrong CA", lab.Token, func(c *v1alpha1.NodeConfig) { c.Cluster.CAFile = "/etc/berth/other.pem" }, nil, 1, "ERR_API_SERVER_UNTRUSTED", "CA", ""},
 		{"a server that does not answer", lab.Token, func(c *v1alpha1.NodeConfig) {
 			c.Cluster.Server = fmt.Sprintf("https://%s:9", l.Gateway())

@@ -19,16 +19,21 @@ const Registry = "registry.nowhere.test"
 // PauseImage is the sandbox image's name at a site without network.
 const PauseImage = Registry + "/pause:1"
 
-// Bundle makes a signed bundle for a configuration that CutOff changed, with
+// Bundle is BundleOf for a configuration that CutOff changed.
+func (p *Programs) Bundle(ctx context.Context, l *lab.Lab, dir string, cfg *aksnodeconfigv1.Configuration, images ...string) (map[string]lab.File, error) {
+	text, err := nodeconfigutils.Marshal(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return p.BundleOf(ctx, l, dir, text, images...)
+}
+
+// BundleOf makes a signed bundle for a document whose addresses lead nowhere, with
 // the sandbox image and the given ones ("reference=file or layout"), verifies
 // it, and returns what a node's disk needs: the bundle and its key. It works in
 // dir.
-func (p *Programs) Bundle(ctx context.Context, l *lab.Lab, dir string, cfg *aksnodeconfigv1.Configuration, images ...string) (map[string]lab.File, error) {
+func (p *Programs) BundleOf(ctx context.Context, l *lab.Lab, dir string, text []byte, images ...string) (map[string]lab.File, error) {
 	if err := makeKeys(ctx, dir); err != nil {
-		return nil, err
-	}
-	text, err := nodeconfigutils.Marshal(cfg)
-	if err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o600); err != nil {

@@ -101,9 +101,14 @@ func (p *Programs) CutOff(c *aksnodeconfigv1.Configuration) {
 	p.Configure(c)
 	for _, url := range []*string{&c.KubeBinaryConfig.CustomKubeBinaryUrl, &c.ContainerdConfig.ContainerdPackageUrl,
 		&c.RuncConfig.RuncPackageUrl, &c.NetworkConfig.CniPluginsUrl} {
-		*url = "https://files.nowhere.test" + (*url)[strings.LastIndexByte(*url, '/'):]
+		*url = Nowhere(*url)
 	}
 	c.KubeBinaryConfig.PodInfraContainerImageUrl = PauseImage
+}
+
+// Nowhere is a URL with the same file name and digest of a host that does not exist.
+func Nowhere(url string) string {
+	return "https://files.nowhere.test" + url[strings.LastIndexByte(url, '/'):]
 }
 
 // containerdVersion asks the lab's containerd.
