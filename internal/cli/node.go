@@ -17,7 +17,7 @@ import (
 // node holds the verbs that berth's own units call.
 func (e *env) node() *cobra.Command {
 	c := &cobra.Command{Use: "node", Short: "Verbs for berth's own units", Hidden: true, Args: cobra.ArbitraryArgs, RunE: e.noCommand}
-	c.AddCommand(e.nodeResult(), e.nodeRestore(), e.nodeRevert(), e.nodeFirewall(), e.nodeLocalDNS(), e.token())
+	c.AddCommand(e.nodeResult(), e.nodeRestore(), e.nodeRevert(), e.nodeFirewall(), e.nodeSwap(), e.nodeLocalDNS(), e.token())
 	return c
 }
 
@@ -104,6 +104,19 @@ func (e *env) nodeFirewall() *cobra.Command {
 				return err
 			}
 			return provision.RestorePacketFilter(c.Context(), h)
+		},
+	}
+}
+
+func (e *env) nodeSwap() *cobra.Command {
+	return &cobra.Command{
+		Use: "swap", Short: "Make the swap file where it is missing", Args: e.noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			h, err := e.open("/")
+			if err != nil {
+				return err
+			}
+			return provision.RestoreSwap(c.Context(), h)
 		},
 	}
 }

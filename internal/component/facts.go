@@ -71,6 +71,10 @@ type Facts struct {
 	IPTables string
 	// Apt says that the machine has apt: /etc/apt/apt.conf.d exists.
 	Apt bool
+	// ResourceDisk is where the resource disk of an Azure machine is mounted, of which all
+	// has ResourceDiskBytes; empty where there is none.
+	ResourceDisk      string
+	ResourceDiskBytes int64
 	// Images are those of the bundles on the machine.
 	Images []BundledImage
 	// VendorUnits are the names of the units that the image's packages bring:

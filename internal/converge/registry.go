@@ -17,7 +17,9 @@ import (
 	"github.com/berth-dev/berth/internal/converge/kind/podnetwork"
 	"github.com/berth-dev/berth/internal/converge/kind/serving"
 	"github.com/berth-dev/berth/internal/converge/kind/sshd"
+	"github.com/berth-dev/berth/internal/converge/kind/swap"
 	"github.com/berth-dev/berth/internal/converge/kind/sysctl"
+	"github.com/berth-dev/berth/internal/converge/kind/sysfs"
 	"github.com/berth-dev/berth/internal/converge/kind/trust"
 	"github.com/berth-dev/berth/internal/converge/kind/unit"
 )
@@ -25,7 +27,7 @@ import (
 // builtin are the kinds of resources that berth knows.
 var builtin = []kind.Kind{
 	artifact.Kind{}, block.Kind{}, check.Kind{}, credential.Kind{}, directory.Kind{}, file.Kind{}, image.Kind{}, link.Kind{},
-	module.Kind{}, mount.Kind{}, nftables.Kind{}, nodeobject.Kind{}, podnetwork.Kind{}, serving.Kind{}, sshd.Kind{}, sysctl.Kind{}, trust.Kind{}, unit.Kind{},
+	module.Kind{}, mount.Kind{}, nftables.Kind{}, nodeobject.Kind{}, podnetwork.Kind{}, serving.Kind{}, sshd.Kind{}, swap.Kind{}, sysctl.Kind{}, sysfs.Kind{}, trust.Kind{}, unit.Kind{},
 }
 
 func register(more []kind.Kind) map[string]kind.Kind {

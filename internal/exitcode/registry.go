@@ -22,6 +22,8 @@ const (
 	KubeletInstall          = 121
 	KubectlInstall          = 122
 	Timeout                 = 124
+	SwapFile                = 130
+	SwapSpace               = 131
 	Killed                  = 137
 	Trust                   = 161
 	SecureBootstrapDownload = 169
@@ -95,6 +97,10 @@ var registry = []Code{
 		"Put the version that the configuration asks for into the image, or give a URL for it."},
 	{Timeout, "ERR_PROVISION_TIMEOUT", "the time in cse_timeout is over (the number of timeout(1); AKS gives it no name)",
 		"Look at what was being done (Doing) and at berth timeline; raise cse_timeout if the step is only slow."},
+	{SwapFile, "ERR_SWAP_CREATE_FAIL", "the swap file could not be made or used",
+		"Look at what is named: a path that is taken, or the unit of type swap (systemctl status UNIT). Swap is in custom_linux_os_config."},
+	{SwapSpace, "ERR_SWAP_CREATE_INSUFFICIENT_DISK_SPACE", "the disk has no room for the swap file",
+		"Make swap_file_size smaller, or the disk larger."},
 	{Killed, "ERR_PROVISION_KILLED", "provisioning was killed before it could report (128 + SIGKILL; AKS gives it no name)",
 		"Look for the kernel's out-of-memory killer in the journal; systemctl start aks-node-controller runs it again."},
 	{Trust, "ERR_UPDATE_CA_CERTS", "a CA certificate could not be added to the machine's trust store",

@@ -65,6 +65,12 @@ func changeSysctl(c *aksnodeconfigv1.Configuration) {
 	c.CustomLinuxOsConfig.SysctlConfig.NetNetfilterNfConntrackMax = proto.Int32(262144)
 }
 
+// addSwap is about memory, and not about kubelet.
+func addSwap(c *aksnodeconfigv1.Configuration) {
+	c.CustomLinuxOsConfig.EnableSwapConfig, c.CustomLinuxOsConfig.SwapFileSize = true, 1
+	c.CustomLinuxOsConfig.TransparentHugepageSupport = "never"
+}
+
 // addClusterCA is a rotation: the old authority stays, so the credential does.
 func addClusterCA(c *aksnodeconfigv1.Configuration) {
 	old, err := base64.StdEncoding.DecodeString(c.KubernetesCaCert)

@@ -1,9 +1,14 @@
 package faults_test
 
 import (
+	"context"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
+	"github.com/berth-dev/berth/internal/component/hugepages"
 	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -40,12 +45,14 @@ func parameter(key string) string { return "/proc/sys/" + strings.ReplaceAll(key
 // so the order is spelled out.
 const (
 	loadModules = "[Unit]\nBefore=systemd-sysctl.service containerd.service kubelet.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/systemd/systemd-modules-load\n"
+	makeFiles   = "[Unit]\nBefore=containerd.service kubelet.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/systemd/systemd-tmpfiles\n"
 	setValues   = "[Unit]\nAfter=systemd-modules-load.service\nBefore=containerd.service kubelet.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/systemd/systemd-sysctl\n"
 )
 
 // kernel gives a machine its parameters, modprobe, and the services that load
 // modules and set parameters at boot from /etc.
 func kernel(h *memory.Host) {
+	memoryUse(h)
 	for key, value := range parameters {
 		h.Value(parameter(key), value+"\n")
 	}
@@ -65,7 +72,7 @@ func kernel(h *memory.Host) {
 		})
 		return host.Output{}
 	})
-	for name, text := range map[string]string{"systemd-modules-load.service": loadModules, "systemd-sysctl.service": setValues} {
+	for name, text := range map[string]string{"systemd-modules-load.service": loadModules, "systemd-sysctl.service": setValues, "systemd-tmpfiles-setup.service": makeFiles} {
 		h.Put("/usr/lib/systemd/system/"+name, text, 0o644)
 		h.PutLink("../"+name, "/usr/lib/systemd/system/sysinit.target.wants/"+name, 0)
 	}
@@ -73,10 +80,47 @@ func kernel(h *memory.Host) {
 
 // ownProgram is berth itself, which kubelet's service calls before kubelet starts.
 func ownProgram(h *memory.Host) {
-	h.Program(packetfilter.Program, func(host.Command) host.Output {
-		if err := provision.RestorePacketFilter(tctx, h); err != nil {
+	verbs := map[string]func(context.Context, host.Host) error{"firewall": provision.RestorePacketFilter, "swap": provision.RestoreSwap}
+	h.Program(packetfilter.Program, func(c host.Command) host.Output {
+		if err := verbs[c.Args[1]](tctx, h); err != nil {
 			return host.Output{ExitCode: 1, Stderr: []byte(err.Error())}
 		}
+		return host.Output{}
+	})
+}
+
+// memoryUse gives a machine huge pages, and a disk on which files can be given a size.
+func memoryUse(h *memory.Host) {
+	for p, words := range map[string]string{hugepages.Enabled: "always madvise never", hugepages.Defrag: "always defer defer+madvise madvise never"} {
+		h.ValueFunc(p, strings.Replace(words, " madvise ", " [madvise] ", 1)+"\n", func(_, written string) (string, error) {
+			list := strings.Fields(words)
+			at := slices.Index(list, strings.TrimSpace(written))
+			if at < 0 {
+				return "", syscall.EINVAL
+			}
+			list[at] = "[" + list[at] + "]"
+			return strings.Join(list, " ") + "\n", nil
+		})
+	}
+	h.Program("/usr/lib/systemd/systemd-tmpfiles", func(host.Command) host.Output {
+		eachLine(h, "/etc/tmpfiles.d", func(line string) {
+			if f := strings.Fields(line); f[0] == "w" {
+				_ = h.WriteValue(f[1], []byte(f[6]))
+			}
+		})
+		return host.Output{}
+	})
+	h.Program("/usr/bin/fallocate", func(c host.Command) host.Output {
+		size, err := strconv.Atoi(c.Args[1])
+		check(err)
+		name := c.Args[len(c.Args)-1]
+		info, err := h.Lstat(name)
+		check(err)
+		f, err := h.Append(name)
+		check(err)
+		_, err = f.Write(make([]byte, size-int(info.Size)))
+		check(err)
+		check(f.Close())
 		return host.Output{}
 	})
 }

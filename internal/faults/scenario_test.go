@@ -65,6 +65,8 @@ func scenarios(t testing.TB) []scenario {
 		{"ledger lost", forgetful(applied(outdated, full.with(t, download))), full.with(t, download), []string{}},
 		{"changed for kubelet", applied(prebaked, full), kubeletOnly, []string{"restart kubelet.service"}},
 		{"changed labels", applied(prebaked, full), full.with(t, changeLabels), []string{}},
+		{"with swap", applied(prebaked, full), full.with(t, addSwap), []string{}},
+		{"swap is withdrawn", applied(prebaked, full.with(t, addSwap)), full, []string{}},
 		{"changed for both", applied(prebaked, full), both, []string{"restart containerd.service", "restart kubelet.service"}},
 	}
 }
@@ -104,6 +106,8 @@ func configure(t testing.TB, name string) *configuration {
 	}
 	// The lab runs that on a real node; here every unit costs each mutation a run.
 	doc.Config.LocalDnsProfile = nil
+	// Only the scenarios that are about it make swap files: they cost each machine.
+	doc.Config.CustomLinuxOsConfig.EnableSwapConfig = false
 	// An image's own containerd and runc count; download and unpack bring others.
 	doc.Config.ContainerdConfig.ContainerdPackageUrl, doc.Config.RuncConfig.RuncPackageUrl = "", ""
 	return &configuration{doc: doc}

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"errors"
+	"path"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/artifact"
@@ -11,8 +12,10 @@ import (
 	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/component/securebootstrap"
 	"github.com/berth-dev/berth/internal/component/ssh"
+	"github.com/berth-dev/berth/internal/component/swap"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/kind/nftables"
+	swapkind "github.com/berth-dev/berth/internal/converge/kind/swap"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
@@ -48,6 +51,9 @@ func meaning(err error) error {
 func code(err error) int {
 	if is[*host.LockedError](err) && !errors.Is(err, exitcode.ErrInterrupted) {
 		return exitcode.Locked
+	}
+	if f, ok := errors.AsType[*swapkind.Error](err); ok && errors.Is(f, swapkind.ErrNoRoom) {
+		return exitcode.SwapSpace
 	}
 	if n := exitcode.Known(err); n != 0 {
 		return n
@@ -91,6 +97,8 @@ func unitCode(name string, verb converge.Verb) int {
 		return exitcode.LocalDNS
 	case name == securebootstrap.Unit:
 		return exitcode.SecureBootstrap
+	case name == swap.Unit, path.Ext(name) == ".swap":
+		return exitcode.SwapFile
 	case ssh.IsUnit(name) && verb == converge.VerbReload:
 		return exitcode.PublicKeys
 	case ssh.IsUnit(name):
@@ -129,6 +137,8 @@ var kinds = map[string]int{
 	"check":      exitcode.APIConnect,
 	"nftables":   exitcode.PacketFilter,
 	"sshd":       exitcode.PublicKeys,
+	"swap":       exitcode.SwapFile,
+	"sysfs":      exitcode.Sysctl,
 }
 
 // artifactCodes are the published codes for what goes wrong with an artifact.

@@ -19,6 +19,7 @@ import (
 	"github.com/berth-dev/berth/internal/contract/aks"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/kind/nftables"
+	swapkind "github.com/berth-dev/berth/internal/converge/kind/swap"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
@@ -73,6 +74,10 @@ func TestExplain(t *testing.T) {
 		"attestation":           {action("unit:secure-tls-bootstrap.service", "start", &host.JobError{}), 220, "start unit:secure-tls-bootstrap.service", "journalctl"},
 		"attestation's program": {action("artifact:secure-tls-bootstrap-client", "fetch", errors.New("404")), 169, "fetch artifact:secure-tls-bootstrap-client", "download_url"},
 		"sysctl":                {action("sysctl:vm.max_map_count", "set", syscall.EINVAL), 103, "set sysctl:vm.max_map_count", "range"},
+		"huge pages":            {action("sysfs:/sys/kernel/mm/transparent_hugepage/enabled", "set", errors.New("no")), 103, "set sysfs:/sys/kernel/mm/transparent_hugepage/enabled", "range"},
+		"swap":                  {action("swap:/swapfile", "check", &swapkind.Error{Err: swapkind.ErrTaken}), 130, "check swap:/swapfile", "taken"},
+		"no room for swap":      {action("swap:/swapfile", "create", &swapkind.Error{Err: swapkind.ErrNoRoom}), 131, "create swap:/swapfile", "swap_file_size"},
+		"swap's unit":           {action("unit:mnt-swapfile.swap", "start", &host.JobError{}), 130, "start unit:mnt-swapfile.swap", "systemctl status"},
 		"module":                {action("module:overlay", "load", errors.New("no")), 49, "load module:overlay", "modprobe"},
 		"SSH server":            {action("unit:ssh.socket", "stop", &host.JobError{}), 172, "stop unit:ssh.socket", "systemctl status"},
 		"SSH server's keys":     {action("sshd:/etc/ssh/sshd_config", "check", errors.New("no")), 178, "check sshd:/etc/ssh/sshd_config", "sshd -T"},

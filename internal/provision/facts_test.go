@@ -154,3 +154,28 @@ func TestContainerdFiles(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// A resource disk counts where it is mounted; what is on it does not.
+func TestResourceDisk(t *testing.T) {
+	disk := func(h *memory.Host) {
+		h.PutLink("../../vda", resourceLink, 0)
+		h.Put("/sys/class/block/vda/size", "2097152\n", 0o444)
+	}
+	for name, c := range map[string]struct {
+		arrange func(*memory.Host)
+		target  string
+		bytes   int64
+	}{
+		"none":      {func(*memory.Host) {}, "", 0},
+		"mounted":   {disk, "/", 1 << 30},
+		"elsewhere": {func(h *memory.Host) { disk(h); h.PutLink("/dev/vda", resourceLink, 0) }, "/", 1 << 30},
+		"unmounted": {func(h *memory.Host) { disk(h); h.PutLink("../../sdb1", resourceLink, 0) }, "", 0},
+		"no size":   {func(h *memory.Host) { disk(h); h.Put("/sys/class/block/vda/size", "?", 0o444) }, "", 0},
+	} {
+		h := memory.New()
+		c.arrange(h)
+		if target, bytes := resourceDisk(t.Context(), h); target != c.target || bytes != c.bytes {
+			t.Errorf("%s: %q, %d bytes", name, target, bytes)
+		}
+	}
+}

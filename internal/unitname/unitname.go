@@ -5,6 +5,7 @@
 package unitname
 
 import (
+	"fmt"
 	"path"
 	"strings"
 )
@@ -28,4 +29,29 @@ func Template(name string) string {
 func Instance(name string) string {
 	_, rest, _ := strings.Cut(name, "@")
 	return strings.TrimSuffix(rest, path.Ext(name))
+}
+
+// OfPath is a path as the name of a unit without its type: "var-lib-a\x20b" of
+// "/var/lib/a b" (unit_name_path_escape).
+func OfPath(p string) string {
+	p = strings.Trim(path.Clean(p), "/")
+	if p == "" {
+		return "-"
+	}
+	var b strings.Builder
+	for i := range len(p) {
+		switch c := p[i]; {
+		case c == '/':
+			b.WriteByte('-')
+		case c == '.' && i == 0, !plain(c):
+			fmt.Fprintf(&b, `\x%02x`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func plain(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == ':' || c == '_' || c == '.'
 }

@@ -23,3 +23,15 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// As systemd-escape --path says.
+func TestOfPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"/": "-", "/swapfile": "swapfile", "/mnt/swapfile": "mnt-swapfile", "/var//lib/a b/": `var-lib-a\x20b`, "/a-b/.c": `a\x2db-.c`,
+		"/.a": `\x2ea`, "/ä": `\xc3\xa4`, "/a:b_C.9": "a:b_C.9",
+	} {
+		if got := OfPath(path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}

@@ -6,7 +6,9 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/berth-dev/berth/internal/component/hugepages"
 	"github.com/berth-dev/berth/internal/component/kernel"
+	"github.com/berth-dev/berth/internal/component/swap"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -22,6 +24,43 @@ func (t *translation) kernel() error {
 	ids := t.add("custom_linux_os_config.sysctl_config", kernel.Resources(s)...)
 	t.runtime = append(t.runtime, desired.ModuleID("overlay"), desired.ModuleID("br_netfilter"))
 	if s.Kubelet {
+		t.node = append(t.node, ids...)
+	}
+	t.hugePages()
+	return t.swap()
+}
+
+func (t *translation) hugePages() {
+	c := t.cfg.GetCustomLinuxOsConfig()
+	fields := map[string]string{
+		hugepages.Enabled: "custom_linux_os_config.transparent_hugepage_support", hugepages.Defrag: "custom_linux_os_config.transparent_defrag",
+	}
+	for _, r := range hugepages.Resources(hugepages.Settings{Enabled: c.GetTransparentHugepageSupport(), Defrag: c.GetTransparentDefrag()}) {
+		field := "custom_linux_os_config"
+		if s, ok := r.(*desired.Sysfs); ok {
+			field = fields[s.Path]
+		}
+		t.add(field, r)
+	}
+}
+
+// swapUnit is a megabyte of the contract: the published scripts take 1000 KiB for it.
+const swapUnit = 1000 << 10
+
+// swap is in use before kubelet starts, which reads then what there is.
+func (t *translation) swap() error {
+	if !swaps(t) {
+		return nil
+	}
+	rs, err := swap.Resources(swap.Settings{
+		Bytes: int64(t.cfg.GetCustomLinuxOsConfig().GetSwapFileSize()) * swapUnit, Program: t.facts.Program,
+		ResourceDisk: t.facts.ResourceDisk, ResourceDiskBytes: t.facts.ResourceDiskBytes,
+	})
+	if err != nil {
+		return err
+	}
+	ids := t.add("custom_linux_os_config.swap_file_size", rs...)
+	if t.joins() {
 		t.node = append(t.node, ids...)
 	}
 	return nil

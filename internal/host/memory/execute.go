@@ -22,6 +22,8 @@ func (h *Host) execute(u *unit, verb string) string {
 	case ".service":
 	case ".mount":
 		return h.startMount(u, at)
+	case ".swap":
+		return h.startSwap(u, at)
 	default:
 		h.enter(u, activeSub(u.name))
 		return "done"

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // triggerable says whether what a unit starts is there, and that a socket's
@@ -61,7 +62,7 @@ func (h *Host) mountOf(u *unit) int {
 	if !ok {
 		return -1
 	}
-	return slices.IndexFunc(h.mounts, func(m *mount) bool { return escapePath(m.Target) == stem })
+	return slices.IndexFunc(h.mounts, func(m *mount) bool { return unitname.OfPath(m.Target) == stem })
 }
 
 func (h *Host) unmountUnit(u *unit) {

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -100,24 +99,4 @@ func expand(text, id string) string {
 	last := prefix[strings.LastIndexByte(prefix, '-')+1:]
 	return strings.NewReplacer("%%", "%", "%i", of, "%I", strings.ReplaceAll(of, "-", "/"),
 		"%n", id, "%N", stem, "%p", prefix, "%j", last).Replace(text)
-}
-
-// escapePath is a path as part of a unit name (systemd-escape --path).
-func escapePath(p string) string {
-	p = strings.Trim(path.Clean(p), "/")
-	if p == "" {
-		return "-"
-	}
-	var b strings.Builder
-	for i, c := range []byte(p) {
-		switch {
-		case c == '/':
-			b.WriteByte('-')
-		case c == '_' || c == ':' || c == '.' && i > 0 || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z':
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, `\x%02x`, c)
-		}
-	}
-	return b.String()
 }

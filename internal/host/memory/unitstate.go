@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // manager is systemd's memory.
@@ -232,8 +234,8 @@ func (u *unit) broken() bool {
 		return false
 	case ext == ".service":
 		return u.brokenService()
-	case ext == ".mount" && escapePath(s.last("Mount.Where")) != strings.TrimSuffix(u.name, ext),
-		ext == ".swap" && escapePath(s.last("Swap.What")) != strings.TrimSuffix(u.name, ext):
+	case ext == ".mount" && unitname.OfPath(s.last("Mount.Where")) != strings.TrimSuffix(u.name, ext),
+		ext == ".swap" && unitname.OfPath(s.last("Swap.What")) != strings.TrimSuffix(u.name, ext):
 		return true
 	case keys != nil:
 		return !slices.ContainsFunc(keys, func(k string) bool { return len(s[k]) > 0 })

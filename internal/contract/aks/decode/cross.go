@@ -2,6 +2,7 @@ package decode
 
 import (
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -10,7 +11,7 @@ import (
 
 // crossRules compare fields with each other.
 var crossRules = []func(*validator, *aksnodeconfigv1.Configuration){
-	clientPair, imageThresholds, softEvictions, allocatable, providerFlags, servingFiles,
+	clientPair, imageThresholds, softEvictions, allocatable, providerFlags, servingFiles, refusedSwap,
 }
 
 func clientPair(v *validator, cfg *aksnodeconfigv1.Configuration) {
@@ -102,6 +103,23 @@ func allocatable(v *validator, cfg *aksnodeconfigv1.Configuration) {
 		}
 	}
 }
+
+// refusedSwap: unless it is told otherwise kubelet does not start where there is swap.
+func refusedSwap(v *validator, cfg *aksnodeconfigv1.Configuration) {
+	c, flags := cfg.GetCustomLinuxOsConfig(), cfg.GetKubeletConfig().GetKubeletFlags()
+	if another := !readsFile(cfg) && flags["--config"] != ""; another || !joins(cfg) || !c.GetEnableSwapConfig() || c.GetSwapFileSize() <= 0 {
+		return
+	}
+	f := inFile(cfg, swapFlag)
+	takes := f != nil && f.FailSwapOn != nil && !f.GetFailSwapOn()
+	if value, said := flags[swapFlag]; said {
+		fails, err := strconv.ParseBool(value)
+		takes = err == nil && !fails
+	}
+	v.complainAt(cfg, "custom_linux_os_config.enable_swap_config", unless(takes, "kubelet does not start beside swap unless fail_swap_on is false"))
+}
+
+const swapFlag = "--fail-swap-on"
 
 func (v *validator) complainAt(cfg *aksnodeconfigv1.Configuration, path, want string) {
 	at, fd, value := v.at(cfg.ProtoReflect(), path)

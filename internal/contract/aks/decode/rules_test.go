@@ -135,3 +135,41 @@ func TestRequiredListsAreFields(t *testing.T) {
 		}
 	}
 }
+
+// Swap beside a kubelet that refuses it is refused, in whatever way kubelet is told.
+func TestSwapNeedsKubelet(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit    func(*aksnodeconfigv1.Configuration)
+		refused bool
+	}{
+		"taken":        {func(*aksnodeconfigv1.Configuration) {}, false},
+		"nothing said": {func(c *aksnodeconfigv1.Configuration) { c.KubeletConfig.KubeletConfigFileConfig.FailSwapOn = nil }, true},
+		"refused": {func(c *aksnodeconfigv1.Configuration) {
+			c.KubeletConfig.KubeletConfigFileConfig.FailSwapOn = proto.Bool(true)
+		}, true},
+		"the flag goes": {func(c *aksnodeconfigv1.Configuration) { c.KubeletConfig.KubeletFlags[swapFlag] = "true" }, true},
+		"the flag takes it": {func(c *aksnodeconfigv1.Configuration) {
+			c.KubeletConfig.EnableKubeletConfigFile = false
+			c.KubeletConfig.KubeletFlags[swapFlag] = "false"
+		}, false},
+		"no file is read": {func(c *aksnodeconfigv1.Configuration) { c.KubeletConfig.EnableKubeletConfigFile = false }, true},
+		"no swap": {func(c *aksnodeconfigv1.Configuration) {
+			c.KubeletConfig.KubeletConfigFileConfig.FailSwapOn = nil
+			c.CustomLinuxOsConfig.SwapFileSize = 0
+		}, false},
+		"an image": {func(c *aksnodeconfigv1.Configuration) {
+			c.KubeletConfig.KubeletConfigFileConfig.FailSwapOn = nil
+			c.PreProvisionOnly = true
+		}, false},
+	} {
+		doc, err := Decode(sample(t, "full"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.edit(doc.Config)
+		got := Validate(doc.Config)
+		if is := len(got) == 1 && got[0].Field == "custom_linux_os_config.enable_swap_config"; is != c.refused || len(got) > 1 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package swap
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"syscall"
+
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// Stage prepares a swap file durably under the temporary name of its path. A
+// leftover of an earlier run is replaced, and on an error none is left.
+func Stage(ctx context.Context, h host.Host, p string, size int64) error {
+	tmp := host.TempName(p)
+	err := stage(ctx, h, tmp, header(p, size, os.Getpagesize()), size)
+	if err == nil {
+		return nil
+	}
+	if left := h.Remove(tmp); left != nil && !errors.Is(left, fs.ErrNotExist) {
+		err = errors.Join(err, left)
+	}
+	return &Error{Path: p, Doing: "make", Err: err}
+}
+
+func stage(ctx context.Context, h host.Host, tmp string, first []byte, size int64) error {
+	if err := h.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove leftover: %w", err)
+	}
+	f, err := h.Create(tmp)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(first)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := allocate(ctx, h, tmp, size); err != nil {
+		return err
+	}
+	return h.SyncFile(tmp)
+}
+
+// ErrNoRoom is a disk without room for a swap file. It is no full disk: that the machine
+// may well be without the file.
+var ErrNoRoom = errors.New("the disk has no room for it")
+
+// allocate gives a file its size. A swap file may have no holes: the kernel writes
+// to its blocks and asks no file system for more.
+func allocate(ctx context.Context, h host.Runner, p string, size int64) error {
+	_, err := h.Run(ctx, host.Command{Path: "fallocate", Args: []string{"--length", strconv.FormatInt(size, 10), "--", p}})
+	if exit, ok := errors.AsType[*host.ExitError](err); ok && bytes.Contains(bytes.ToLower(exit.Output.Stderr), []byte(syscall.ENOSPC.Error())) {
+		return fmt.Errorf("allocate %d bytes: %w", size, ErrNoRoom)
+	}
+	return err
+}
+
+// look says what is at a path: whether there is anything, and of what kind.
+func look(h host.FS, p string, info *host.Info) (a area, isArea bool, err error) {
+	if info == nil || !info.IsRegular() {
+		return area{}, false, nil
+	}
+	f, err := h.Open(p)
+	if err != nil {
+		return area{}, false, err
+	}
+	first := make([]byte, os.Getpagesize())
+	n, err := f.ReadAt(first, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return area{}, false, err
+	}
+	a, isArea = readHeader(first[:n], len(first))
+	return a, isArea, nil
+}
+
+// Restore makes a swap file where it is missing, or berth's and of another size. It is
+// for the time before anything uses it.
+func Restore(ctx context.Context, h host.Host, s *desired.Swap) error {
+	info, err := ledger.Lstat(h, s.Path)
+	if err != nil {
+		return err
+	}
+	a, isArea, err := look(h, s.Path, info)
+	switch {
+	case err != nil:
+		return err
+	case isArea && a.fits(s.Bytes, info):
+		return nil
+	case info != nil && (!isArea || !a.ours):
+		return &Error{Path: s.Path, Doing: "make", Err: ErrTaken}
+	}
+	if err := Stage(ctx, h, s.Path, s.Bytes); err != nil {
+		return err
+	}
+	if err := h.Rename(host.TempName(s.Path), s.Path); err != nil {
+		return err
+	}
+	return h.SyncDir(path.Dir(s.Path))
+}
+
+// fits says whether an area is one of a size, in a file of that size.
+func (a area) fits(size int64, info *host.Info) bool {
+	return a.pages == size/int64(os.Getpagesize()) && info.Size == size
+}
+
+// Error is a swap file that is not to be had.
+type Error struct {
+	Path, Doing string
+	Err         error
+}
+
+// Error names the file.
+func (e *Error) Error() string { return fmt.Sprintf("%s swap file %s: %v", e.Doing, e.Path, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,160 @@
+// Package swap is the kind of files that hold a swap area. They are built under a
+// temporary name and marked as berth's: what others left at the path is no place for
+// one. Units use them; one that goes is no longer in use.
+package swap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/unitname"
+)
+
+// Kind is the kind of swap files.
+type Kind struct{}
+
+var _ kind.Remover = Kind{}
+
+// Name implements kind.Kind.
+func (Kind) Name() string { return "swap" }
+
+// Pass implements kind.Kind: the unit may have to start anew.
+func (Kind) Pass() kind.Pass { return kind.Tree }
+
+// Names implements kind.Kind.
+func (Kind) Names(_ *kind.View, r desired.Resource) []string { return []string{string(r.ID())} }
+
+// InContainer is where systemd says that the machine is a container, whose swap is
+// its host's.
+const InContainer = "/run/systemd/container"
+
+// ErrContainer is a swap file for a machine that can't have one.
+var ErrContainer = errors.New("this machine is a container: swap belongs to the machine that it runs on")
+
+// ErrTaken is something at the path that berth did not put there.
+var ErrTaken = errors.New("there is something else at the path, which is not overwritten")
+
+// Observe implements kind.Kind.
+func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.Resource) error {
+	s := r.(*desired.Swap)
+	if v.Offline {
+		t.Postpone(kind.VerbCreate, "swap files are made on first boot")
+		return nil
+	}
+	container, err := v.Lstat(InContainer)
+	if err != nil {
+		return err
+	}
+	if container != nil {
+		t.Block(kind.VerbCreate, "swap is not the machine's own", ErrContainer.Error(), &Error{Path: s.Path, Doing: "make", Err: ErrContainer})
+		return nil
+	}
+	p := v.Real(s.Path)
+	info, err := v.Lstat(p)
+	if err != nil {
+		return err
+	}
+	a, isArea, err := look(v.Host, p, info)
+	if err != nil {
+		return err
+	}
+	was := ""
+	if info != nil {
+		was = "there"
+	}
+	if err := v.ClaimLive(t, string(s.ID()), strconv.FormatInt(s.Bytes, 10), was, kind.Equal); err != nil {
+		return err
+	}
+	return compare(ctx, v, t, s, &seen{p, info, a, isArea})
+}
+
+// seen is what there is at a path.
+type seen struct {
+	path   string
+	info   *host.Info
+	area   area
+	isArea bool
+}
+
+func compare(ctx context.Context, v *kind.View, t *kind.Task, s *desired.Swap, have *seen) error {
+	switch {
+	case have.info == nil:
+		create(v, t, s, have, kind.VerbCreate, "absent")
+		return nil
+	case !have.isArea, !have.area.ours && !have.area.fits(s.Bytes, have.info):
+		t.Block(kind.VerbCreate, "is not berth's", ErrTaken.Error(), &Error{Path: s.Path, Doing: "make", Err: ErrTaken})
+		return nil
+	case !have.area.fits(s.Bytes, have.info):
+		create(v, t, s, have, kind.VerbUpdate, fmt.Sprintf("has %d bytes, want %d", have.info.Size, s.Bytes))
+		return stopFirst(ctx, v, t, s.Path)
+	}
+	q := &kind.Change{Type: ledger.Attributes, Path: have.path, Attrs: private, Seen: have.info, Unclaimed: true}
+	if reason := ledger.AttributeDifference(have.info, private.Mode, private.UID, private.GID); reason != "" {
+		t.Changes = append(t.Changes, q)
+		t.Act(kind.VerbUpdate, reason, kind.DisruptNone)
+	}
+	return nil
+}
+
+// private: what was in memory is nobody's to read.
+var private = host.Attributes{Mode: 0o600}
+
+// create plans the file. The unit that uses it starts after that.
+func create(v *kind.View, t *kind.Task, s *desired.Swap, have *seen, verb kind.Verb, reason string) {
+	t.Changes = append(t.Changes, &kind.Change{Type: ledger.File, Path: have.path, Attrs: private, Prepared: true, Unclaimed: true, Seen: have.info})
+	t.Act(verb, reason, kind.DisruptNone)
+	t.Stage = func(ctx context.Context, _ *kind.Task) error { return Stage(ctx, v.Host, have.path, s.Bytes) }
+	v.Demand(desired.UnitID(Unit(s.Path)), s.Path+" is made anew")
+}
+
+// Unit is the name that systemd has for the use of a file (systemd.swap(5)).
+func Unit(path string) string { return unitname.OfPath(path) + ".swap" }
+
+// stopFirst ends the use of a file before it loses its name: afterwards neither
+// swapoff(8) nor systemd finds it.
+func stopFirst(ctx context.Context, v *kind.View, t *kind.Task, path string) error {
+	unit := Unit(path)
+	st, err := v.Host.Unit(ctx, unit)
+	if err != nil || st.ActiveState != "active" {
+		return err
+	}
+	t.Actions[len(t.Actions)-1].Disruption = kind.DisruptRestart
+	t.Before = func(ctx context.Context) error {
+		if err := v.Host.StopUnit(ctx, unit); err != nil {
+			return &Error{Path: path, Doing: "stop the use of", Err: err}
+		}
+		return nil
+	}
+	return nil
+}
+
+// Remove implements kind.Remover: what berth made goes, whoever uses it.
+func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e ledger.Entry) error {
+	path := strings.TrimPrefix(id, "swap:")
+	p := v.Real(path)
+	info, err := v.Lstat(p)
+	if err != nil || info == nil || v.Offline {
+		return err
+	}
+	a, isArea, err := look(v.Host, p, info)
+	if err != nil {
+		return err
+	}
+	if !isArea || !a.ours {
+		if e.Was == nil || e.Was.Value == "" {
+			t.Kept = append(t.Kept, path+" is no longer wanted and is kept: it is not the swap file that berth made")
+		}
+		return nil
+	}
+	t.Changes = append(t.Changes, &kind.Change{Type: ledger.Gone, Path: p, Seen: info, Unclaimed: true, Forget: true})
+	v.Vacate(p)
+	t.Act(kind.VerbDelete, "no longer wanted", kind.DisruptNone)
+	return stopFirst(ctx, v, t, path)
+}

@@ -1,0 +1,43 @@
+package provision
+
+import (
+	"context"
+	"path"
+	"strconv"
+
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// resourceLink is the first partition of the resource disk, by the rules that Azure's
+// images have for udev.
+const resourceLink = "/dev/disk/azure/resource-part1"
+
+// sector is the unit of a block device's size in /sys, whatever its own sectors are.
+const sector = 512
+
+// resourceDisk is where the disk is mounted that the machine has for as long as it runs,
+// and its size in bytes.
+func resourceDisk(ctx context.Context, h host.Host) (target string, bytes int64) {
+	to, err := h.Readlink(resourceLink)
+	if err != nil {
+		return "", 0
+	}
+	if !path.IsAbs(to) {
+		to = path.Join(path.Dir(resourceLink), to)
+	}
+	mounts, err := h.Mounts(ctx)
+	if err != nil {
+		return "", 0
+	}
+	for _, m := range mounts {
+		if m.Source == to {
+			target = m.Target
+			break
+		}
+	}
+	sectors, err := strconv.ParseInt(line(h, "/sys/class/block/"+path.Base(to)+"/size"), 10, 64)
+	if target == "" || err != nil {
+		return "", 0
+	}
+	return target, sectors * sector
+}
