@@ -102,9 +102,11 @@ var settings = map[string]func(*config, *component.Facts){
 		c.CustomSearchDomainConfig = &aksnodeconfigv1.CustomSearchDomainConfig{DomainName: "corp.test", RealmUser: "user", RealmPassword: "word"}
 	},
 	"custom_linux_os_config.enable_swap_config": func(c *config, _ *component.Facts) {
+		besideSwap(c)
 		c.CustomLinuxOsConfig = &aksnodeconfigv1.CustomLinuxOsConfig{SwapFileSize: 1500}
 	},
 	"custom_linux_os_config.swap_file_size": func(c *config, _ *component.Facts) {
+		besideSwap(c)
 		c.CustomLinuxOsConfig = &aksnodeconfigv1.CustomLinuxOsConfig{EnableSwapConfig: true}
 	},
 	"http_proxy_config.no_proxy_entries": func(c *config, _ *component.Facts) {
@@ -143,6 +145,14 @@ var settings = map[string]func(*config, *component.Facts){
 func servingPair(c *config, _ *component.Facts) {
 	file := c.KubeletConfig.KubeletConfigFileConfig
 	file.TlsCertFile, file.TlsPrivateKeyFile = "/etc/kubernetes/certs/other.crt", "/etc/kubernetes/certs/other.key"
+}
+
+// besideSwap is a kubelet that starts beside swap.
+func besideSwap(c *config) {
+	c.KubeletConfig = &aksnodeconfigv1.KubeletConfig{
+		EnableKubeletConfigFile: true,
+		KubeletConfigFileConfig: &aksnodeconfigv1.KubeletConfigFileConfig{FailSwapOn: proto.Bool(false)},
+	}
 }
 
 func softEviction(c *config, _ *component.Facts) {
