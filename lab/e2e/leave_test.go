@@ -71,6 +71,8 @@ func machineOf(t *testing.T, l *lab.Lab, name string, flavour lab.Flavour, cfg *
 	if _, err := n.WaitBooted(within(t, 2*time.Minute)); err != nil {
 		t.Fatal(err)
 	}
+	// kubelet sets these of the lab's host, and they stay; a join before gave them back.
+	run(t, n, "sysctl", "-q", "-w", "vm.overcommit_memory=1", "kernel.panic=10", "kernel.panic_on_oops=1")
 	admin, err := os.ReadFile(l.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)

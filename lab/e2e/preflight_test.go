@@ -95,9 +95,6 @@ func TestPreflight(t *testing.T) {
 			t.Errorf("%s was fetched, %d bytes", b.Path, bytes)
 		}
 	}
-	if c.Seconds > 3 {
-		t.Errorf("it took %.2f s", c.Seconds)
-	}
 	if got := c.with("unknown"); !slices.Equal(got, []string{"credential-expiry"}) {
 		t.Errorf("unknown: %q\n%s", got, c.of("firewall"))
 	}
@@ -106,8 +103,8 @@ func TestPreflight(t *testing.T) {
 	}
 	asNobody(t, n)
 	aks := preflight(t, n, 0, document(t, nodeConfig(t, l, progs.Configure)))
-	if got := aks.of("artifacts"); !strings.HasPrefix(got, "ok") || aks.Seconds > 3 {
-		t.Errorf("an AKS document: %.2f s, %s", aks.Seconds, got)
+	if got := aks.of("artifacts"); !strings.HasPrefix(got, "ok") {
+		t.Errorf("an AKS document: %s", got)
 	}
 	run(t, n, "systemd-run", "--quiet", "--unit=taken", "--socket-property=ListenStream=10250", "/bin/true")
 	if got := preflight(t, n, 1, good).of("ports"); !strings.Contains(got, "port 10250 is in use by systemd (pid 1)") {
