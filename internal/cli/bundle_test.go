@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/artifact/bundle"
 	"github.com/berth-dev/berth/internal/artifact/bundle/builder"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/machine"
 )
@@ -277,6 +279,35 @@ func TestBundleOfADocument(t *testing.T) {
 				t.Errorf("no %s in %s", u, text)
 			}
 		}
+	}
+}
+
+// TestBundleOfANodeConfig: what a document leaves to files of the node, to the cluster or to
+// Azure need not be there where its bundle is made.
+func TestBundleOfANodeConfig(t *testing.T) {
+	const head, tail = "apiVersion: berth.dev/v1alpha1\nkind: NodeConfig\n", "\ncomponents: {kubernetes: {version: 1.36.3}}\n"
+	for name, text := range map[string]string{
+		"files":     "cluster: {server: 'https://api.example:6443', caFile: /nowhere/ca.pem}\nidentity: {clientCertificate: {certFile: /nowhere/client.pem, keyFile: /nowhere/client.key}}\ntrust: {caFiles: [/nowhere/own.pem]}",
+		"discovery": "cluster: {server: 'https://api.example:6443', caCertHash: 'sha256:" + strings.Repeat("ab", 32) + "'}\nidentity: {bootstrapToken: {tokenFile: /nowhere/token}}",
+		"Azure":     "cluster: {resourceId: /subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/a/providers/Microsoft.ContainerService/managedClusters/one, location: westeurope}\nidentity: {managedIdentity: {}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "node.yaml")
+			if err := os.WriteFile(file, []byte(head+text+tail), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c, err := readContract(t.Context(), file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wanted, err := builder.WantedBy(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(wanted.Artifacts, func(a *desired.Artifact) bool { return a.Name == "kubernetes" }) {
+				t.Errorf("kubernetes is not among %d artifacts", len(wanted.Artifacts))
+			}
+		})
 	}
 }
 

@@ -2,7 +2,13 @@ package builder
 
 import (
 	"cmp"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -33,11 +39,40 @@ func WantedBy(c contract.Contract) (*Wanted, error) {
 	if c == nil {
 		return &Wanted{}, nil
 	}
-	st, err := c.Translate(component.Facts{Hostname: "localhost", IPv6: true})
+	facts := component.Facts{Hostname: "localhost", IPv6: true}
+	if err := placeholders(c, &facts); err != nil {
+		return nil, err
+	}
+	st, err := c.Translate(facts)
 	if err != nil {
 		return nil, fmt.Errorf("translate the document: %w", err)
 	}
 	return wantedOf(st)
+}
+
+// placeholders stand for what a document refers to and only its machines have: files of
+// certificates, and what Azure or the cluster say. No artifact depends on it.
+func placeholders(c contract.Contract, f *component.Facts) error {
+	name := f.Hostname
+	if config := contract.NodeConfigOf(c); config != nil {
+		name = cmp.Or(config.Node.Name, name)
+	}
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	node := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}}}
+	der, err := x509.CreateCertificate(rand.Reader, node, node, public, private)
+	if err != nil {
+		return fmt.Errorf("make a certificate: %w", err)
+	}
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	f.ClusterServer, f.ClusterCA = "https://localhost:443", certificate
+	f.Files = map[string][]byte{}
+	for _, p := range contract.ReferencesOf(c).Files {
+		f.Files[p] = certificate
+	}
+	return nil
 }
 
 func wantedOf(st *desired.State) (*Wanted, error) {
