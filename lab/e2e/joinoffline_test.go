@@ -37,7 +37,7 @@ func TestJoinOffline(t *testing.T) {
 	check(t, n.WriteFile(configPath, text, 0o600))
 	run(t, n, "sh", "-ec", strings.ReplaceAll(cutOff, "SERVER", l.Gateway().String()))
 	kubeletsOwn(t, n)
-	before := look(t, n)
+	before := look(t, n, "/var/lib/berth")
 
 	r, said := joinCommand(t, n)
 	if r.ExitCode != 0 || r.Stage != "ready" || !ready(nodeOf(t, l, n)) {
