@@ -13,7 +13,7 @@ import (
 // withdraws both.
 func TestCaseKernel(t *testing.T) {
 	m := idleMachine(t, setup.Lab(t), "case-kernel")
-	was := m.sh(t, "cat "+hugePages+"*")
+	was := m.sh(t, chosen)
 	m.applies(t, 48)
 	m.ask(t, swapFacts(48))
 	m.step(t, "swap is in use")
@@ -38,7 +38,7 @@ func TestCaseKernel(t *testing.T) {
 		"systemctl --failed --no-legend":                                                                   "",
 		planned:                                                                                            "no changes\n0",
 	})
-	if now := m.sh(t, "cat "+hugePages+"*"); now != was {
+	if now := m.sh(t, chosen); now != was {
 		t.Errorf("huge pages are %q, were %q", now, was)
 	}
 	m.step(t, "withdrawn")
@@ -47,6 +47,9 @@ func TestCaseKernel(t *testing.T) {
 
 // hugePages begins the paths of the kernel's choices.
 const hugePages = "/sys/kernel/mm/transparent_hugepage/"
+
+// chosen prints the two choices that a configuration makes.
+const chosen = "cat " + hugePages + "enabled " + hugePages + "defrag"
 
 // imageFile is the configuration of a machine that is being prepared.
 const imageFile = "/root/image.json"
