@@ -68,12 +68,15 @@ func idleMachine(t *testing.T, l *lab.Lab, name string) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m := &machine{VM: v, lab: l, last: time.Now()}
 	t.Cleanup(func() {
+		if t.Failed() && v.Running() {
+			m.logState(t)
+		}
 		if err := v.Remove(setup.Within(t, time.Minute)); err != nil {
 			t.Errorf("remove machine: %v", err)
 		}
 	})
-	m := &machine{VM: v, lab: l, last: time.Now()}
 	m.awaitAgent(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := l.Client().CoreV1().Nodes().Create(setup.Within(t, time.Minute), node, metav1.CreateOptions{}); err != nil {

@@ -17,15 +17,11 @@ func TestCaseKernel(t *testing.T) {
 	m.applies(t, 48)
 	m.ask(t, swapFacts(48))
 	m.step(t, "swap is in use")
-	if err := m.Reboot(setup.Within(t, vmDeadline)); err != nil {
-		t.Fatal(err)
-	}
+	m.boots(t)
 	m.ask(t, swapFacts(48))
 	m.step(t, "and after a boot")
 	m.sh(t, "swapoff /swapfile && rm /swapfile && sync")
-	if err := m.Reboot(setup.Within(t, vmDeadline)); err != nil {
-		t.Fatal(err)
-	}
+	m.boots(t)
 	m.ask(t, swapFacts(48))
 	m.step(t, "and after one without the file")
 	m.applies(t, 64)
@@ -43,6 +39,16 @@ func TestCaseKernel(t *testing.T) {
 	}
 	m.step(t, "withdrawn")
 	m.taken(t)
+}
+
+// boots restarts the machine and waits until systemd has started all that belongs to a
+// boot: the machine answers before that.
+func (m *machine) boots(t *testing.T) {
+	t.Helper()
+	if err := m.Reboot(setup.Within(t, vmDeadline)); err != nil {
+		t.Fatal(err)
+	}
+	m.sh(t, "systemctl is-system-running --wait || true")
 }
 
 // hugePages begins the paths of the kernel's choices.
