@@ -580,8 +580,8 @@ func TestDrain(t *testing.T) {
 	w = newWorld(t)
 	w.join(desired.OwnerAKS)
 	w.budgets = 1 << 30
-	out, err := w.leave(forced, func(o *Options) { o.DrainTimeout = 50 * time.Millisecond })
-	if err != nil || len(out.Stayed) != 1 || !strings.Contains(out.Stayed[0], "pod default/web was ended without the cluster, since it was not gone in 50ms") {
+	out, err := w.leave(forced, func(o *Options) { o.DrainTimeout = time.Second / 2 })
+	if err != nil || len(out.Stayed) != 1 || !strings.Contains(out.Stayed[0], "pod default/web was ended without the cluster, since it was not gone in 500ms") {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.isAsBefore()
@@ -607,12 +607,12 @@ func TestDrainRefused(t *testing.T) {
 			out, err := w.leave(forced, func(o *Options) {
 				o.DrainTimeout = time.Hour
 				if c.waits {
-					o.DrainTimeout = 50 * time.Millisecond
+					o.DrainTimeout = time.Second / 2
 				}
 			})
 			want := "pod default/web was ended without the cluster, which does not evict it"
 			if c.waits {
-				want = "pod default/web was ended without the cluster, since it was not gone in 50ms"
+				want = "pod default/web was ended without the cluster, since it was not gone in 500ms"
 			}
 			if err != nil || len(out.Stayed) != 2 || out.Stayed[1] != want {
 				t.Errorf("%v, %q", err, out.Stayed)

@@ -204,7 +204,7 @@ func TestDrainAsksAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, c := newDrain(t)
 			if !tc.gone {
-				d.Timeout = 20 * time.Millisecond
+				d.Timeout = time.Second / 2
 			}
 			f := &flaky{drainable: c, fails: tc.fails, err: tc.err}
 			d.Cluster = func(string) (DrainCluster, error) { return f, nil }
