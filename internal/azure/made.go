@@ -129,7 +129,7 @@ func (n *note) begin() { n.Made, n.Tag, n.Principal = true, uuid.NewString(), ""
 
 // is says whether a machine in Azure is the one that the note is of.
 func (n *note) is(m *Machine) bool {
-	return n.Made && (n.Tag != "" && m.Tags[RegistrationTag] == n.Tag || n.Principal != "" && m.PrincipalID == n.Principal)
+	return n.Made && (n.Tag != "" && m.Tags[component.RegistrationTag] == n.Tag || n.Principal != "" && m.PrincipalID == n.Principal)
 }
 
 func (n *note) gave(assignment string) bool {

@@ -128,9 +128,6 @@ func (g *registering) unmade(ctx context.Context) error {
 
 var errTaken = errors.New("another machine stands in Azure under this name")
 
-// RegistrationTag is the tag of a machine in Azure that says which registration made it.
-const RegistrationTag = "berth-registration"
-
 // inputs are the options of azcmagent connect by their names.
 func (g *registering) inputs() (map[string]any, error) {
 	text := g.manager.token.Text.Reveal()
@@ -140,7 +137,7 @@ func (g *registering) inputs() (map[string]any, error) {
 	}
 	tagged := map[string]string{}
 	maps.Copy(tagged, g.r.Tags)
-	tagged[RegistrationTag] = g.note.Tag
+	tagged[component.RegistrationTag] = g.note.Tag
 	in := map[string]any{
 		"access-token": text, "tenant-id": c.Tenant, "subscription-id": g.r.SubscriptionID, "resource-group": g.r.ResourceGroup,
 		"location": g.r.Location, "resource-name": g.r.Name, "tags": tags(tagged),

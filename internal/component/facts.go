@@ -120,6 +120,9 @@ type References struct {
 	Arc *ArcRegistration
 }
 
+// RegistrationTag is the tag of a machine in Azure that says which registration made it.
+const RegistrationTag = "berth-registration"
+
 // ArcRegistration is a machine of Azure Arc, and how it becomes one.
 type ArcRegistration struct {
 	SubscriptionID, ResourceGroup, Name, Location string

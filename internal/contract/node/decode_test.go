@@ -59,6 +59,7 @@ var badInputs = map[string]bad{
 	"no key":           {edits: map[string]any{"identity": map[string]any{"clientCertificate": map[string]any{"certFile": "/a"}}}, want: "identity.clientCertificate.keyFile"},
 	"tags as a list":   {edits: arcWith("tags", map[string]any{"a": "b,c=d"}), want: "identity.arc.tags[a]", detail: "commas", beyond: true},
 	"tag without name": {edits: arcWith("tags", map[string]any{"": "b"}), want: "identity.arc.tags[]", detail: "name", beyond: true},
+	"berth's own tag":  {edits: arcWith("tags", map[string]any{"Berth-Registration": "c"}), want: "identity.arc.tags[Berth-Registration]", detail: "berth itself", beyond: true},
 	"odd tag":          {edits: arcWith("tags", map[string]any{"a=b": "c"}), want: "identity.arc.tags[a=b]", detail: "name", beyond: true},
 	"managedIdentity":  {edits: map[string]any{"identity": map[string]any{"managedIdentity": map[string]any{"tenantId": "x"}}}, want: "identity.managedIdentity.tenantId", detail: "GUID"},
 	"arc":              {edits: map[string]any{"identity": map[string]any{"arc": map[string]any{"tenantId": "x"}}}, want: "identity.arc.tenantId", detail: "GUID"},

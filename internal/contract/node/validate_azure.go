@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
+	"github.com/berth-dev/berth/internal/component"
 )
 
 // azure are the identities of Azure: read by Microsoft Entra ID and Azure Resource
@@ -67,6 +68,8 @@ func (v *validation) tags(at *field.Path, tags map[string]string) {
 	}
 	for name, value := range tags {
 		switch at := at.Key(name); {
+		case strings.EqualFold(name, component.RegistrationTag):
+			v.refuse(at, "berth itself sets this tag, to know again what it made")
 		case name == "" || len(name) > 512 || strings.ContainsAny(name, `<>%&\?/=,'"`):
 			v.refuse(at, `a name of 1 to 512 characters without < > %% & \ ? / = , and quotes is expected`)
 		case len(value) > 256 || strings.ContainsAny(value, `,'"`):
