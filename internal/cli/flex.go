@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -98,6 +99,10 @@ func (e *env) unbootstrap() *cobra.Command {
 // flexRegistrar is who registers machines by a configuration of AKS Flex Node; nil where
 // nobody does.
 func flexRegistrar(h host.FS, file string) (*desired.AzureIdentity, error) {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return nil, fmt.Errorf("find the configuration: %w", err)
+	}
 	text, err := h.ReadFile(file)
 	if err != nil {
 		return nil, err
