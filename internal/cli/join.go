@@ -145,7 +145,7 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 			Remedy: "berth apply makes the machine as this document says."}}
 	}
 	keeps := contract.KeepsOf(c)
-	if keeps && p.file == stdin {
+	if keeps && !stays(p.file) {
 		return nil, refused{pipedKeep()}
 	}
 	p.document = text

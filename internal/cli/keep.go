@@ -29,6 +29,16 @@ func pipedKeep() error {
 		Remedy: "Write the document to a file that stays, as /etc/berth/node.yaml, and name it with -f."}
 }
 
+// stays says whether a document can be read again later under its name.
+func stays(file string) bool {
+	full, err := filepath.Abs(file)
+	if err != nil || file == stdin || strings.HasPrefix(full, "/dev/") || strings.HasPrefix(full, "/proc/") {
+		return false
+	}
+	info, err := os.Stat(full)
+	return err == nil && info.Mode().IsRegular()
+}
+
 // stay has the agent keep the node that a document in a file made, or not any more.
 type stay struct {
 	host    host.Host
