@@ -31,7 +31,7 @@ func TestJoinKeeps(t *testing.T) {
 	}
 	m.replace(t, configPath, document("edge", true))
 	kubeletsOwn(t, n)
-	before := look(t, n)
+	before := look(t, n, "/var/lib/containerd")
 	joinsWith := func(what string, changes bool) {
 		t.Helper()
 		r, said := joinCommand(t, n)
@@ -69,7 +69,7 @@ func TestJoinKeeps(t *testing.T) {
 	if err := n.WriteFile(tokenPath, []byte(token), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, look(t, n)); diff != "" {
+	if diff := cmp.Diff(before, look(t, n, "/var/lib/containerd")); diff != "" {
 		t.Error(diff)
 	}
 }
