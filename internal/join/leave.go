@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/component/kubelet"
@@ -89,11 +91,20 @@ func (l *leave) run(ctx context.Context) error {
 
 // hasState says whether berth remembers anything of this machine.
 func (o *Options) hasState() (bool, error) {
-	info, err := ledger.Lstat(o.Host, ledger.StateDir)
+	names, err := o.Host.ReadDir(ledger.StateDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("look for berth's state: %w", err)
 	}
-	return info != nil, nil
+	return len(names) == 0 || slices.ContainsFunc(names, isState), nil
+}
+
+// isState says whether a name in berth's directory is berth's: bundles were put there by
+// somebody, as nothing but a person makes them, and stay.
+func isState(name string) bool {
+	return path.Join(ledger.StateDir, name) != artifact.BundleDir
 }
 
 // look finds out whose the machine is.
@@ -319,7 +330,7 @@ func (l *leave) removeState() error {
 	}
 	paths := []string{ledger.OriginalsDir, ledger.Path}
 	for _, name := range names {
-		if p := path.Join(ledger.StateDir, name); p != recordPath && p != azure.MadePath {
+		if p := path.Join(ledger.StateDir, name); p != recordPath && p != azure.MadePath && isState(name) {
 			paths = append(paths, p)
 		}
 	}
@@ -332,6 +343,8 @@ func (l *leave) removeState() error {
 	last := []string{recordPath, ledger.StateDir}
 	if inAzure {
 		l.stay(azure.MadePath + ": berth leave tries again; delete it to forget")
+		last = last[:1]
+	} else if slices.ContainsFunc(names, func(name string) bool { return !isState(name) }) {
 		last = last[:1]
 	}
 	for _, p := range last {

@@ -17,9 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/cri"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -293,7 +295,19 @@ func (w *world) isAsBefore() {
 // TestLeave: what others had stays, all else goes, in the order in which each part
 // still has what it needs.
 func TestLeave(t *testing.T) {
+	for name, bundle := range map[string]string{"": "", "with a bundle": artifact.BundleDir + "/site.bundle"} {
+		t.Run(name, func(t *testing.T) { leavesAndJoins(t, bundle) })
+	}
+}
+
+// leavesAndJoins: a bundle that somebody put on the machine stays there.
+func leavesAndJoins(t *testing.T, bundle string) {
 	w := newWorld(t)
+	if bundle != "" {
+		w.m.Put(bundle, "programs", 0o600)
+		w.before = w.tree()
+		w.before[ledger.StateDir] = "drwx------ 0:0" // which is berth's own
+	}
 	if out, err := w.leave(); err != nil || !out.Nothing {
 		t.Errorf("a machine without berth: %+v, %v", out, err)
 	}
