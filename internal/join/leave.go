@@ -101,8 +101,8 @@ func (o *Options) hasState() (bool, error) {
 	return len(names) == 0 || slices.ContainsFunc(names, isState), nil
 }
 
-// isState says whether a name in berth's directory is berth's: bundles were put there by
-// somebody, as nothing but a person makes them, and stay.
+// isState says whether a name in berth's directory is berth's own. Bundles are not: a
+// person has put them there.
 func isState(name string) bool {
 	return path.Join(ledger.StateDir, name) != artifact.BundleDir
 }

@@ -735,6 +735,7 @@ func TestLeaveWithoutTheCluster(t *testing.T) {
 // this one's name is refused before anything is touched, also by a run that goes on.
 func TestLeaveOfAnotherMachinesNode(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n1", errors.New("no"))
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "n1")
 	for name, c := range map[string]struct {
 		edit    func(*world)
 		refused string
@@ -746,7 +747,8 @@ func TestLeaveOfAnotherMachinesNode(t *testing.T) {
 		"one that never reported, elsewhere": {func(w *world) {
 			w.object.Status.NodeInfo, w.other = core.NodeSystemInfo{}, true
 		}, "says nothing of its machine"},
-		"may not be asked": {func(w *world) { w.refusals["get n1"] = forbidden }, "forbidden"},
+		"may not be asked":     {func(w *world) { w.refusals["get n1"] = forbidden }, "forbidden"},
+		"not there, elsewhere": {func(w *world) { w.refusals["get n1"], w.other = gone, true }, "it is not in this cluster"},
 	} {
 		for _, begun := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/begun=%t", name, begun), func(t *testing.T) {

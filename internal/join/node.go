@@ -40,10 +40,14 @@ func (l *leave) recognise(ctx context.Context) error {
 	return nil
 }
 
-// ownNode is the UID of the machine's Node; "" where there is none.
+// ownNode is the UID of the machine's Node; "" where there is none, unless it is another
+// cluster that was asked for it.
 func (l *leave) ownNode(ctx context.Context, c Cluster) (uid string, err error) {
 	n, err := c.GetNode(ctx, l.node)
 	if apierrors.IsNotFound(err) {
+		if same, err := l.sameCluster(); err == nil && !same {
+			return "", fmt.Errorf("Node %s %w: it is not in this cluster, which is not the one that kubelet has its credential for", l.node, errOtherNode) //nolint:staticcheck // the name of a kind of object begins it
+		}
 		return "", nil
 	}
 	if err != nil {
