@@ -58,7 +58,7 @@ const hugePages = "/sys/kernel/mm/transparent_hugepage/"
 const chosen = "cat " + hugePages + "enabled " + hugePages + "defrag"
 
 // imageFile is the configuration of a machine that is being prepared.
-const imageFile = "/root/image.json"
+const imageFile = "/var/tmp/image.json"
 
 const planned = setup.BerthPath + " plan -f " + imageFile + " 2>&1; echo $?"
 
@@ -87,7 +87,7 @@ func (m *machine) applies(t *testing.T, megabytes int32) {
 	}
 	m.sh(t, fmt.Sprintf("cat >%s <<'EOF'\n%s\nEOF", imageFile, setup.Document(t, cfg)))
 	m.ask(t, map[string]string{setup.BerthPath + " plan -f " + imageFile + " >/dev/null 2>&1; echo $?": "2"})
-	m.ask(t, map[string]string{setup.BerthPath + " apply -f " + imageFile + " >/root/apply.log 2>&1 || cat /root/apply.log": ""})
+	m.ask(t, map[string]string{setup.BerthPath + " apply -f " + imageFile + " >/var/tmp/apply.log 2>&1 || cat /var/tmp/apply.log": ""})
 	m.step(t, fmt.Sprintf("%d MB applied", megabytes))
 }
 
