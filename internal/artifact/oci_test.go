@@ -30,8 +30,15 @@ type registry struct {
 }
 
 func newRegistry(t *testing.T) *registry {
+	t.Helper()
+	return registryOn(t, newSite)
+}
+
+// registryOn is a registry at a site of that kind.
+func registryOn(t *testing.T, kind func(*testing.T, http.HandlerFunc) *site) *registry {
+	t.Helper()
 	r := &registry{manifests: map[string][]byte{}, blobs: map[string][]byte{}}
-	r.site = newSite(t, func(w http.ResponseWriter, q *http.Request) {
+	r.site = kind(t, func(w http.ResponseWriter, q *http.Request) {
 		if r.wrap != nil && r.wrap(w, q) {
 			return
 		}

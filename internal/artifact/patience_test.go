@@ -28,8 +28,12 @@ func slowly(w http.ResponseWriter, r *http.Request, content []byte, step int, pa
 
 // A source is not to blame for the time in which berth itself is busy.
 func TestSlowDiskIsNoSlowSource(t *testing.T) {
+	inBubble(t, slowDiskIsNoSlowSource)
+}
+
+func slowDiskIsNoSlowSource(t *testing.T) {
 	content := random(16 << 20)
-	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(content) })
+	s := newPipeSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(content) })
 	f := s.fetcher(Options{Stall: 200 * time.Millisecond, Budget: 500 * time.Millisecond})
 	a := kubelet("", s.tls.URL)
 	src, err := f.parseSource(memory.New(), s.tls.URL, a, nil)
@@ -56,8 +60,12 @@ func TestSlowDiskIsNoSlowSource(t *testing.T) {
 
 // Only one zstd decoder runs at a time: who waits for it loses nothing.
 func TestWaitForTheDecoder(t *testing.T) {
+	inBubble(t, waitForTheDecoder)
+}
+
+func waitForTheDecoder(t *testing.T) {
 	content := zstdOf(t, tarOf(t, tarMember{name: "bin/kubelet", content: string(random(8 << 20))}))
-	s := newSite(t, breaking(content, len(content), `"x"`))
+	s := newPipeSite(t, breaking(content, len(content), `"x"`))
 	f := s.fetcher(Options{Stall: 200 * time.Millisecond, Budget: 500 * time.Millisecond})
 	free, err := f.takeWindow(t.Context())
 	if err != nil {
@@ -71,7 +79,11 @@ func TestWaitForTheDecoder(t *testing.T) {
 
 // As long as bytes come, in whichever layer, the budget is not used up.
 func TestBudgetOfAnImage(t *testing.T) {
-	r := newRegistry(t)
+	inBubble(t, budgetOfAnImage)
+}
+
+func budgetOfAnImage(t *testing.T) {
+	r := registryOn(t, newPipeSite)
 	layer := func(name string, n int) map[string]any {
 		return r.blob(tarOf(t, tarMember{name: name, content: string(random(n))}), "application/vnd.oci.image.layer.v1.tar")
 	}
@@ -93,43 +105,53 @@ func TestBudgetOfAnImage(t *testing.T) {
 // A server without ranges sends again what is there already: that is no silence.
 func TestContinuedWithoutRanges(t *testing.T) {
 	content := random(300 << 10)
+	for name, serve := range map[string]func(*testing.T, http.HandlerFunc) (*site, string){
+		"https": func(t *testing.T, h http.HandlerFunc) (*site, string) {
+			s := newPipeSite(t, h)
+			return s, s.tls.URL + "#sha256=" + sumOf(content)
+		},
+		"registry": func(t *testing.T, h http.HandlerFunc) (*site, string) {
+			r := registryOn(t, newPipeSite)
+			digest := r.manifest(t, "v1", r.blob([]byte("{}"), "application/vnd.oci.empty.v1+json"), r.blob(content, "application/gzip"))
+			r.wrap = func(w http.ResponseWriter, q *http.Request) bool {
+				ok := strings.HasSuffix(q.URL.Path, "sha256:"+sumOf(content))
+				if ok {
+					h(w, q)
+				}
+				return ok
+			}
+			return r.site, r.at("k@" + digest)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { inBubble(t, func(t *testing.T) { continuedWithoutRanges(t, content, serve) }) })
+	}
+}
+
+func continuedWithoutRanges(t *testing.T, content []byte, serve func(*testing.T, http.HandlerFunc) (*site, string)) {
+	t.Helper()
 	var n atomic.Int32
-	serve := func(w http.ResponseWriter, q *http.Request) {
+	s, url := serve(t, func(w http.ResponseWriter, q *http.Request) {
 		if n.Add(1) == 1 {
 			w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 			_, _ = w.Write(content[:200<<10])
 			return // breaks off
 		}
 		slowly(w, q, content, 10<<10, 20*time.Millisecond)
-	}
-	r := newRegistry(t)
-	digest := r.manifest(t, "v1", r.blob([]byte("{}"), "application/vnd.oci.empty.v1+json"), r.blob(content, "application/gzip"))
-	r.wrap = func(w http.ResponseWriter, q *http.Request) bool {
-		ok := strings.HasSuffix(q.URL.Path, "sha256:"+sumOf(content))
-		if ok {
-			serve(w, q)
-		}
-		return ok
-	}
-	s := newSite(t, serve)
-	for name, c := range map[string]struct {
-		*site
-		url string
-	}{"registry": {r.site, r.at("k@" + digest)}, "https": {s, s.tls.URL + "#sha256=" + sumOf(content)}} {
-		t.Run(name, func(t *testing.T) {
-			n.Store(0)
-			got, err := c.fetcher(Options{Budget: 2 * time.Second, Stall: 200 * time.Millisecond}).Stage(t.Context(), memory.New(), kubelet("", c.url))
-			if err != nil || n.Load() != 2 || got.Resumed != 1 {
-				t.Errorf("after %d requests: %+v, %v", n.Load(), got, err)
-			}
-		})
+	})
+	got, err := s.fetcher(Options{Budget: 2 * time.Second, Stall: 200 * time.Millisecond}).Stage(t.Context(), memory.New(), kubelet("", url))
+	if err != nil || n.Load() != 2 || got.Resumed != 1 {
+		t.Errorf("after %d requests: %+v, %v", n.Load(), got, err)
 	}
 }
 
 // A full disk is told at once, whatever the network does.
 func TestFullDiskWhileTheSourceStalls(t *testing.T) {
+	inBubble(t, fullDiskWhileTheSourceStalls)
+}
+
+func fullDiskWhileTheSourceStalls(t *testing.T) {
 	content := gzipOf(t, tarOf(t, tarMember{name: "a", content: "A"}, tarMember{name: "b", content: string(random(4 << 20))}))
-	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newPipeSite(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 		_, _ = w.Write(content[:1<<20])
 		_ = http.NewResponseController(w).Flush()

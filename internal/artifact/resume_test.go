@@ -158,16 +158,20 @@ func TestRetryAfterIsKept(t *testing.T) {
 
 // A server that drips is left, and the one that works is asked.
 func TestDrippingServer(t *testing.T) {
+	inBubble(t, drippingServer)
+}
+
+func drippingServer(t *testing.T) {
 	content := random(1 << 16)
 	sum := "#sha256=" + sumOf(content)
-	drip := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+	drip := newPipeSite(t, func(w http.ResponseWriter, r *http.Request) {
 		for i := 0; i < len(content) && r.Context().Err() == nil; i++ {
 			_, _ = w.Write(content[i : i+1])
 			_ = http.NewResponseController(w).Flush()
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
-	good := newSite(t, always(content))
+	good := newPipeSite(t, always(content))
 	m := memory.New()
 	got, err := good.fetcher(Options{Stall: 200 * time.Millisecond}).Stage(t.Context(), m, kubelet("", drip.plain.URL+sum, good.plain.URL+sum))
 	if err != nil || got.URL != good.plain.URL || drip.hits.Load() != 1 {

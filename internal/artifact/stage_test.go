@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -34,10 +35,23 @@ type site struct {
 
 func newSite(t *testing.T, h http.HandlerFunc) *site {
 	t.Helper()
+	return serveOn(t, h, nil)
+}
+
+// serveOn serves on the loopback, or where listen says.
+func serveOn(t *testing.T, h http.HandlerFunc, listen func() net.Listener) *site {
+	t.Helper()
 	s := &site{}
 	counted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.hits.Add(1); h(w, r) })
-	s.plain, s.tls = httptest.NewServer(counted), httptest.NewUnstartedServer(counted)
+	s.plain, s.tls = httptest.NewUnstartedServer(counted), httptest.NewUnstartedServer(counted)
 	s.tls.Config.ErrorLog = log.New(io.Discard, "", 0)
+	for _, server := range []*httptest.Server{s.plain, s.tls} {
+		if listen != nil {
+			_ = server.Listener.Close()
+			server.Listener = listen()
+		}
+	}
+	s.plain.Start()
 	s.tls.StartTLS()
 	t.Cleanup(func() {
 		s.plain.CloseClientConnections()
@@ -56,10 +70,11 @@ func always(content []byte) http.HandlerFunc {
 func (s *site) fetcher(o Options) *Fetcher {
 	client := s.tls.Client()
 	client.CheckRedirect = redirect
-	client.Transport.(*http.Transport).DisableCompression = true
+	transport := client.Transport.(*http.Transport)
+	transport.DisableCompression, transport.DialContext = true, network.dial
 	o.Client = client
 	if o.Budget == 0 {
-		o.Budget = 3 * time.Second
+		o.Budget = time.Minute
 	}
 	return New(o)
 }
@@ -221,23 +236,24 @@ func TestStageSaysWhyNot(t *testing.T) {
 		{"link", always(tarOf(t, tarMember{"bin/kubelet", "/etc/shadow", '2'})), "bin/kubelet", Options{}, 0, "not a regular file", 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, tc.serve)
-			m := memory.New()
-			before := m.Tree("/")
-			_, err := s.fetcher(tc.opt).Stage(t.Context(), m, kubelet(tc.member, s.tls.URL+"/k?sig=secret"))
-			if err == nil || !strings.Contains(err.Error(), tc.text) || strings.Contains(err.Error(), "secret") {
-				t.Fatalf("got %v", err)
-			}
-			if e, ok := errors.AsType[*DownloadError](err); tc.status != 0 && (!ok || e.Status != tc.status) {
-				t.Errorf("got %#v", err)
-			}
-			if n := s.hits.Load(); n > tc.tries {
-				t.Errorf("%d tries", n)
-			}
-			if diff := cmp.Diff(before, m.Tree("/")); diff != "" {
-				t.Error(diff)
-			}
+			inBubble(t, func(t *testing.T) {
+				s := newPipeSite(t, tc.serve)
+				m := memory.New()
+				before := m.Tree("/")
+				_, err := s.fetcher(tc.opt).Stage(t.Context(), m, kubelet(tc.member, s.tls.URL+"/k?sig=secret"))
+				if err == nil || !strings.Contains(err.Error(), tc.text) || strings.Contains(err.Error(), "secret") {
+					t.Fatalf("got %v", err)
+				}
+				if e, ok := errors.AsType[*DownloadError](err); tc.status != 0 && (!ok || e.Status != tc.status) {
+					t.Errorf("got %#v", err)
+				}
+				if n := s.hits.Load(); n > tc.tries {
+					t.Errorf("%d tries", n)
+				}
+				if diff := cmp.Diff(before, m.Tree("/")); diff != "" {
+					t.Error(diff)
+				}
+			})
 		})
 	}
 }
