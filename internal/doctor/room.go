@@ -29,7 +29,7 @@ func checkSwap(_ context.Context, v *visit) *finding {
 	case !known:
 		return unknownf("", "%s is in use, and whether kubelet takes that is not known", strings.Join(areas, ", "))
 	}
-	return failf("swapoff -a, and take it out of /etc/fstab; or set failSwapOn: false in kubelet's configuration",
+	return failf("take what uses it out of use for good (systemctl mask --now with the unit of systemctl list-units --type swap), or set failSwapOn: false in kubelet's configuration",
 		"%s is in use: kubelet refuses to start beside it", strings.Join(areas, ", "))
 }
 
