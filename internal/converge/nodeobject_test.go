@@ -269,6 +269,27 @@ func TestDeletedNodeComesBack(t *testing.T) {
 	}
 }
 
+// A clock that was set changes nothing of how long kubelet has run: a Node that is gone is
+// healed, and a kubelet that has just started has its time.
+func TestDeletedNodeWhereTheClockWasSet(t *testing.T) {
+	for _, by := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		c := &cluster{}
+		s := nodeState(t, map[string]string{"a": "1"})
+		h := nodeMachine(c, map[string]string{"a": "1"})
+		applies(t, c, h, s)
+		h.SetClock(by)
+		c.node = nil
+		if d := cmp.Diff([]string{"restart unit:kubelet.service", "create node:n1"}, verbs(applies(t, c, h, s))); d != "" {
+			t.Errorf("set by %v: %s", by, d)
+		}
+		h.SetClock(by)
+		c.node = nil
+		if p := c.plan(t, h, s); !p.Empty() || len(p.Remarks) != 1 {
+			t.Errorf("set by %v, kubelet has just started: %+v", by, p)
+		}
+	}
+}
+
 // A kubelet that does not create its Node again fails the run.
 func TestDeletedNodeStaysAway(t *testing.T) {
 	c := &cluster{}

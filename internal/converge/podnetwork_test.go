@@ -135,6 +135,21 @@ func TestPodNetworkFollowsItsTemplate(t *testing.T) {
 	}
 }
 
+// A file that is gone is seen where the clock was set back, too.
+func TestPodNetworkGoneWhereTheClockWasSetBack(t *testing.T) {
+	c := addressed()
+	h := bridged(c)
+	applies(t, c, h, bridge(t, "a"))
+	h.Settle()
+	h.Advance(time.Minute)
+	h.SetClock(-time.Hour)
+	must(h.Remove(generated))
+	if d := cmp.Diff([]string{"restart unit:kubelet.service"}, verbs(applies(t, c, h, bridge(t, "a")))); d != "" {
+		t.Error(d)
+	}
+	has(t, h, generated, made("a"))
+}
+
 // With the template goes what was made of it, and nothing that was there before.
 func TestPodNetworkGoes(t *testing.T) {
 	for _, before := range []bool{false, true} {

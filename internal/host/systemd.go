@@ -72,6 +72,9 @@ type UnitStatus struct {
 	InvocationID string
 	// ActiveEnter is when the unit became active; zero if never.
 	ActiveEnter time.Time
+	// ActiveFor is how long the unit has been active, whatever was done to the clock
+	// meanwhile; zero for one that is not.
+	ActiveFor time.Duration
 	// Result is of the last run; "" for types of units that have none.
 	Result    string // success, exit-code, signal, timeout, …
 	NRestarts uint32

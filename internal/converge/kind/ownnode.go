@@ -91,5 +91,5 @@ func (v *View) SettledSince(ctx context.Context, unit string) (start time.Time, 
 	if err != nil || st.ActiveState != "active" {
 		return start, false, false, err
 	}
-	return st.ActiveEnter, v.Host.Now().Sub(st.ActiveEnter) >= registers, true, nil
+	return st.ActiveEnter, st.ActiveFor >= registers, true, nil
 }

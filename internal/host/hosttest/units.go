@@ -143,7 +143,13 @@ func unitRuns(t *testing.T, h host.Host, _ string) {
 		t.Errorf("times %v, %v; began %v", st.ActiveEnter, st.ExecMainStart, before)
 	}
 	must(t, h.StartUnit(t.Context(), name))
-	if diff := cmp.Diff(st, unitStatus(t, h, name)); diff != "" {
+	must(t, h.Sleep(t.Context(), 10*time.Millisecond))
+	again := unitStatus(t, h, name)
+	if st.ActiveFor < 0 || again.ActiveFor < st.ActiveFor+10*time.Millisecond {
+		t.Errorf("active for %v, after 10 ms for %v", st.ActiveFor, again.ActiveFor)
+	}
+	again.ActiveFor = st.ActiveFor
+	if diff := cmp.Diff(st, again); diff != "" {
 		t.Errorf("a second start changed the unit:\n%s", diff)
 	}
 	must(t, h.StopUnit(t.Context(), name))

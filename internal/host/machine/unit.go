@@ -12,6 +12,7 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
+	"golang.org/x/sys/unix"
 
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -41,6 +42,17 @@ func (p props) at(name string) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(int64(usec))
+}
+
+// activeFor is how long a unit has been active. systemd tells when it became so by
+// CLOCK_MONOTONIC, too, which nobody sets.
+func (p props) activeFor() time.Duration {
+	var now unix.Timespec
+	since := get[uint64](p, "ActiveEnterTimestampMonotonic")
+	if get[string](p, "ActiveState") != "active" || since == 0 || unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) != nil {
+		return 0
+	}
+	return time.Duration(now.Nano()) - time.Duration(since)*time.Microsecond
 }
 
 // names are lists of units joined, each once and in order; nil if empty.
@@ -158,6 +170,7 @@ func status(name string, p props) host.UnitStatus {
 		NeedDaemonReload: get[bool](p, "NeedDaemonReload"),
 		InvocationID:     hex.EncodeToString(get[[]byte](p, "InvocationID")),
 		ActiveEnter:      p.at("ActiveEnterTimestamp"),
+		ActiveFor:        p.activeFor(),
 		Result:           get[string](p, "Result"),
 		NRestarts:        get[uint32](p, "NRestarts"),
 		MainPID:          get[uint32](p, "MainPID"),

@@ -90,7 +90,9 @@ func (h *Host) runModelled(programs []execLine) Outcome {
 func (h *Host) pid() uint32 { return uint32(1000 + h.systemd.runs) }
 
 func (h *Host) enter(u *unit, sub string) {
-	u.active, u.sub, u.result, u.entered = "active", sub, "success", h.tick()
+	u.active, u.sub, u.result = "active", sub, "success"
+	h.tick()
+	h.entered(u)
 }
 
 func (u *unit) oneshot() bool {
@@ -132,7 +134,7 @@ func (h *Host) failed(u *unit, out Outcome, at int) string {
 		u.active, u.sub, u.again = "activating", autoRestart, h.now.Add(restartPause(u.def.settings))
 	}
 	if t := u.def.settings.last("Service.Type"); path.Ext(u.name) == ".service" && (t == "" || t == "simple" || t == "idle") {
-		u.entered = h.now
+		h.entered(u)
 		return "done"
 	}
 	return "failed"

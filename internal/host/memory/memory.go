@@ -30,6 +30,7 @@ type Host struct {
 
 	mu       sync.Mutex
 	now      time.Time
+	stepped  time.Duration // by how much the clock was set
 	nextIno  uint64
 	root     *inode
 	pending  []*nameOp
@@ -99,6 +100,13 @@ func (h *Host) Advance(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = h.now.Add(d)
+}
+
+// SetClock sets the clock forward or back: no time passes.
+func (h *Host) SetClock(by time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now, h.stepped = h.now.Add(by), h.stepped+by
 }
 
 func (h *Host) tick() time.Time {

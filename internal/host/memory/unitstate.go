@@ -50,6 +50,7 @@ type unit struct {
 	result     string
 	invocation string
 	entered    time.Time
+	up         time.Time // entered by a clock that nobody sets
 	started    time.Time
 	status     int32
 	pid        uint32
@@ -74,7 +75,8 @@ func (h *Host) unit(name string) *unit {
 		u = &unit{name: id}
 		u.reset()
 		if slices.Contains(builtin, id) {
-			u.active, u.sub, u.entered = "active", activeSub(id), h.now
+			u.active, u.sub = "active", activeSub(id)
+			h.entered(u)
 		}
 		h.systemd.units[id] = u
 	}

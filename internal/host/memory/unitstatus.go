@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -18,7 +19,7 @@ func (h *Host) status(asked string) host.UnitStatus {
 		InvocationID:     u.invocation, ActiveEnter: u.entered, Result: u.resultNow(), NRestarts: u.restarts,
 		MainPID: u.pid, ExecMainStart: u.started, ExecMainStatus: u.status,
 		ConditionResult: u.condition, AssertResult: u.assert, ConditionTime: u.tested,
-		CanStart:  h.startable(u) == nil,
+		ActiveFor: h.activeFor(u), CanStart: h.startable(u) == nil,
 		CanReload: path.Ext(u.name) == ".mount",
 	}
 	if t, ok := h.systemd.told[u.name]; ok && u.tested.IsZero() {
@@ -37,6 +38,16 @@ func (h *Host) status(asked string) host.UnitStatus {
 		st.CanReload = len(u.def.settings["Service.ExecReload"]) > 0
 	}
 	return st
+}
+
+// entered notes that a unit is active from now on.
+func (h *Host) entered(u *unit) { u.entered, u.up = h.now, h.now.Add(-h.stepped) }
+
+func (h *Host) activeFor(u *unit) time.Duration {
+	if u.active != "active" {
+		return 0
+	}
+	return h.now.Add(-h.stepped).Sub(u.up)
 }
 
 // known are the names of a unit that the manager knows, the real one first.
