@@ -53,7 +53,7 @@ func (e *Engine) apart(ctx context.Context, p *planner, waiting map[desired.ID]b
 	whole := res.Plan
 	for _, t := range p.v.Tasks() {
 		if waiting[t.ID] {
-			*t = kind.Task{ID: t.ID, Base: t.Base}
+			t.Withhold(false)
 		}
 	}
 	first := *res

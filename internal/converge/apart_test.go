@@ -140,3 +140,27 @@ func nothingComes(t *testing.T, h *memory.Host, s *desired.State) {
 		t.Error(d)
 	}
 }
+
+// What waits is not berth's yet: an edit that it would replace is kept, and comes back.
+func TestWaitingFileIsNotOursYet(t *testing.T) {
+	h := joined(t)
+	const p, theirs = "/etc/kubernetes/more", "theirs\n"
+	h.Put(p, theirs, 0o644)
+	must(h.Remove(kubeconfig))
+	h.Put("/etc/default/kubelet", "A=2\n", 0o600)
+	more := sampleState(t, func(st *desired.State) {
+		st.Resources[0].(*desired.Check).Unless = desired.ClientCertificateID(kubeconfig)
+		f := managed(p, "ours\n")
+		f.After = []desired.ID{desired.ClientCertificateID(kubeconfig)}
+		st.Add(f)
+	})
+	if _, err := engine(h, &providers{probe: errAway}).Apply(t.Context(), more); !errors.Is(err, errAway) {
+		t.Fatal(err)
+	}
+	has(t, h, "/etc/default/kubelet", "A=1\n")
+	has(t, h, p, theirs)
+	runs(t, h, more)
+	has(t, h, p, "ours\n")
+	runs(t, h, joinable(t))
+	has(t, h, p, theirs)
+}
