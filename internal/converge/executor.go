@@ -206,7 +206,7 @@ func (x *executor) idle() error {
 	if err := x.led.Begin(x.h, note); err != nil {
 		return err
 	}
-	return x.led.Done(x.h, note)
+	return x.led.Done(x.h, note, nil)
 }
 
 // finish ends a run that changed something.
@@ -218,7 +218,28 @@ func (x *executor) finish() error {
 	if err := x.complete(); err != nil {
 		return err
 	}
-	return x.led.Done(x.h, x.run)
+	seen, err := x.seen()
+	if err != nil {
+		return err
+	}
+	return x.led.Done(x.h, x.run, seen)
+}
+
+// seen is the identity of each download that this run gave its name. Copies of another
+// root, such as an image, are other files: of those nothing is said.
+func (x *executor) seen() (map[string]string, error) {
+	out := map[string]string{}
+	for name, c := range x.run.Claims {
+		if !c.Prepared || x.opt.Offline {
+			continue
+		}
+		info, err := x.v.Lstat(name)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = ledger.Seen(info)
+	}
+	return out, nil
 }
 
 func (x *executor) finalize() error {

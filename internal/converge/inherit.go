@@ -52,7 +52,7 @@ func (e *Engine) inherit(ctx context.Context, st *desired.State) ([]string, erro
 	if err := led.Begin(e.opt.Host, note); err != nil {
 		return nil, err
 	}
-	return slices.Sorted(maps.Keys(h.entries)), led.Done(e.opt.Host, note)
+	return slices.Sorted(maps.Keys(h.entries)), led.Done(e.opt.Host, note, nil)
 }
 
 func owns(led *ledger.Ledger, o desired.Owner) bool {

@@ -82,3 +82,55 @@ func TestProgramDrift(t *testing.T) {
 		})
 	}
 }
+
+// A program that is altered before anybody has read it is not trusted: nothing else may
+// touch it between the end of a run and the time at which it is read.
+func TestProgramDriftBeforeItIsRead(t *testing.T) {
+	const runc = "/usr/local/sbin/runc"
+	st := sealed(t, &desired.Artifact{Name: "runc", URLs: []string{"https://runc"}, Files: []desired.ArtifactFile{{Path: runc, Mode: 0o755}}})
+	for name, c := range map[string]struct {
+		do   func(h *machine)
+		plan []string
+	}{
+		"as it was": {func(*machine) {}, []string{}},
+		"edited":    {func(h *machine) { h.Put(runc, "program and more", 0o755) }, []string{"fetch artifact:runc"}},
+		"altered":   {func(h *machine) { h.Overwrite(runc, "PROGRAM") }, []string{"fetch artifact:runc"}},
+		"another":   {func(h *machine) { h.Put(runc, "PROGRAM", 0o755) }, []string{"fetch artifact:runc"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			e := converge.New(converge.Options{Host: h, Fetcher: shelf{}})
+			if _, err := e.Apply(t.Context(), st); err != nil {
+				t.Fatal(err)
+			}
+			c.do(h)
+			must(e.Remember(t.Context(), st))
+			res, err := e.Apply(t.Context(), st)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.plan, verbs(res.Plan)); diff != "" {
+				t.Error(diff)
+			}
+			has(t, h, runc, "program")
+			if p, err := e.Plan(t.Context(), st); err != nil || !p.Empty() {
+				t.Errorf("plan after repair: %v, %v", verbs(p), err)
+			}
+		})
+	}
+}
+
+// What an image holds is trusted by size and time, since copies have other inodes.
+func TestProgramOfAnImageBuild(t *testing.T) {
+	const runc = "/usr/local/sbin/runc"
+	st := sealed(t, &desired.Artifact{Name: "runc", URLs: []string{"https://runc"}, Files: []desired.ArtifactFile{{Path: runc, Mode: 0o755}}})
+	h := newMachine()
+	if _, err := converge.New(converge.Options{Host: h, Fetcher: shelf{}, Offline: true}).Apply(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	must(h.Chmod(runc, 0o700)) // a copy has another time of change
+	must(h.Chmod(runc, 0o755))
+	if p, err := converge.New(converge.Options{Host: h, Fetcher: shelf{}}).Plan(t.Context(), st); err != nil || !p.Empty() {
+		t.Errorf("%v, %v", verbs(p), err)
+	}
+}

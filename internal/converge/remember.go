@@ -61,7 +61,7 @@ func rememberOne(ctx context.Context, v *kind.View, name string, held map[string
 	if info.Size <= kind.MaxRead && e.Mark == "" { // of the image, and read in each plan
 		return nil
 	}
-	if e.Held != nil && e.Held.Seen == ledger.Seen(info) {
+	if e.Held != nil && e.Held.Seen == ledger.Seen(info) || e.Held == nil && e.Altered(info) {
 		return nil
 	}
 	if !info.Settled(v.Host.Now()) {
@@ -103,5 +103,5 @@ func (e *Engine) learn(v *kind.View, held map[string]ledger.Held) error {
 	if err := v.Ledger.Begin(e.opt.Host, note); err != nil {
 		return err
 	}
-	return v.Ledger.Done(e.opt.Host, note)
+	return v.Ledger.Done(e.opt.Host, note, nil)
 }

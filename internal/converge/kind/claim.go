@@ -59,7 +59,7 @@ func (v *View) Entry(q *Change, was *ledger.Standing) ledger.Entry {
 	if was != nil {
 		e.Was = was
 	}
-	e.Put, e.Seed, e.Parent, e.Mark, e.Held = q.Standing(), q.Seed, q.Parent, "", nil
+	e.Put, e.Seed, e.Parent, e.Mark, e.Seen, e.Held = q.Standing(), q.Seed, q.Parent, "", "", nil
 	return e
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 )
 
 // Entry is what berth remembers of one resource id: a path, or "unit:", "sysctl:",
@@ -21,6 +22,8 @@ type Entry struct {
 	Was *Standing `json:"was,omitempty"`
 	// Mark is the fingerprint of a download.
 	Mark string `json:"mark,omitempty"`
+	// Seen is the identity of a download when its run had ended; "" where nobody looked.
+	Seen string `json:"seen,omitempty"`
 	// Held is what a program was found to hold when a run had ended.
 	Held *Held `json:"held,omitempty"`
 	// Seed content is its owner's once it is there.
@@ -39,6 +42,12 @@ type Held struct {
 	Sum string `json:"sum"`
 	// Seen is the file's identity when it was read.
 	Seen string `json:"seen"`
+}
+
+// Altered says whether a file is another than the download that it was, as far as can be
+// told without reading it.
+func (e Entry) Altered(info *host.Info) bool {
+	return e.Mark != "" && (Mark(info) != e.Mark || e.Seen != "" && Seen(info) != e.Seen)
 }
 
 // clone makes owners of its own.

@@ -86,11 +86,12 @@ func (r *Reader) Load(h host.Host) (*Ledger, error) {
 
 // take enters what the last run came to.
 func (l *Ledger) take(h host.FS, r *Run, end string) error {
-	switch strings.TrimSpace(end) {
-	case r.ID + " done":
+	if seen, done := ended(r, end); done {
 		l.enter(r)
+		l.see(seen)
 		return nil
-	case r.ID + " aborted":
+	}
+	if strings.TrimSpace(end) == r.ID+" aborted" {
 		return nil
 	}
 	l.Owed, l.halfway = r, map[string]bool{}
@@ -105,6 +106,26 @@ func (l *Ledger) take(h host.FS, r *Run, end string) error {
 		l.halfway[name] = c.Prepared && !placed
 	}
 	return nil
+}
+
+// ended reads the note of a run's end: whether it is this run's, and what downloads were
+// when they had their names.
+func ended(r *Run, note string) (seen map[string]string, done bool) {
+	rest, done := strings.CutPrefix(strings.TrimSpace(note), r.ID+" done")
+	if !done || rest == "" {
+		return nil, done
+	}
+	return seen, json.Unmarshal([]byte(rest), &seen) == nil
+}
+
+// see enters what downloads were when their run had ended.
+func (l *Ledger) see(seen map[string]string) {
+	for name, id := range seen {
+		if e, ok := l.Entries[name]; ok && e.Mark != "" {
+			e.Seen = id
+			l.Entries[name] = e
+		}
+	}
 }
 
 func (l *Ledger) enter(r *Run) {
@@ -185,9 +206,16 @@ func (l *Ledger) Enter(r *Run) { l.enter(r) }
 
 // Done notes that a run has come to its end. Where it only claims, the note is not
 // synced: a power cut that takes it away makes the next run look at each claim, no
-// more. What left the ledger the machine does not show.
-func (l *Ledger) Done(h host.FS, r *Run) error {
+// more. What left the ledger the machine does not show. seen is what downloads are now.
+func (l *Ledger) Done(h host.FS, r *Run, seen map[string]string) error {
 	text := r.ID + " done\n"
+	if len(seen) > 0 {
+		list, err := json.Marshal(seen)
+		if err != nil {
+			return fmt.Errorf("note the end: %w", err)
+		}
+		text = r.ID + " done " + string(list) + "\n"
+	}
 	if len(r.Drops)+len(r.Leaves) == 0 {
 		return end(h, text)
 	}

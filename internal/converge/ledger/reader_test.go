@@ -30,7 +30,7 @@ func TestReaderOfItsOwnLedger(t *testing.T) {
 	if err := l.Begin(h, run); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Done(h, run); err != nil {
+	if err := l.Done(h, run, nil); err != nil {
 		t.Fatal(err)
 	}
 	l = load()
@@ -42,7 +42,7 @@ func TestReaderOfItsOwnLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	second.Claims["/etc/c"], l.Entries["/etc/d"] = Claim{Entry: entry("cc")}, entry("dd")
-	if err := l.Done(h, second); err != nil {
+	if err := l.Done(h, second, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"/etc/c", "/etc/d"} {

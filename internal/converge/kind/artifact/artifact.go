@@ -182,7 +182,7 @@ func changed(v *kind.View, name string, info *host.Info) (bool, error) {
 	case e.Mark == "":
 		return false, nil
 	case e.Held == nil || !info.IsRegular():
-		return ledger.Mark(info) != e.Mark, nil
+		return e.Altered(info), nil
 	}
 	sum, err := v.Digest(name, info)
 	return sum != e.Held.Sum, err
