@@ -36,7 +36,7 @@ func TestMutations(t *testing.T) {
 	for _, s := range all[:2] {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			fresh := applied(s.machine, s.config)
+			fresh := remembered(applied(s.machine, s.config), s.config)
 			h := fresh()
 			st := s.config.state(h)
 			muts, broken := []mutation{}, 0
@@ -52,6 +52,15 @@ func TestMutations(t *testing.T) {
 			}
 			t.Logf("%d mutations of %d of %d resources", len(muts), broken, len(st.Resources))
 		})
+	}
+}
+
+// remembered is a machine of which somebody has read the programs, as after each run.
+func remembered(machine func() *memory.Host, c *configuration) func() *memory.Host {
+	return func() *memory.Host {
+		h := machine()
+		check(engine(h, nil, 1).Remember(tctx, c.state(h)))
+		return h
 	}
 }
 
