@@ -33,7 +33,7 @@ const (
 	askOfA   = "-b -q --no-pager -n 40 -o cat _SYSTEMD_INVOCATION_ID=a + _PID=1 INVOCATION_ID=a"
 )
 
-func TestLastWords(t *testing.T) {
+func TestLastLogLines(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers map[string]string
 		want    string
@@ -44,6 +44,7 @@ func TestLastWords(t *testing.T) {
 		"an odd answer":          {map[string]string{askEnded: "-- Boot 1 --\n", askWords: "one\n"}, "; its last lines:\n  one"},
 		"a field given twice":    {map[string]string{askEnded: `{"INVOCATION_ID":["a","b"]}`, askWords: "one\n"}, "; its last lines:\n  one"},
 		"deprecated flags":       {map[string]string{askWords: "Flag --x has been deprecated, this parameter\nbad flag\nI1122 DEPRECATED: y\n"}, "; its last lines:\n  bad flag"},
+		"flags of a start":       {map[string]string{askWords: "I1123 20:39:29.444108     372 flags.go:64] FLAG: --tls-cert-file=\"\"\nE1123 bad setting\n"}, "; its last lines:\n  E1123 bad setting"},
 		"bytes":                  {map[string]string{askWords: "hi\xff\n"}, "; its last lines:\n  hi?"},
 		"secret":                 {map[string]string{askWords: "token abcdef.0123456789abcdef\n"}, "; its last lines:\n  token REDACTED#"},
 	} {

@@ -45,13 +45,13 @@ func logLines(ctx context.Context, h host.Runner, match ...string) string {
 	return "; its last lines:\n  " + strings.ReplaceAll(redact(text), "\n", "\n  ")
 }
 
-// deprecated are kubelet's lines on flags that it still takes: many, at each start,
-// and never why it ended.
-var deprecated = lazyregexp.New(`(?i)\bdeprecated\b`)
+// aboutFlags are kubelet's lines on deprecated flags and on the value of each flag: many,
+// at each start, and never why it ended.
+var aboutFlags = lazyregexp.New(`(?i:\bdeprecated\b)|\] FLAG: --`)
 
 // telling are the last lines of a text without those that never tell why.
 func telling(text string) string {
-	lines := slices.DeleteFunc(strings.Split(text, "\n"), deprecated().MatchString)
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), aboutFlags().MatchString)
 	return strings.Join(lines[max(0, len(lines)-maxLines):], "\n")
 }
 
