@@ -29,5 +29,6 @@ func Prepare(ctx context.Context, c Config) error {
 	}
 	_, err = l.Workload(ctx)
 	_, dnsErr := l.CoreDNS(ctx)
-	return errors.Join(err, dnsErr)
+	_, kubeletErr := l.KubeletBefore(ctx)
+	return errors.Join(err, dnsErr, kubeletErr)
 }

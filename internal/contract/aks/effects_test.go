@@ -110,7 +110,7 @@ func effectOf(t *testing.T, full *aksnodeconfigv1.Configuration, f aField) anEff
 		return e // no version of kubelet takes it otherwise
 	}
 	counts := func(minor int) bool { return len(effectIn(t, full, f, "1."+strconv.Itoa(minor)+".3").changes) > 0 }
-	const first, last = 26, 36
+	const first, last = 26, 37
 	switch old, recent := counts(first), counts(last); {
 	case old && !recent:
 		e.until = "1." + strconv.Itoa(first+sort.Search(last-first, func(i int) bool { return !counts(first + i) })-1)

@@ -17,6 +17,13 @@ func Kubernetes(ctx context.Context, c *cache.Cache, lab string) (string, error)
 	return compile(ctx, c, dir, "k8s", "Kubernetes and etcd", kubernetesTargets)
 }
 
+// KubeletBefore compiles kubelet of the minor before Kubernetes' from the module
+// lab/images/k8s-before and returns the directory that holds it.
+func KubeletBefore(ctx context.Context, c *cache.Cache, lab string) (string, error) {
+	dir := filepath.Join(lab, "images", "k8s-before")
+	return compile(ctx, c, dir, "k8s-before", "kubelet of the minor before", kubeletTarget)
+}
+
 // Runtime compiles containerd, its shim, ctr, runc, the CNI plugins (in cni/)
 // and crane from the module lab/images/runtime.
 func Runtime(ctx context.Context, c *cache.Cache, lab string) (string, error) {
@@ -87,6 +94,14 @@ func kubernetesTargets(ctx context.Context, dir string) ([]target, error) {
 			cmd + "kubelet", cmd + "kubectl", cmd + "kubeadm"}},
 		{out: "etcd", ldflags: "-s -w", packages: []string{"go.etcd.io/etcd/server/v3"}},
 	}, nil
+}
+
+func kubeletTarget(ctx context.Context, dir string) ([]target, error) {
+	version, err := moduleVersion(ctx, dir, "k8s.io/kubernetes")
+	if err != nil {
+		return nil, err
+	}
+	return []target{{ldflags: kubernetesFlags(version), packages: []string{"k8s.io/kubernetes/cmd/kubelet"}}}, nil
 }
 
 func kubernetesFlags(version string) string {

@@ -28,7 +28,7 @@ func (p *Plane) CAHash() (string, error) {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256(cert.RawSubjectPublicKeyInfo)), nil
 }
 
-// Version is the version of Kubernetes, such as v1.36.3; empty if the program
+// Version is the version of Kubernetes, such as v1.37.2; empty if the program
 // does not say.
 func (p *Plane) Version() string {
 	out, err := exec.Command(filepath.Join(p.Programs, "kubelet"), "--version").Output()

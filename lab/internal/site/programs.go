@@ -68,6 +68,27 @@ func (p *Programs) fill(ctx context.Context, l *lab.Lab, dir string) error {
 	return err
 }
 
+// KubeletBefore serves the kubelet of the minor before as well, packed below dir, and
+// returns its version and URL.
+func (p *Programs) KubeletBefore(ctx context.Context, l *lab.Lab, dir string) (version, url string, err error) {
+	program, err := l.KubeletBefore(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	out, err := l.Command(ctx, program, "--version").Output()
+	if err != nil {
+		return "", "", fmt.Errorf("kubelet --version: %w", err)
+	}
+	version = strings.TrimPrefix(strings.TrimSpace(string(out)), "Kubernetes v")
+	const name = "kubernetes-node-before-linux-amd64.tar.gz"
+	file := filepath.Join(dir, name)
+	if _, err := serve.WriteTarGz(file, serve.KubernetesNode(append(below(l.Programs(), "kubectl"), program)...)...); err != nil {
+		return "", "", err
+	}
+	url, err = p.file(name, file)
+	return version, url, err
+}
+
 func below(dir string, names ...string) []string {
 	var out []string
 	for _, n := range names {
