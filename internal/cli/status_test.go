@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/component/swap"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -161,7 +162,7 @@ func TestStatusOfADamagedTrial(t *testing.T) {
 
 // The agent applies as soon as it starts: at boot the way back comes first.
 func TestWayBackComesBeforeTheAgent(t *testing.T) {
-	if first := (&parts{host: memory.New()}).trial().First; !slices.Contains(first, config.Unit) {
+	if first := (&parts{host: memory.New()}).trial().First; !slices.Contains(first, config.Unit) || !slices.Contains(first, swap.Unit) {
 		t.Errorf("%q", first)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/component/swap"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/trial"
@@ -33,7 +34,7 @@ func (p *parts) trial() *converge.Trial {
 		LastWords: func(ctx context.Context, unit string) string { return apiserver.LastLogLines(ctx, p.host, unit) },
 		Kubelet:   kubelet.Unit,
 		Elsewhere: map[string][]string{containerd.Unit: {containerd.DropInDir}, kubelet.Unit: {kubelet.ConfigDir}},
-		Program:   program, First: []string{report.ServiceUnit, config.Unit},
+		Program:   program, First: []string{report.ServiceUnit, config.Unit, swap.Unit},
 		NoRevert: p.noRevert, Within: p.within, Yields: p.yields,
 	}
 }

@@ -39,7 +39,11 @@ func allocates(h *machine, room int) {
 		name := c.Args[len(c.Args)-1]
 		have, err := h.ReadFile(name)
 		must(err)
-		if size > room {
+		others := 0
+		if old, err := h.Lstat(swapFile); err == nil && name != swapFile {
+			others = int(old.Size)
+		}
+		if others+size > room {
 			return host.Output{ExitCode: 1, Stderr: []byte("fallocate: fallocate failed: No space left on device\n")}
 		}
 		f, err := h.Append(name)
@@ -175,6 +179,25 @@ func TestSwapReplacedByOthers(t *testing.T) {
 	}
 }
 
+// A swap file grows where the disk has no room for the old one and the new one; where it
+// has none for the new one at all, the old size comes back.
+func TestSwapGrowsInItsOwnRoom(t *testing.T) {
+	h := crowded()
+	runs(t, h, swapOf(t, 1))
+	runs(t, h, swapOf(t, 2))
+	using(t, "larger", h, "2 active -rw-------")
+	converged(t, h, swapOf(t, 2))
+	_, err := engine(h, &providers{}).Apply(t.Context(), swapOf(t, 3))
+	if !errors.Is(err, swap.ErrNoRoom) {
+		t.Errorf("error %v", err)
+	}
+	if info, err := h.Lstat(swapFile); err != nil || info.Size != 2*mib {
+		t.Errorf("%+v, %v", info, err)
+	}
+	runs(t, h, swapOf(t, 2))
+	using(t, "as before", h, "2 active -rw-------")
+}
+
 // A disk without room and a container fail the run with a cause of their own; under
 // another root the file waits for the first boot.
 func TestSwapOutOfReach(t *testing.T) {
@@ -201,6 +224,19 @@ func TestSwapOutOfReach(t *testing.T) {
 
 // A kill, an error or a power cut at any effect of coming, growing and going.
 func TestSwapFaultsAnywhere(t *testing.T) {
+	for name, machine := range map[string]func() *machine{"room for both": swapping, "room for one": crowded} {
+		t.Run(name, func(t *testing.T) { swapFaults(t, machine) })
+	}
+}
+
+// crowded is a machine whose disk has no room for an old swap file and a new one.
+func crowded() *machine {
+	h := swapping()
+	allocates(h, 5*mib/2)
+	return h
+}
+
+func swapFaults(t *testing.T, swapping func() *machine) {
 	steps := []*desired.State{swapOf(t, 1), swapOf(t, 2), sealed(t)}
 	for name, after := range map[string]struct {
 		fault effect.Kind
@@ -218,7 +254,7 @@ func TestSwapFaultsAnywhere(t *testing.T) {
 					for _, s := range steps[:i] {
 						runs(t, h, s)
 					}
-					want := swapAfter(t, steps[:i+1])
+					want := swapAfter(t, swapping(), steps[:i+1])
 					in := effect.Inject(h, effect.Plan{{At: n, Kind: after.fault, Err: syscall.EIO}})
 					_, err := engine(in, &providers{}).Apply(t.Context(), steps[i])
 					if hit = in.Hit() != nil; hit && err == nil && after.fault == effect.Fail {
@@ -237,8 +273,7 @@ func TestSwapFaultsAnywhere(t *testing.T) {
 	}
 }
 
-func swapAfter(t *testing.T, steps []*desired.State) string {
-	h := swapping()
+func swapAfter(t *testing.T, h *machine, steps []*desired.State) string {
 	for _, s := range steps {
 		runs(t, h, s)
 	}

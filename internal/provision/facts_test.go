@@ -7,6 +7,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/ssh"
+	"github.com/berth-dev/berth/internal/component/swap"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/google/go-cmp/cmp"
@@ -170,7 +171,18 @@ func TestResourceDisk(t *testing.T) {
 		"mounted":   {disk, "/", 1 << 30},
 		"elsewhere": {func(h *memory.Host) { disk(h); h.PutLink("/dev/vda", resourceLink, 0) }, "/", 1 << 30},
 		"unmounted": {func(h *memory.Host) { disk(h); h.PutLink("../../sdb1", resourceLink, 0) }, "", 0},
-		"no size":   {func(h *memory.Host) { disk(h); h.Put("/sys/class/block/vda/size", "?", 0o444) }, "", 0},
+		"unmounted, with a swap file on it": {func(h *memory.Host) {
+			disk(h)
+			h.PutLink("../../sdb1", resourceLink, 0)
+			h.Put("/sys/class/block/sdb1/size", "2097152\n", 0o444)
+			h.Put(swap.SettingsFile, `{"path":"/mnt/swapfile","bytes":1073741824}`, 0o644)
+		}, "/mnt", 1 << 30},
+		"unmounted, with a swap file elsewhere": {func(h *memory.Host) {
+			disk(h)
+			h.PutLink("../../sdb1", resourceLink, 0)
+			h.Put(swap.SettingsFile, `{"path":"/swapfile","bytes":1073741824}`, 0o644)
+		}, "", 0},
+		"no size": {func(h *memory.Host) { disk(h); h.Put("/sys/class/block/vda/size", "?", 0o444) }, "", 0},
 	} {
 		h := memory.New()
 		c.arrange(h)

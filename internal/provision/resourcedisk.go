@@ -16,7 +16,8 @@ const resourceLink = "/dev/disk/azure/resource-part1"
 const sector = 512
 
 // resourceDisk is where the disk is mounted that the machine has for as long as it runs,
-// and its size in bytes.
+// and its size in bytes. One that is not mounted just now is where it was when a swap file
+// was made on it: the file is not to move from disk to disk with that.
 func resourceDisk(ctx context.Context, h host.Host) (target string, bytes int64) {
 	to, err := h.Readlink(resourceLink)
 	if err != nil {
@@ -35,9 +36,22 @@ func resourceDisk(ctx context.Context, h host.Host) (target string, bytes int64)
 			break
 		}
 	}
+	if target == "" {
+		target = swapBefore(h)
+	}
 	sectors, err := strconv.ParseInt(line(h, "/sys/class/block/"+path.Base(to)+"/size"), 10, 64)
 	if target == "" || err != nil {
 		return "", 0
 	}
 	return target, sectors * sector
+}
+
+// swapBefore is the directory of the swap file that an earlier run wrote down, unless that
+// is on the disk of the system.
+func swapBefore(h host.FS) string {
+	s, err := writtenSwap(h)
+	if err != nil || path.Dir(s.Path) == "/" {
+		return ""
+	}
+	return path.Dir(s.Path)
 }

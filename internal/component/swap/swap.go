@@ -20,9 +20,11 @@ const (
 	SettingsFile = "/etc/berth/swap.json"
 	// Unit makes the file at boot where it has gone: a resource disk may be another
 	// one after each.
-	Unit    = "berth-swap.service"
-	name    = "swapfile"
-	unitDir = "/etc/systemd/system/"
+	Unit = "berth-swap.service"
+	name = "swapfile"
+	// patience is how long swapoff(8) may take: it reads back what is in use.
+	patience = "5min"
+	unitDir  = "/etc/systemd/system/"
 )
 
 // Settings are what differs from node to node.
@@ -64,7 +66,7 @@ func Resources(s Settings) ([]desired.Resource, error) {
 	use := unitfile.Text(
 		unitfile.In("Unit", "Description", "Swap file "+file.Path, "DefaultDependencies", "no", "Requires", Unit, "After", Unit,
 			"Before", kubelet.Unit+" umount.target", "Conflicts", "umount.target"),
-		unitfile.In("Swap", "What", file.Path),
+		unitfile.In("Swap", "What", file.Path, "TimeoutSec", patience),
 		unitfile.In("Install", "WantedBy", "multi-user.target"))
 	out := []desired.Resource{
 		plain(SettingsFile, string(settings)+"\n"), plain(unitDir+Unit, service), plain(unitDir+using, use), file,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"os"
+	"path"
 )
 
 // startSwap uses a file for swap as the kernel does: its first page says that it is an
@@ -15,6 +16,20 @@ func (h *Host) startSwap(u *unit, at int) string {
 	}
 	h.enter(u, "active")
 	return "done"
+}
+
+// swapsTo says whether a file is in use for swap: then none of its names changes, and
+// none is taken away (Linux 6.1, may_delete in fs/namei.c).
+func (h *Host) swapsTo(n *inode) bool {
+	for name, u := range h.systemd.units {
+		if n == nil || path.Ext(name) != ".swap" || u.active != "active" || u.def == nil {
+			continue
+		}
+		if used, err := h.follow(u.def.settings.last("Swap.What"), false); err == nil && used == n {
+			return true
+		}
+	}
+	return false
 }
 
 func swappable(n *inode) bool {

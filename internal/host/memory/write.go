@@ -141,6 +141,8 @@ func (h *Host) Rename(oldpath, newpath string) error {
 			return syscall.EPERM
 		case h.mounted(from), h.mounted(to):
 			return syscall.EBUSY
+		case h.swapsTo(from.node), h.swapsTo(to.node):
+			return syscall.EPERM
 		case from.node == to.node:
 			return nil
 		case from.node.mode.IsDir() && inside(oldpath, newpath):
@@ -179,6 +181,8 @@ func (h *Host) Remove(p string) error {
 			return syscall.ENOENT
 		case at.node == h.root, h.mounted(at):
 			return syscall.EBUSY
+		case h.swapsTo(at.node):
+			return syscall.EPERM
 		case len(at.node.children) > 0:
 			return syscall.ENOTEMPTY
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -44,6 +45,33 @@ func TestHeaderIsReadByOthers(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "/sbin/blkid", "--probe", "--output", "export", p).CombinedOutput()
 	if text := string(out); err != nil || !strings.Contains(text, "TYPE=swap\n") || !strings.Contains(text, "LABEL=berth\n") {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// What makes a file at boot waits for a run that may be making it, and makes none where
+// that has; where the file is there nobody waits.
+func TestRestoreWaitsForARun(t *testing.T) {
+	h := memory.New()
+	h.PutDir("/mnt")
+	s := &desired.Swap{Path: "/mnt/swapfile", Bytes: 1 << 20}
+	if _, err := host.MkdirAll(h, ledger.RunDir); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := h.Lock(t.Context(), ledger.LockPath, "berth apply")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Restore(ctx, h, s); err == nil || !strings.Contains(err.Error(), "berth apply") {
+		t.Errorf("error %v", err)
+	}
+	h.Put(s.Path, string(append(header(s.Path, s.Bytes, os.Getpagesize()), make([]byte, 1<<20-os.Getpagesize())...)), 0o600)
+	if err := Restore(ctx, h, s); err != nil {
+		t.Errorf("there already: %v", err)
+	}
+	if err := errors.Join(unlock(), Restore(t.Context(), h, s)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
@@ -26,7 +27,7 @@ func Stage(ctx context.Context, h host.Host, p string, size int64) error {
 		return nil
 	}
 	if left := h.Remove(tmp); left != nil && !errors.Is(left, fs.ErrNotExist) {
-		err = errors.Join(err, left)
+		err = fmt.Errorf("%v; and then: %w", err, left) //nolint:errorlint // what is left counts: nobody may go on beside it
 	}
 	return &Error{Path: p, Doing: "make", Err: err}
 }
@@ -85,20 +86,30 @@ func look(h host.FS, p string, info *host.Info) (a area, isArea bool, err error)
 }
 
 // Restore makes a swap file where it is missing, or berth's and of another size. It is
-// for the time before anything uses it.
+// for the time before anything uses it. Only what makes a file takes the lock of those
+// who change the machine: one of them may be waiting for the end of this.
 func Restore(ctx context.Context, h host.Host, s *desired.Swap) error {
-	info, err := ledger.Lstat(h, s.Path)
+	if done, err := standing(h, s); done || err != nil {
+		return err
+	}
+	if _, err := host.MkdirAll(h, ledger.RunDir); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	unlock, err := h.Lock(ctx, ledger.LockPath, "berth node swap")
 	if err != nil {
 		return err
 	}
-	a, isArea, err := look(h, s.Path, info)
-	switch {
-	case err != nil:
+	return errors.Join(restore(ctx, h, s), unlock())
+}
+
+// lockTimeout bounds the wait for another run.
+const lockTimeout = time.Minute
+
+func restore(ctx context.Context, h host.Host, s *desired.Swap) error {
+	if done, err := standing(h, s); done || err != nil {
 		return err
-	case isArea && a.fits(s.Bytes, info):
-		return nil
-	case info != nil && (!isArea || !a.ours):
-		return &Error{Path: s.Path, Doing: "make", Err: ErrTaken}
 	}
 	if err := Stage(ctx, h, s.Path, s.Bytes); err != nil {
 		return err
@@ -107,6 +118,25 @@ func Restore(ctx context.Context, h host.Host, s *desired.Swap) error {
 		return err
 	}
 	return h.SyncDir(path.Dir(s.Path))
+}
+
+// standing says whether a swap file is there as it is wanted. What is not berth's is an
+// error.
+func standing(h host.FS, s *desired.Swap) (bool, error) {
+	info, err := ledger.Lstat(h, s.Path)
+	if err != nil {
+		return false, err
+	}
+	a, isArea, err := look(h, s.Path, info)
+	switch {
+	case err != nil:
+		return false, err
+	case isArea && a.fits(s.Bytes, info):
+		return true, nil
+	case info != nil && (!isArea || !a.ours):
+		return false, &Error{Path: s.Path, Doing: "make", Err: ErrTaken}
+	}
+	return false, nil
 }
 
 // fits says whether an area is one of a size, in a file of that size.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -93,7 +94,7 @@ func compare(ctx context.Context, v *kind.View, t *kind.Task, s *desired.Swap, h
 		return nil
 	case !have.area.fits(s.Bytes, have.info):
 		create(v, t, s, have, kind.VerbUpdate, fmt.Sprintf("has %d bytes, want %d", have.info.Size, s.Bytes))
-		return stopFirst(ctx, v, t, s.Path)
+		return replace(ctx, v, t, s, have)
 	}
 	q := &kind.Change{Type: ledger.Attributes, Path: have.path, Attrs: private, Seen: have.info, Unclaimed: true}
 	if reason := ledger.AttributeDifference(have.info, private.Mode, private.UID, private.GID); reason != "" {
@@ -114,13 +115,63 @@ func create(v *kind.View, t *kind.Task, s *desired.Swap, have *seen, verb kind.V
 	v.Demand(desired.UnitID(Unit(s.Path)), s.Path+" is made anew")
 }
 
-// Unit is the name that systemd has for the use of a file (systemd.swap(5)).
-func Unit(path string) string { return unitname.OfPath(path) + ".swap" }
+// replace makes the new file beside the old one. Where the disk has no room for both, the
+// old one goes first, when nothing uses it any more: it holds nothing that is to be kept.
+func replace(ctx context.Context, v *kind.View, t *kind.Task, s *desired.Swap, have *seen) error {
+	q, small := t.Changes[len(t.Changes)-1], false
+	t.Stage = func(ctx context.Context, _ *kind.Task) error {
+		err := Stage(ctx, v.Host, have.path, s.Bytes)
+		if small = errors.Is(err, ErrNoRoom); small {
+			return nil
+		}
+		return err
+	}
+	if err := stopFirst(ctx, v, t, s.Path); err != nil {
+		return err
+	}
+	stop := t.Before
+	t.Before = func(ctx context.Context) error {
+		if stop != nil {
+			if err := stop(ctx); err != nil {
+				return err
+			}
+		}
+		if !small {
+			return nil
+		}
+		return exchange(ctx, v.Host, q, s.Bytes, have)
+	}
+	return nil
+}
 
-// stopFirst ends the use of a file before it loses its name: afterwards neither
-// swapoff(8) nor systemd finds it.
-func stopFirst(ctx context.Context, v *kind.View, t *kind.Task, path string) error {
-	unit := Unit(path)
+// exchange makes a swap file where an old one was. One that does not come about leaves the
+// old size.
+func exchange(ctx context.Context, h host.Host, q *kind.Change, size int64, have *seen) error {
+	now, err := ledger.Lstat(h, q.Path)
+	if err != nil || !ledger.Same(now, q.Seen) {
+		return err // the executor sees that it changed
+	}
+	if err := h.Remove(q.Path); err != nil {
+		return err
+	}
+	q.Seen = nil
+	err = Stage(ctx, h, q.Path, size)
+	if err == nil {
+		return nil
+	}
+	if again := Stage(ctx, h, q.Path, have.info.Size); again != nil {
+		return errors.Join(err, again)
+	}
+	return errors.Join(err, host.Commit(h, q.Path), h.SyncDir(path.Dir(q.Path)))
+}
+
+// Unit is the name that systemd has for the use of a file (systemd.swap(5)).
+func Unit(p string) string { return unitname.OfPath(p) + ".swap" }
+
+// stopFirst ends the use of a file before it loses its name: the kernel takes no name of
+// one away that is in use.
+func stopFirst(ctx context.Context, v *kind.View, t *kind.Task, file string) error {
+	unit := Unit(file)
 	st, err := v.Host.Unit(ctx, unit)
 	if err != nil || st.ActiveState != "active" {
 		return err
@@ -128,7 +179,7 @@ func stopFirst(ctx context.Context, v *kind.View, t *kind.Task, path string) err
 	t.Actions[len(t.Actions)-1].Disruption = kind.DisruptRestart
 	t.Before = func(ctx context.Context) error {
 		if err := v.Host.StopUnit(ctx, unit); err != nil {
-			return &Error{Path: path, Doing: "stop the use of", Err: err}
+			return &Error{Path: file, Doing: "stop the use of", Err: err}
 		}
 		return nil
 	}
@@ -137,8 +188,8 @@ func stopFirst(ctx context.Context, v *kind.View, t *kind.Task, path string) err
 
 // Remove implements kind.Remover: what berth made goes, whoever uses it.
 func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e ledger.Entry) error {
-	path := strings.TrimPrefix(id, "swap:")
-	p := v.Real(path)
+	file := strings.TrimPrefix(id, "swap:")
+	p := v.Real(file)
 	info, err := v.Lstat(p)
 	if err != nil || info == nil || v.Offline {
 		return err
@@ -149,12 +200,12 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 	}
 	if !isArea || !a.ours {
 		if e.Was == nil || e.Was.Value == "" {
-			t.Kept = append(t.Kept, path+" is no longer wanted and is kept: it is not the swap file that berth made")
+			t.Kept = append(t.Kept, file+" is no longer wanted and is kept: it is not the swap file that berth made")
 		}
 		return nil
 	}
 	t.Changes = append(t.Changes, &kind.Change{Type: ledger.Gone, Path: p, Seen: info, Unclaimed: true, Forget: true})
 	v.Vacate(p)
 	t.Act(kind.VerbDelete, "no longer wanted", kind.DisruptNone)
-	return stopFirst(ctx, v, t, path)
+	return stopFirst(ctx, v, t, file)
 }
