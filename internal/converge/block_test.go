@@ -51,6 +51,18 @@ func TestBlocks(t *testing.T) {
 			before: theirs, first: []desired.Resource{keys("HTTP_PROXY", "new", "NO_PROXY", "x")}, want: "LANG=C\nHTTP_PROXY=new\nNO_PROXY=x\n",
 			second: []desired.Resource{keys("LANG", "de", "NO_PROXY", "y")}, thenWant: "LANG=de\nHTTP_PROXY=old\nNO_PROXY=y\n",
 		},
+		"lines, no final newline": {
+			before: "A=0\nB=0", first: []desired.Resource{lines("a", "A=1\n")}, want: "A=0\nB=0\n# BEGIN berth a\nA=1\n# END berth a\n",
+			second: []desired.Resource{lines("a", "A=2\n")}, thenWant: "A=0\nB=0\n# BEGIN berth a\nA=2\n# END berth a\n",
+		},
+		"keys, no final newline": {
+			before: "A=0\nB=0", first: []desired.Resource{keys("B", "1", "C", "1")}, want: "A=0\nB=1\nC=1\n",
+			second: []desired.Resource{keys("C", "2")}, thenWant: "A=0\nB=0\nC=2\n",
+		},
+		"keys assigned twice": {
+			before: "A=0\nB=1\nA=2\nB=3\nC=4\n", first: []desired.Resource{keys("A", "9", "B", "8")}, want: "A=9\nB=8\nC=4\n",
+			second: []desired.Resource{keys("A", "7")}, thenWant: "A=7\nB=1\nB=3\nC=4\n",
+		},
 		"no file": {
 			absent: true, first: []desired.Resource{lines("a", "A=1\n")}, want: "# BEGIN berth a\nA=1\n# END berth a\n",
 			second: []desired.Resource{lines("a", "A=2\n")}, thenWant: "# BEGIN berth a\nA=2\n# END berth a\n",

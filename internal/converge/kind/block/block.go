@@ -32,11 +32,32 @@ func (Kind) Pass() kind.Pass { return kind.Tree }
 func (Kind) Names(_ *kind.View, r desired.Resource) []string { return []string{string(r.ID())} }
 
 // was is what the ledger keeps of a file before a block came: whether it was there,
-// and the lines that said something of the block's keys.
+// all of it where that is small, and the lines that said something of the block's keys.
 type was struct {
 	Absent bool                `json:"absent,omitempty"`
+	Text   *string             `json:"text,omitempty"`
 	Lines  map[string][]string `json:"lines,omitempty"`
 	Keys   []string            `json:"keys,omitempty"`
+}
+
+// maxText bounds a file of which the ledger keeps all, in bytes.
+const maxText = 16 << 10
+
+// without is a text without the block. Where nobody has touched the rest since, that is the
+// text of before to the byte; else what the keys' lines were comes back at the first place
+// of each key.
+func (w was) without(text, name string) string {
+	if len(w.Keys) == 0 {
+		without := withLines(text, name, "")
+		if w.Text != nil && without == ended(*w.Text) {
+			return *w.Text
+		}
+		return without
+	}
+	if w.Text != nil && withoutKeys(text, w.Keys, nil) == withoutKeys(*w.Text, w.Keys, nil) {
+		return *w.Text
+	}
+	return withoutKeys(text, w.Keys, w.Lines)
 }
 
 // Observe implements kind.Kind.
@@ -59,7 +80,7 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	case b.Lines != "":
 		text = withLines(text, b.Name, b.Lines)
 	default:
-		text = withKeys(withoutKeys(text, others(before.Keys, b.Keys), before.Lines), b.Keys)
+		text = before.with(text, b.Keys)
 	}
 	if err := claim(v, t, b, before); err != nil {
 		return err
@@ -71,6 +92,10 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 // are new.
 func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
 	w := was{Absent: f.info == nil, Lines: linesOf(f.text, b.Keys), Keys: sortedKeys(b.Keys)}
+	if len(f.text) <= maxText {
+		text := f.text
+		w.Text = &text
+	}
 	e, known := v.Ledger.Entries[string(b.ID())]
 	if !known || e.Was == nil {
 		return w, nil
@@ -79,7 +104,7 @@ func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
 	if err := json.Unmarshal([]byte(e.Was.Value), &old); err != nil {
 		return w, fmt.Errorf("read what was in %s: %w", b.Path, err)
 	}
-	w.Absent = old.Absent
+	w.Absent, w.Text = old.Absent, old.Text
 	for _, key := range old.Keys {
 		w.Keys = append(w.Keys, key)
 		delete(w.Lines, key)
@@ -104,6 +129,15 @@ func claim(v *kind.View, t *kind.Task, b *desired.Block, before was) error {
 	c := &t.Claims[len(t.Claims)-1]
 	c.Was, c.Again = string(note), true
 	return nil
+}
+
+// with is a text with keys. Those that are wanted no more say again what they said.
+func (w was) with(text string, keys map[string]string) string {
+	gone := others(w.Keys, keys)
+	if w.Text != nil && len(gone) > 0 && withoutKeys(text, w.Keys, nil) == withoutKeys(*w.Text, w.Keys, nil) {
+		return withKeys(*w.Text, keys)
+	}
+	return withKeys(withoutKeys(text, gone, w.Lines), keys)
 }
 
 // others are keys that are no longer among those that are wanted.
@@ -136,10 +170,7 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 			return fmt.Errorf("read what was in %s: %w", path, err)
 		}
 	}
-	text := withLines(f.text, name, "")
-	if len(before.Keys) > 0 {
-		text = withoutKeys(f.text, before.Keys, before.Lines)
-	}
+	text := before.without(f.text, name)
 	if text == "" && before.Absent {
 		return f.delete(t)
 	}
