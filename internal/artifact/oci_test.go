@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -157,8 +156,8 @@ func TestRegistrySaysWhyNot(t *testing.T) {
 		{"architecture", nil, other, "architecture", "architecture", 3},
 		{"no such file", nil, runtime.GOARCH, "no usr/bin/kubelet", "", 4},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			r := newRegistry(t)
+		inBubbleNamed(t, tc.name, func(t *testing.T) {
+			r := registryOn(t, newPipeSite)
 			r.wrap = tc.wrap
 			layer := gzipOf(t, tarOf(t, tarMember{name: "bin/kubelet", content: "K"}))
 			r.manifest(t, "v1", r.blob([]byte(fmt.Sprintf(`{"architecture":%q,"os":"linux"}`, tc.arch)), imageConfig), r.blob(layer, imageLayer))
@@ -219,24 +218,30 @@ func TestListsMustBeSigned(t *testing.T) {
 
 // The contract's proxy and CA are used for the first byte.
 func TestEgress(t *testing.T) {
+	inBubble(t, egress)
+}
+
+func egress(t *testing.T) {
 	content := []byte("KUBELET")
-	s := newSite(t, always(content))
+	s := newPipeSite(t, always(content))
 	var asked, refuse atomic.Int32
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	proxy := newPipeSite(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
 		if refuse.Load() > 0 {
 			w.WriteHeader(int(refuse.Load()))
 			return
 		}
 		_, _ = w.Write(content) // of a plain request
-	}))
-	t.Cleanup(proxy.Close)
+	}).plain
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.tls.Certificate().Raw}))
 	sum := "#sha256=" + sumOf(content)
 	stage := func(via *desired.Egress, url string) error {
 		a := kubelet("", url+sum)
 		a.Via = via
-		_, err := New(Options{Budget: 500 * time.Millisecond}).Stage(t.Context(), memory.New(), a)
+		client := newClient()
+		client.Transport.(*http.Transport).DialContext = network.dial
+		t.Cleanup(client.CloseIdleConnections)
+		_, err := New(Options{Budget: 500 * time.Millisecond, Client: client}).Stage(t.Context(), memory.New(), a)
 		return err
 	}
 	if err := stage(&desired.Egress{CAs: []string{ca}}, s.tls.URL); err != nil {

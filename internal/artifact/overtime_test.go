@@ -15,8 +15,12 @@ import (
 // A run whose time ends while a source is asked once more says what the source
 // did before.
 func TestTimeEndsInALaterTry(t *testing.T) {
+	inBubble(t, timeEndsInALaterTry)
+}
+
+func timeEndsInALaterTry(t *testing.T) {
 	var asked atomic.Int32
-	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newPipeSite(t, func(w http.ResponseWriter, r *http.Request) {
 		if asked.Add(1) == 1 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
@@ -34,7 +38,11 @@ func TestTimeEndsInALaterTry(t *testing.T) {
 
 // A run that has little time hears of a dead source before its time is over.
 func TestBudgetWithinTheRun(t *testing.T) {
-	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	inBubble(t, budgetWithinTheRun)
+}
+
+func budgetWithinTheRun(t *testing.T) {
+	s := newPipeSite(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := s.fetcher(Options{Budget: time.Minute}).Stage(ctx, memory.New(), kubelet("", s.tls.URL))

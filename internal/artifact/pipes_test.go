@@ -26,6 +26,12 @@ func inBubble(t *testing.T, test func(*testing.T)) {
 	synctest.Test(t, test)
 }
 
+// inBubbleNamed is inBubble for one case of several.
+func inBubbleNamed(t *testing.T, name string, test func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
+}
+
 // newPipeSite is newSite for a bubble.
 func newPipeSite(t *testing.T, h http.HandlerFunc) *site {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -36,14 +37,19 @@ func (m *mood) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // image is that of the registry, and its layer's descriptor.
 func (m *mood) image(t *testing.T) (*registryImage, ocispec.Descriptor) {
 	t.Helper()
-	s := httptest.NewTLSServer(m)
-	t.Cleanup(s.Close)
+	s, opened := httptest.NewUnstartedServer(m), newPipes()
+	_ = s.Listener.Close()
+	s.Listener = opened
+	s.StartTLS()
+	client := s.Client()
+	client.Transport.(*http.Transport).DialContext = opened.dial
+	t.Cleanup(func() { client.CloseIdleConnections(); s.CloseClientConnections(); s.Close() })
 	ref, err := oci.Parse(oci.Scheme + strings.TrimPrefix(s.URL, "https://") + "/team/app:1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageLayer, Digest: digest.FromBytes(m.layer), Size: int64(len(m.layer))}
-	return &registryImage{client: &oci.Client{HTTP: s.Client()}, ref: ref, patience: hasty,
+	return &registryImage{client: &oci.Client{HTTP: client}, ref: ref, patience: hasty,
 		root: &held{ocispec.Descriptor{Digest: "sha256:" + digest.Digest(sum([]byte("root")))}, nil}}, d
 }
 
@@ -90,29 +96,35 @@ func TestResumed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := &mood{layer: layer, answers: c.answers}
-			image, d := m.image(t)
-			in, err := image.Open(t.Context(), d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer in.Close()
-			got, err := io.ReadAll(in)
-			if c.want == "" && (err != nil || !bytes.Equal(got, layer)) {
-				t.Errorf("%d bytes, %v", len(got), err)
-			}
-			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("%v, want %s", err, c.want)
-			}
-			if m.asked.Load() != c.asked {
-				t.Errorf("asked %d times, want %d", m.asked.Load(), c.asked)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				m := &mood{layer: layer, answers: c.answers}
+				image, d := m.image(t)
+				in, err := image.Open(t.Context(), d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer in.Close()
+				got, err := io.ReadAll(in)
+				if c.want == "" && (err != nil || !bytes.Equal(got, layer)) {
+					t.Errorf("%d bytes, %v", len(got), err)
+				}
+				if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+					t.Errorf("%v, want %s", err, c.want)
+				}
+				if m.asked.Load() != c.asked {
+					t.Errorf("asked %d times, want %d", m.asked.Load(), c.asked)
+				}
+			})
 		})
 	}
 }
 
 // TestDocumentIsGivenUp: a manifest whose bytes stop coming is asked for again.
 func TestDocumentIsGivenUp(t *testing.T) {
+	synctest.Test(t, documentIsGivenUp)
+}
+
+func documentIsGivenUp(t *testing.T) {
 	manifest := `{"schemaVersion":2,"mediaType":"` + ocispec.MediaTypeImageManifest + `","config":{"mediaType":"x","digest":"sha256:` + sum(nil) + `","size":0},"layers":[]}`
 	answer := func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
