@@ -186,6 +186,10 @@ func TestBlockedInThePlan(t *testing.T) {
 	}{
 		"immutable": {func(h *machine) host.Host { h.SetImmutable("/etc/b", true); return h },
 			"it is immutable (chattr +i or +a)", func(h *machine) { h.SetImmutable("/etc/b", false) }},
+		"a pipe": {func(h *machine) host.Host { h.PutSpecial("/etc/b", fs.ModeNamedPipe|0o600); return h },
+			"it is a special file, which can't be put back", func(h *machine) { must(h.Remove("/etc/b")) }},
+		"a directory with entries": {func(h *machine) host.Host { must(h.Remove("/etc/b")); h.Put("/etc/b/c", "", 0o644); return h },
+			"there is a directory already", func(h *machine) { must(errors.Join(h.Remove("/etc/b/c"), h.Remove("/etc/b"))) }},
 		"mounted over": {func(h *machine) host.Host { return covered{h, "/etc/b"} },
 			"something is mounted over it", func(*machine) {}},
 	} {
@@ -216,6 +220,43 @@ func TestBlockedInThePlan(t *testing.T) {
 			c.clear(h)
 			runs(t, h, s)
 			converged(t, h, s)
+		})
+	}
+}
+
+// Names that can't come about stand in the plan, too: one in a directory that nobody may
+// change, also where others are to be made below it, and one that is too long for the
+// temporary file.
+func TestNamesBlockedInThePlan(t *testing.T) {
+	long := "/srv/" + strings.Repeat("n", 245)
+	for name, c := range map[string]struct {
+		path, why string
+		fits      bool
+	}{
+		"an immutable directory": {path: "/opt/fixed/new", why: "its directory is immutable (chattr +i or +a)"},
+		"below it":               {path: "/opt/fixed/a/b/new", why: "its directory is immutable (chattr +i or +a)"},
+		"a long name":            {path: long, why: "its name has more than 244 bytes"},
+		"not quite as long":      {path: strings.TrimSuffix(long, "n"), fits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			h.PutDir("/opt/fixed")
+			h.PutDir("/srv")
+			h.SetImmutable("/opt/fixed", true)
+			before := others(h)
+			p, err := engine(h, &providers{}).Plan(t.Context(), sealed(t, managed(c.path, "new\n")))
+			if c.fits {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.why) || len(p.Actions) != 1 || !strings.Contains(p.Actions[0].Blocked, c.why) {
+				t.Errorf("%+v, %v", p, err)
+			}
+			if diff := cmp.Diff(before, others(h)); diff != "" {
+				t.Error(diff)
+			}
 		})
 	}
 }

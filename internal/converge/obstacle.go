@@ -3,7 +3,9 @@ package converge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"path"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
@@ -20,9 +22,13 @@ func (p *planner) obstacles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	fixed := map[string]bool{}
 	for _, t := range p.v.Tasks() {
 		for _, q := range t.Changes {
-			why, err := p.obstacle(q, mounted)
+			why, err := p.nameObstacle(q, fixed)
+			if why == nil && err == nil {
+				why, err = p.obstacle(q, mounted)
+			}
 			if err != nil {
 				return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}
 			}
@@ -47,6 +53,46 @@ func (p *planner) mounted(ctx context.Context) (map[string]bool, error) {
 	return out, err
 }
 
+// longestName leaves room for what the name of a temporary file adds, in bytes: a name has
+// at most 255 (NAME_MAX).
+var longestName = 255 - (len(host.TempName("/x")) - len("/x"))
+
+// nameObstacle says why a name can't be given or taken away. fixed are directories, and
+// whether nobody may change them.
+func (p *planner) nameObstacle(q *kind.Change, fixed map[string]bool) (why, err error) {
+	if q.InPlace() && !q.New() && !q.OverFile() {
+		return nil, nil
+	}
+	immutable, err := p.immutable(path.Dir(q.Path), fixed)
+	switch {
+	case err != nil:
+		return nil, err
+	case immutable:
+		return obstacle("change", q.Path, "its directory is immutable (chattr +i or +a)"), nil
+	case !q.New() && len(path.Base(q.Path)) > longestName:
+		return obstacle("change", q.Path, fmt.Sprintf("its name has more than %d bytes, which leaves none for a temporary file", longestName)), nil
+	}
+	return nil, nil
+}
+
+// immutable says whether nobody may change the names of a directory, or of the one above
+// it in which it is to be made.
+func (p *planner) immutable(dir string, fixed map[string]bool) (bool, error) {
+	if is, known := fixed[dir]; known {
+		return is, nil
+	}
+	info, err := p.v.Lstat(dir)
+	if err != nil {
+		return false, err
+	}
+	is := info != nil && info.Immutable
+	if info == nil && dir != "/" {
+		is, err = p.immutable(path.Dir(dir), fixed)
+	}
+	fixed[dir] = is
+	return is, err
+}
+
 func (p *planner) obstacle(q *kind.Change, mounted map[string]bool) (why, err error) {
 	replaced := q.Seen != nil && (q.Temporary() || q.Type == ledger.Gone || q.OverFile())
 	switch {
@@ -56,6 +102,8 @@ func (p *planner) obstacle(q *kind.Change, mounted map[string]bool) (why, err er
 		return obstacle("replace", q.Path, "something is mounted over it"), nil
 	case q.OverFile() && !p.isOurFile(q.Path):
 		return notDirectory("make directory", q.Path, ledger.DescribeType(p.h, q.Path, q.Seen)), nil
+	case q.Foreign && !q.InPlace() && isSpecial(q.Seen):
+		return obstacle("replace", q.Path, "it is a special file, which can't be put back"), nil
 	case !q.OverDirectory():
 		return nil, nil
 	case q.Foreign:
@@ -70,16 +118,21 @@ func (p *planner) obstacle(q *kind.Change, mounted map[string]bool) (why, err er
 	return nil, err
 }
 
+// isSpecial says whether something is a pipe, a socket or a device.
+func isSpecial(info *host.Info) bool {
+	return info != nil && info.Mode&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice|fs.ModeIrregular) != 0
+}
+
 // isOurFile says whether berth put a file or a link at a path.
-func (p *planner) isOurFile(path string) bool {
-	t := p.led.Entries[path].Put.Type
-	return p.led.Made(path) && (t == ledger.File || t == ledger.Link)
+func (p *planner) isOurFile(name string) bool {
+	t := p.led.Entries[name].Put.Type
+	return p.led.Made(name) && (t == ledger.File || t == ledger.Link)
 }
 
-func obstacle(op, path, why string) error {
-	return &fs.PathError{Op: op, Path: path, Err: errors.New(why)}
+func obstacle(op, name, why string) error {
+	return &fs.PathError{Op: op, Path: name, Err: errors.New(why)}
 }
 
-func notDirectory(op, path, what string) error {
-	return &fs.PathError{Op: op, Path: path, Err: kind.NotDirectoryError(what)}
+func notDirectory(op, name, what string) error {
+	return &fs.PathError{Op: op, Path: name, Err: kind.NotDirectoryError(what)}
 }

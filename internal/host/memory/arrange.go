@@ -81,6 +81,14 @@ func (h *Host) PutLink(target, p string, uid int) {
 	h.place(p, &inode{mode: modeLink | 0o777, uid: uid, gid: uid, target: target})
 }
 
+// PutSpecial makes what is neither a file, a directory nor a link: fs.ModeNamedPipe,
+// fs.ModeSocket or a device.
+func (h *Host) PutSpecial(p string, mode fs.FileMode) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.place(p, &inode{mode: mode})
+}
+
 // Overwrite changes what a file holds in place and sets its time of modification
 // back; it panics where there is none.
 func (h *Host) Overwrite(p, content string) {
