@@ -25,7 +25,7 @@ func TestTheProbesConnectionIsHandedOn(t *testing.T) {
 	shared := &Connections{}
 	probe := func(want bool, ca string) {
 		t.Helper()
-		err := Prober{Connections: shared}.Probe(t.Context(), checkOf(s.Listener.Addr(), ca, 300*time.Millisecond))
+		err := Prober{Connections: shared}.Probe(t.Context(), checkOf(s.Listener.Addr(), ca, time.Minute))
 		if (err == nil) != want {
 			t.Fatal(err)
 		}

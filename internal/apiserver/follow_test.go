@@ -373,7 +373,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 			cancel()
 			select {
 			case <-ended:
-			case <-time.After(5 * time.Second):
+			case <-time.After(20 * time.Second):
 				t.Fatal("goes on")
 			}
 			c.Close()
@@ -385,7 +385,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 // noneLeft waits until no goroutine of this process is in certain functions.
 func noneLeft(t *testing.T, functions ...string) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(20 * time.Second)
 	for {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -9,7 +8,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -73,10 +71,9 @@ func TestWhyKubeletHasNoCredential(t *testing.T) {
 				`"clusters":[{"name":"k","cluster":{"server":"`+api.URL+`","certificate-authority":"/ca"}}],"users":[{"name":"u","user":{"token":"abcdef.0123456789abcdef"}}]}`, 0o600)
 			watcher := w.watcher(healthy)
 			watcher.BootstrapKubeconfig = "/var/lib/kubelet/bootstrap-kubeconfig"
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			_, err := watcher.WaitFor(ctx, StageRegistered)
-			e, ok := errors.AsType[*StageError](err)
+			e, ok, err := waitLongEnough(t, watcher, StageRegistered, func(e *StageError) bool {
+				return e.Reason == tc.reason && strings.Contains(e.Detail, tc.detail)
+			})
 			if !ok || e.Reason != tc.reason || !strings.Contains(e.Detail, tc.detail) || e.Remedy == "" {
 				t.Errorf("got %#v", err)
 			}

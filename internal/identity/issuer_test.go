@@ -40,7 +40,7 @@ func TestIssue(t *testing.T) {
 	m := clock{memory.New(), 0}
 	before := m.Tree("/")
 	start := time.Now()
-	cred, err := New(m).Issue(t.Context(), c.wants(10*time.Second))
+	cred, err := New(m).Issue(t.Context(), c.wants(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestIssueWaitsForApproval(t *testing.T) {
 		approve(r)
 		time.AfterFunc(50*time.Millisecond, func() { c.update(c.sign) })
 	}
-	if _, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(10*time.Second)); err != nil {
+	if _, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(time.Minute)); err != nil {
 		t.Error(err)
 	}
 }
@@ -76,13 +76,17 @@ func TestIssueWaitsForApproval(t *testing.T) {
 func TestIssueFindsARequestWhoseAnswerWasLost(t *testing.T) {
 	c := newCluster(t)
 	c.loseOne = true
-	if _, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(10*time.Second)); err != nil {
+	if _, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(time.Minute)); err != nil {
 		t.Error(err)
 	}
 	if c.posts != 2 {
 		t.Errorf("%d requests were sent", c.posts)
 	}
 }
+
+// budgets are for what is known only at their end: a busy machine needs more than the
+// first of them to get as far.
+var budgets = []time.Duration{1500 * time.Millisecond, 20 * time.Second}
 
 func TestIssueSaysWhyNot(t *testing.T) {
 	refuse := func(condition certificates.RequestConditionType) func(*cluster) {
@@ -125,16 +129,23 @@ func TestIssueSaysWhyNot(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t)
-			if tc.arrange != nil {
-				tc.arrange(c)
+			var e *Error
+			var ok bool
+			var err error
+			for _, timeout := range budgets {
+				c := newCluster(t)
+				if tc.arrange != nil {
+					tc.arrange(c)
+				}
+				d := c.wants(timeout)
+				if tc.want != nil {
+					tc.want(d)
+				}
+				_, err = New(clock{memory.New(), 0}).Issue(t.Context(), d)
+				if e, ok = errors.AsType[*Error](err); ok && e.Reason == tc.reason && strings.Contains(e.Error(), tc.text) {
+					break
+				}
 			}
-			d := c.wants(1500 * time.Millisecond)
-			if tc.want != nil {
-				tc.want(d)
-			}
-			_, err := New(clock{memory.New(), 0}).Issue(t.Context(), d)
-			e, ok := errors.AsType[*Error](err)
 			if !ok || e.Reason != tc.reason || !strings.Contains(e.Error(), tc.text) || e.Remedy == "" {
 				t.Fatalf("got %#v: %v", err, err)
 			}
@@ -150,7 +161,7 @@ func TestIssueSaysWhyNot(t *testing.T) {
 
 func TestIssueOnAClockThatIsBehind(t *testing.T) {
 	c := newCluster(t)
-	_, err := New(clock{memory.New(), -24 * time.Hour}).Issue(t.Context(), c.wants(2*time.Second))
+	_, err := New(clock{memory.New(), -24 * time.Hour}).Issue(t.Context(), c.wants(time.Minute))
 	if ReasonOf(err) != ReasonUnusable || !strings.Contains(err.Error(), "the clock says") {
 		t.Errorf("got %v", err)
 	}
@@ -166,18 +177,53 @@ func TestIssueEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// timeUp is a context whose time is over when the test says so.
+type timeUp struct {
+	context.Context
+	over chan struct{}
+}
+
+// Done implements context.Context.
+func (c timeUp) Done() <-chan struct{} { return c.over }
+
+// Err implements context.Context.
+func (c timeUp) Err() error {
+	select {
+	case <-c.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// untilKept is a context whose time is over when the key of a cluster's request is
+// kept on the machine.
+func untilKept(t *testing.T, m clock, c *cluster) context.Context {
+	ctx := timeUp{t.Context(), make(chan struct{})}
+	go func() {
+		defer close(ctx.over)
+		for t.Context().Err() == nil {
+			if _, err := m.Lstat(pendingPath(c.wants(0))); err == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	return ctx
+}
+
 func TestIssueGoesOnWithTheRequestThatWaits(t *testing.T) {
 	c := newCluster(t)
 	c.decide = func(*certificates.CertificateSigningRequest) {}
 	m := clock{memory.New(), 0}
 	before := m.Tree("/")
-	_, err := New(m).Issue(t.Context(), c.wants(slow+500*time.Millisecond))
+	_, err := New(m).Issue(untilKept(t, m, c), c.wants(time.Minute))
 	first := c.csr.Name
 	if kept, lost := m.Lstat(pendingPath(c.wants(0))); ReasonOf(err) != ReasonPending || lost != nil || kept.Mode != 0o600 {
 		t.Fatalf("got %v, kept %+v, %v", err, kept, lost)
 	}
 	c.update(c.sign)
-	if _, err := New(m).Issue(t.Context(), c.wants(5*time.Second)); err != nil || c.csr.Name != first {
+	if _, err := New(m).Issue(t.Context(), c.wants(time.Minute)); err != nil || c.csr.Name != first {
 		t.Errorf("got %v, request %s after %s", err, c.csr.Name, first)
 	}
 	left := m.Tree("/")
@@ -191,14 +237,12 @@ func TestIssueGoesOnWithTheRequestThatWaits(t *testing.T) {
 // TestIssueSendsADeletedRequestAgain: somebody tidied up while it waited.
 func TestIssueSendsADeletedRequestAgain(t *testing.T) {
 	c := newCluster(t)
-	c.decide = func(*certificates.CertificateSigningRequest) {}
-	time.AfterFunc(200*time.Millisecond, func() {
-		c.mu.Lock()
+	c.delay = 200 * time.Millisecond
+	c.decide = func(*certificates.CertificateSigningRequest) {
 		c.decide = c.sign
-		c.mu.Unlock()
-		c.remove()
-	})
-	if _, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(10*time.Second)); err != nil {
+		go c.remove()
+	}
+	if _, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(time.Minute)); err != nil {
 		t.Error(err)
 	}
 	if c.posts != 2 {
@@ -212,7 +256,7 @@ func TestIssueKeepsTheKeyWithoutAWatch(t *testing.T) {
 	c := newCluster(t)
 	c.deaf, c.decide = true, func(*certificates.CertificateSigningRequest) {}
 	m := clock{memory.New(), 0}
-	_, err := New(m).Issue(t.Context(), c.wants(2*slow+500*time.Millisecond))
+	_, err := New(m).Issue(untilKept(t, m, c), c.wants(time.Minute))
 	if _, lost := m.Lstat(pendingPath(c.wants(0))); ReasonOf(err) != ReasonPending || lost != nil {
 		t.Errorf("got %v, %v", err, lost)
 	}
@@ -221,8 +265,12 @@ func TestIssueKeepsTheKeyWithoutAWatch(t *testing.T) {
 func TestStageOfTheCauseIsKept(t *testing.T) {
 	c := newCluster(t)
 	c.server.Close()
-	_, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(300*time.Millisecond))
-	if apiserver.LayerOf(err) != apiserver.LayerTCP {
-		t.Errorf("got %v", err)
+	var err error
+	for _, timeout := range budgets {
+		_, err = New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(timeout))
+		if apiserver.LayerOf(err) == apiserver.LayerTCP {
+			return
+		}
 	}
+	t.Errorf("got %v", err)
 }
