@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -151,6 +152,10 @@ func TestDefinitionGoesKilledAnywhere(t *testing.T) {
 
 // A unit that is starting with a drop-in that goes is restarted, too.
 func TestDropInGoesWhileTheUnitStarts(t *testing.T) {
+	synctest.Test(t, dropInGoesWhileTheUnitStarts)
+}
+
+func dropInGoesWhileTheUnitStarts(t *testing.T) {
 	h := newMachine()
 	h.Behave("containerd.service", func(s memory.Start) memory.Outcome { return memory.Outcome{Slow: s.Verb == "start"} })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

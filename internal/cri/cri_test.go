@@ -183,7 +183,7 @@ func TestOpenWithoutRuntime(t *testing.T) {
 	if _, err := Open(t.Context(), filepath.Join(t.TempDir(), "s")); err == nil {
 		t.Error("nobody listens, and it answers")
 	}
-	if took := time.Since(start); took > time.Second {
+	if took := time.Since(start); took > 15*time.Second {
 		t.Errorf("it took %s to see that nobody listens", took)
 	}
 }

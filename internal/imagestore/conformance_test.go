@@ -56,7 +56,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 // imports imports an image that the test's end removes.
 func imports(t *testing.T, s target, img *sample) {
 	t.Helper()
-	if err := s.Import(within(t, 30*time.Second), img.Image); err != nil {
+	if err := s.Import(within(t, time.Minute), img.Image); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -70,7 +70,7 @@ func imports(t *testing.T, s target, img *sample) {
 // wantHas checks the beginning of Has's reason; "" means that the image is there.
 func wantHas(t *testing.T, s target, img Image, reason string) {
 	t.Helper()
-	ok, got, err := s.Has(within(t, 10*time.Second), img)
+	ok, got, err := s.Has(within(t, time.Minute), img)
 	if err != nil || ok != (reason == "") || !strings.HasPrefix(got, reason) || reason == "" && got != "" {
 		t.Fatalf("has %s: %v, %q, %v; want reason %q", img.Reference, ok, got, err, reason)
 	}
@@ -121,7 +121,7 @@ var conformance = map[string]func(t *testing.T, s target){
 		imports(t, s, drop)
 		for range 50 {
 			for range 2 { // the second finds nothing to remove
-				if err := s.remove(within(t, 10*time.Second), drop.Reference); err != nil {
+				if err := s.remove(within(t, time.Minute), drop.Reference); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -145,7 +145,7 @@ var conformance = map[string]func(t *testing.T, s target){
 		imports(t, s, two)
 		wantHas(t, s, one.Image, "digest "+two.Digest)
 		wantHas(t, s, Image{Reference: "registry.test/moves@" + one.Digest}, "")
-		if err := s.remove(within(t, 10*time.Second), "registry.test/moves@"+one.Digest); err != nil {
+		if err := s.remove(within(t, time.Minute), "registry.test/moves@"+one.Digest); err != nil {
 			t.Fatal(err)
 		}
 	},
@@ -154,7 +154,7 @@ var conformance = map[string]func(t *testing.T, s target){
 		one, two := single("registry.test/tags:1", n, 100), single("registry.test/tags:2", n, 100)
 		imports(t, s, one)
 		imports(t, s, two)
-		if err := s.remove(within(t, 10*time.Second), one.Reference); err != nil {
+		if err := s.remove(within(t, time.Minute), one.Reference); err != nil {
 			t.Fatal(err)
 		}
 		wantHas(t, s, two.Image, "")
@@ -163,7 +163,7 @@ var conformance = map[string]func(t *testing.T, s target){
 	"wrong bytes": func(t *testing.T, s target) {
 		img := single("registry.test/wrong:1", seed(), 1000, 3<<20)
 		img.broken[img.layers[1]] = make([]byte, 3<<20)
-		err := s.Import(within(t, 10*time.Second), img.Image)
+		err := s.Import(within(t, time.Minute), img.Image)
 		if e, ok := errors.AsType[*DigestError](err); !ok || e.Want != img.layers[1] {
 			t.Fatalf("error %v", err)
 		}
@@ -174,7 +174,7 @@ var conformance = map[string]func(t *testing.T, s target){
 	"wrong size": func(t *testing.T, s target) {
 		img := single("registry.test/size:1", seed(), 1000)
 		img.broken[img.layers[0]] = make([]byte, 999)
-		if _, ok := errors.AsType[*DigestError](s.Import(within(t, 10*time.Second), img.Image)); !ok {
+		if _, ok := errors.AsType[*DigestError](s.Import(within(t, time.Minute), img.Image)); !ok {
 			t.Fatal("no digest error")
 		}
 		wantHas(t, s, img.Image, "absent")
@@ -182,7 +182,7 @@ var conformance = map[string]func(t *testing.T, s target){
 	"resume": func(t *testing.T, s target) {
 		img := single("registry.test/resume:1", seed(), 8<<20)
 		img.cut[img.layers[0]] = 5<<20 + 7
-		if err := s.Import(within(t, 10*time.Second), img.Image); !errors.Is(err, errCut) {
+		if err := s.Import(within(t, time.Minute), img.Image); !errors.Is(err, errCut) {
 			t.Fatalf("error %v", err)
 		}
 		wantHas(t, s, img.Image, "absent")
@@ -196,7 +196,7 @@ var conformance = map[string]func(t *testing.T, s target){
 	"resume wrong bytes": func(t *testing.T, s target) {
 		img := single("registry.test/distrust:1", seed(), 8<<20)
 		img.broken[img.layers[0]], img.cut[img.layers[0]] = make([]byte, 8<<20), 5<<20
-		if err := s.Import(within(t, 10*time.Second), img.Image); !errors.Is(err, errCut) {
+		if err := s.Import(within(t, time.Minute), img.Image); !errors.Is(err, errCut) {
 			t.Fatalf("error %v", err)
 		}
 		clear(img.broken)
@@ -221,7 +221,7 @@ var conformance = map[string]func(t *testing.T, s target){
 		var both sync.WaitGroup
 		errs := make([]error, 2)
 		for i := range errs {
-			both.Go(func() { errs[i] = s.Import(within(t, 20*time.Second), img.Image) })
+			both.Go(func() { errs[i] = s.Import(within(t, time.Minute), img.Image) })
 		}
 		both.Wait()
 		imports(t, s, img)
@@ -236,7 +236,7 @@ var conformance = map[string]func(t *testing.T, s target){
 		errs := make([]error, len(images))
 		for i := range images {
 			images[i] = single(fmt.Sprintf("registry.test/shared%d:1", i), n, 6<<20, 10+i)
-			group.Go(func() { errs[i] = s.Import(within(t, 20*time.Second), images[i].Image) })
+			group.Go(func() { errs[i] = s.Import(within(t, time.Minute), images[i].Image) })
 		}
 		group.Wait()
 		if err := errors.Join(errs...); err != nil {
@@ -286,7 +286,7 @@ var conformance = map[string]func(t *testing.T, s target){
 	},
 	"pinned": func(t *testing.T, s target) {
 		img := single("registry.test/pinned:1", seed(), 1000)
-		if whole, err := s.Pin(within(t, 10*time.Second), img.Image); err != nil || whole {
+		if whole, err := s.Pin(within(t, time.Minute), img.Image); err != nil || whole {
 			t.Fatalf("pinned what is not there: %v, %v", whole, err)
 		}
 		pinned := img.Image
@@ -294,12 +294,12 @@ var conformance = map[string]func(t *testing.T, s target){
 		imports(t, s, img)
 		wantHas(t, s, pinned, unpinned)
 		for range 2 {
-			if whole, err := s.Pin(within(t, 10*time.Second), Image{Reference: img.Reference}); err != nil || !whole {
+			if whole, err := s.Pin(within(t, time.Minute), Image{Reference: img.Reference}); err != nil || !whole {
 				t.Fatalf("not pinned: %v, %v", whole, err)
 			}
 			wantHas(t, s, pinned, "")
 		}
-		if whole, err := s.Pin(within(t, 10*time.Second), Image{Reference: img.Reference, Digest: "sha256:" + strings.Repeat("0", 64)}); err != nil || whole {
+		if whole, err := s.Pin(within(t, time.Minute), Image{Reference: img.Reference, Digest: "sha256:" + strings.Repeat("0", 64)}); err != nil || whole {
 			t.Fatalf("pinned another: %v, %v", whole, err)
 		}
 	},

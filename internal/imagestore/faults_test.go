@@ -34,7 +34,7 @@ func TestRestartAtEachMessage(t *testing.T) {
 		})
 		img := multi("registry.test/a:1", 7, 3<<20, 2<<20)
 		s := &Store{own: settings{socket: f.socket}}
-		if err := s.Import(within(t, 20*time.Second), img.Image); err != nil {
+		if err := s.Import(within(t, time.Minute), img.Image); err != nil {
 			t.Fatalf("died at message %d: %v", k, err)
 		}
 		wantHas(t, target{Store: s}, img.Image, "")
@@ -73,7 +73,7 @@ func TestEndAtEachMessage(t *testing.T) {
 		f.mu.Lock()
 		f.collect()
 		f.mu.Unlock()
-		if err := s.Import(within(t, 10*time.Second), img.Image); err != nil {
+		if err := s.Import(within(t, time.Minute), img.Image); err != nil {
 			t.Fatalf("after the end at message %d: %v", k, err)
 		}
 		checkWhole(t, f, img)
@@ -108,7 +108,7 @@ func TestContainerdGone(t *testing.T) {
 	start := time.Now()
 	_, _, err := s.Has(t.Context(), img.Image)
 	gone, ok := errors.AsType[*NotRunningError](err)
-	if !ok || gone.Waited != 0 || !errors.Is(err, fs.ErrNotExist) || time.Since(start) > time.Second {
+	if !ok || gone.Waited != 0 || !errors.Is(err, fs.ErrNotExist) || time.Since(start) > 15*time.Second {
 		t.Fatalf("has: %v after %s", err, time.Since(start))
 	}
 	for name, do := range map[string]func() error{
@@ -138,7 +138,7 @@ func TestContainerdDies(t *testing.T) {
 		return nil
 	})
 	s := &Store{own: settings{socket: f.socket, patience: 200 * time.Millisecond}}
-	err := s.Import(within(t, 10*time.Second), single("registry.test/a:1", 1, 10<<20).Image)
+	err := s.Import(within(t, time.Minute), single("registry.test/a:1", 1, 10<<20).Image)
 	if _, ok := errors.AsType[*NotRunningError](err); !ok {
 		t.Fatalf("error %v", err)
 	}
@@ -146,17 +146,19 @@ func TestContainerdDies(t *testing.T) {
 
 // The socket's appearance ends the wait, though its directory was not there.
 func TestWaitsForSocket(t *testing.T) {
-	var took time.Duration
-	for range 4 { // a busy machine may be late now and then, a client that waits a second always is
-		if took = importAfterStart(t); took < 400*time.Millisecond {
+	var took, usual time.Duration
+	for range 10 { // a busy machine may be late now and then, a client that waits a second always is
+		took, usual = importAfterStart(t)
+		if took < usual+400*time.Millisecond {
 			return
 		}
 	}
-	t.Errorf("imported %s after the start", took)
+	t.Errorf("imported %s after the start, and with no wait in %s", took, usual)
 }
 
-// importAfterStart is how long after containerd's start an import that waited ends.
-func importAfterStart(t *testing.T) time.Duration {
+// importAfterStart is how long after containerd's start an import that waited ends,
+// and how long one takes that need not wait.
+func importAfterStart(t *testing.T) (took, usual time.Duration) {
 	f := newFake(t)
 	s := &Store{own: settings{socket: f.socket}}
 	done := make(chan error, 1)
@@ -168,7 +170,11 @@ func importAfterStart(t *testing.T) time.Duration {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	return time.Since(start)
+	took, start = time.Since(start), time.Now()
+	if err := s.Import(t.Context(), single("registry.test/b:1", 2, 10).Image); err != nil {
+		t.Fatal(err)
+	}
+	return took, time.Since(start)
 }
 
 func TestAnswers(t *testing.T) {
@@ -194,12 +200,12 @@ func TestAnswers(t *testing.T) {
 			})
 			s := &Store{own: settings{socket: f.socket}}
 			img := single("registry.test/a:1", 1, 2<<20)
-			if err := s.Import(within(t, 10*time.Second), img.Image); !c.is(err) {
+			if err := s.Import(within(t, time.Minute), img.Image); !c.is(err) {
 				t.Fatalf("%T: %v", err, err)
 			}
 			f.failing(nil)
 			wantHas(t, target{Store: s}, img.Image, "absent")
-			if err := s.Import(within(t, 10*time.Second), img.Image); err != nil {
+			if err := s.Import(within(t, time.Minute), img.Image); err != nil {
 				t.Fatal(err)
 			}
 			checkWhole(t, f, img)
@@ -223,7 +229,7 @@ func TestLockedIngest(t *testing.T) {
 		defer f.mu.Unlock()
 		delete(f.locked, ref)
 	})
-	if err := (&Store{own: settings{socket: f.socket}}).Import(within(t, 10*time.Second), img.Image); err != nil {
+	if err := (&Store{own: settings{socket: f.socket}}).Import(within(t, time.Minute), img.Image); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -240,7 +246,7 @@ func TestRace(t *testing.T) {
 		}
 		return nil
 	})
-	if err := (&Store{own: settings{socket: f.socket}}).Import(within(t, 10*time.Second), img.Image); err != nil {
+	if err := (&Store{own: settings{socket: f.socket}}).Import(within(t, time.Minute), img.Image); err != nil {
 		t.Fatal(err)
 	}
 	checkWhole(t, f, img)

@@ -33,7 +33,7 @@ func newDrain(t *testing.T) (*Drain, *drainable) {
 	yes.node.Name, yes.pods = "n1", []core.Pod{pod("web", "sets"), pod("proxy", "proxies")}
 	yes.pods[0].OwnerReferences[0].Kind = "ReplicaSet"
 	return &Drain{
-		Host: m, Wanted: true, Timeout: time.Second, Say: func(string) {},
+		Host: m, Wanted: true, Timeout: time.Minute, Say: func(string) {},
 		Fits:     func(context.Context) error { return nil },
 		NodeName: func(string) (string, error) { return "n1", nil },
 		Cluster:  func(string) (DrainCluster, error) { return yes, nil },
@@ -94,7 +94,7 @@ func TestNoDrain(t *testing.T) {
 // from being made; the node takes pods again.
 func TestDrainFails(t *testing.T) {
 	d, c := newDrain(t)
-	c.budgets, d.Timeout = 1<<30, 20*time.Millisecond
+	c.budgets, d.Timeout = 1<<30, time.Second/2
 	if err := d.Drain(t.Context(), upgrade); err == nil || !strings.Contains(err.Error(), "default/web") {
 		t.Error(err)
 	}

@@ -17,7 +17,7 @@ import (
 func TestGatherAsksFirst(t *testing.T) {
 	h := memory.New()
 	h.Put("/usr/bin/containerd", "x", 0o755)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	asked, read := make(chan struct{}), make(chan struct{})
 	either := func(c chan struct{}) bool {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,34 +39,36 @@ func underway(t *testing.T, o Options) (end func() int) {
 func TestASecondRunTouchesNothing(t *testing.T) {
 	for name, boot := range map[string]bool{"an operator's": false, "the unit's": true} {
 		t.Run(name, func(t *testing.T) {
-			h := machineOf(`{}`)
-			end := underway(t, options(h))
-			before := h.Tree("/")
-			var said []string
-			second := options(h)
-			second.Boot, second.Say = boot, func(s string) { said = append(said, s) }
-			second.Decode = func([]byte) (contract.Contract, error) { return nil, errors.New("typo") }
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
-			if code := Provision(ctx, second); code != exitcode.Locked {
-				t.Errorf("the second run ends with %d", code)
-			}
-			if text := strings.Join(said, "\n"); !strings.Contains(text, "ERR_LOCKED") || !strings.Contains(text, "berth provision (pid ") {
-				t.Errorf("it says %s", text)
-			}
-			if diff := cmp.Diff(before, h.Tree("/")); diff != "" {
-				t.Errorf("it changed:\n%s", diff)
-			}
-			if code := end(); code != 0 {
-				t.Errorf("the first run ends with %d", code)
-			}
-			out := &bytes.Buffer{}
-			if code, err := Wait(t.Context(), waitOptions(h, out)); code != 0 || err != nil {
-				t.Errorf("provision-wait: %d, %v: %s", code, err, out)
-			}
-			if log, err := h.ReadFile(report.LogPath); err != nil || !strings.Contains(string(log), "provisioning is done") {
-				t.Errorf("the first run's log, %v:\n%s", err, log)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				h := machineOf(`{}`)
+				end := underway(t, options(h))
+				before := h.Tree("/")
+				var said []string
+				second := options(h)
+				second.Boot, second.Say = boot, func(s string) { said = append(said, s) }
+				second.Decode = func([]byte) (contract.Contract, error) { return nil, errors.New("typo") }
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				defer cancel()
+				if code := Provision(ctx, second); code != exitcode.Locked {
+					t.Errorf("the second run ends with %d", code)
+				}
+				if text := strings.Join(said, "\n"); !strings.Contains(text, "ERR_LOCKED") || !strings.Contains(text, "berth provision (pid ") {
+					t.Errorf("it says %s", text)
+				}
+				if diff := cmp.Diff(before, h.Tree("/")); diff != "" {
+					t.Errorf("it changed:\n%s", diff)
+				}
+				if code := end(); code != 0 {
+					t.Errorf("the first run ends with %d", code)
+				}
+				out := &bytes.Buffer{}
+				if code, err := Wait(t.Context(), waitOptions(h, out)); code != 0 || err != nil {
+					t.Errorf("provision-wait: %d, %v: %s", code, err, out)
+				}
+				if log, err := h.ReadFile(report.LogPath); err != nil || !strings.Contains(string(log), "provisioning is done") {
+					t.Errorf("the first run's log, %v:\n%s", err, log)
+				}
+			})
 		})
 	}
 }

