@@ -1,7 +1,9 @@
 package converge_test
 
 import (
+	"context"
 	"io/fs"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -86,6 +88,11 @@ func TestFileSystemWithoutLinksCutOffAnywhere(t *testing.T) {
 				case f.err == nil:
 					h.Kill()
 				}
+				for _, name := range []string{loaderEntry, loaderConf} {
+					if text, err := h.ReadFile(name); err != nil || len(text) == 0 {
+						t.Fatalf("effect %d (%v): %s is %q, %v", n, in.Hit(), name, text, err)
+					}
+				}
 				for _, version := range []string{"1", ""} {
 					if _, err := seeded(noLinks{h, syscall.EPERM}, 7).Apply(tctx, bootState(t, version)); err != nil {
 						t.Fatalf("effect %d: %v", n, err)
@@ -97,5 +104,47 @@ func TestFileSystemWithoutLinksCutOffAnywhere(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// fat is a machine whose /boot/efi has modes and owner of its mount: chmod(2) is done and
+// does nothing.
+type fat struct {
+	noLinks
+	umask fs.FileMode
+}
+
+func onFAT(h host.Host, umask fs.FileMode) fat { return fat{noLinks{h, syscall.EPERM}, umask} }
+
+func (f fat) Mounts(ctx context.Context) ([]host.Mount, error) {
+	all, err := f.Host.Mounts(ctx)
+	return append(all, host.Mount{Source: "/dev/vda15", Target: "/boot/efi", Type: "vfat"}), err
+}
+
+func (f fat) Lstat(p string) (host.Info, error) {
+	info, err := f.Host.Lstat(p)
+	if strings.HasPrefix(p, "/boot/efi/") {
+		info.Mode = info.Mode.Type() | 0o777&^f.umask
+	}
+	return info, err
+}
+
+// Where modes can't be changed, a narrower or an executable file is as good, and one that
+// others may read who should not is refused.
+func TestFileSystemWithoutModes(t *testing.T) {
+	for _, umask := range []fs.FileMode{0o022, 0o077} {
+		h := onFAT(bootable(), umask)
+		runs(t, h, bootState(t, "1"))
+		converged(t, h, bootState(t, "1"))
+		runs(t, h, bootState(t, ""))
+		converged(t, h, bootState(t, ""))
+	}
+	secret := managed(loaderEntry, "title theirs\n")
+	secret.Mode = 0o600
+	for umask, refused := range map[fs.FileMode]bool{0o022: true, 0o077: false} {
+		p, err := engine(onFAT(bootable(), umask), &providers{}).Plan(tctx, sealed(t, secret))
+		if refused != (err != nil && strings.Contains(err.Error(), "keeps no modes")) || !refused && !p.Empty() {
+			t.Errorf("umask %o: %v, %v", umask, verbs(p), err)
+		}
 	}
 }

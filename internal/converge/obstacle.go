@@ -98,6 +98,8 @@ func (p *planner) obstacle(q *kind.Change, mounted map[string]bool) (why, err er
 	switch {
 	case q.Seen != nil && q.Seen.Immutable:
 		return obstacle("change", q.Path, "it is immutable (chattr +i or +a)"), nil
+	case q.Seen != nil && hasMode(q) && p.v.Modeless(q.Path) && kind.Exposed(q.Seen, q.Attrs):
+		return obstacle("chmod", q.Path, "its file system keeps no modes, and others have access that they should not have: mount it with a umask"), nil
 	case replaced && mounted[q.Path] && !p.v.Uncovers(q.Path):
 		return obstacle("replace", q.Path, "something is mounted over it"), nil
 	case q.OverFile() && !p.isOurFile(q.Path):
@@ -117,6 +119,9 @@ func (p *planner) obstacle(q *kind.Change, mounted map[string]bool) (why, err er
 	}
 	return nil, err
 }
+
+// hasMode says whether a change is about a mode, too.
+func hasMode(q *kind.Change) bool { return q.InPlace() || q.Type == ledger.File }
 
 // isSpecial says whether something is a pipe, a socket or a device.
 func isSpecial(info *host.Info) bool {

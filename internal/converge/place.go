@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"slices"
@@ -185,7 +186,7 @@ func (x *executor) rename(p *placement, keep bool) error {
 			return err
 		}
 	case keep && p.q.Seen != nil:
-		if err := x.setAside(p.q.Path); err != nil {
+		if err := x.setAside(p.q.Path, p.q.Seen); err != nil {
 			return err
 		}
 		p.displaced = true
@@ -193,15 +194,47 @@ func (x *executor) rename(p *placement, keep bool) error {
 	return host.Commit(x.h, p.q.Path)
 }
 
-// setAside gives what is replaced a second name, or, where no file can have two, another
-// one: then the name is missing for a moment, and a run that is cut off in it gives it back
-// (ledger.Run.Clear).
-func (x *executor) setAside(name string) error {
+// setAside gives what is replaced a second name. Where no file can have two, a copy of it
+// gets that, so that the name is never missing: a boot loader may read it next.
+func (x *executor) setAside(name string, info *host.Info) error {
 	err := x.h.Link(name, ledger.DisplacedName(name))
-	if host.NoLinks(err) {
+	switch {
+	case !host.NoLinks(err):
+		return err
+	case !info.IsRegular():
 		return x.h.Rename(name, ledger.DisplacedName(name))
 	}
-	return err
+	return copyAside(x.h, name, info)
+}
+
+// copyAside makes a durable copy of a file: it may have to take its place again.
+func copyAside(h host.FS, name string, info *host.Info) error {
+	from, err := h.Open(name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := h.Create(ledger.DisplacedName(name))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	if err == nil {
+		err = errors.Join(to.Chown(info.UID, info.GID), to.Chmod(ledger.PermBits(info.Mode)), to.Sync())
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		return err
+	}
+	xattrs, err := ledger.KeptXattrs(h, name)
+	if err != nil || len(xattrs) == 0 {
+		return err
+	}
+	for _, attr := range slices.Sorted(maps.Keys(xattrs)) {
+		if err := h.SetXattr(ledger.DisplacedName(name), attr, xattrs[attr]); err != nil {
+			return err
+		}
+	}
+	return h.SyncFile(ledger.DisplacedName(name))
 }
 
 func changedIfNotEmpty(err error) error {

@@ -61,7 +61,7 @@ func (v *View) difference(q *Change, info *host.Info) (reason string, have []byt
 	case info.Size != int64(len(q.Content.Data())) && info.Size > maxDiff:
 		return "content differs", nil, nil
 	}
-	attrs, sum := ledger.AttributeDifference(info, q.Attrs.Mode, q.Attrs.UID, q.Attrs.GID), q.contentSum()
+	attrs, sum := v.AttributeDifference(q.Path, info, q.Attrs), q.contentSum()
 	if attrs == "" && v.Contents.sum(q.Path, info) == sum {
 		return "", nil, nil
 	}
@@ -102,7 +102,7 @@ func (v *View) WantLink(t *Task, q *Change, verb Verb) error {
 // RepairAttributes plans a change of which mode or owner differ from what is
 // there.
 func (v *View) RepairAttributes(t *Task, q *Change, info *host.Info) error {
-	reason := ledger.AttributeDifference(info, q.Attrs.Mode, q.Attrs.UID, q.Attrs.GID)
+	reason := v.AttributeDifference(q.Path, info, q.Attrs)
 	if reason == "" {
 		return nil
 	}

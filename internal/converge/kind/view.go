@@ -25,6 +25,8 @@ type Options struct {
 	// SelfSigned makes a serving key pair; ServingValid says whether one serves.
 	SelfSigned   func(names []string, now time.Time) (certPEM, keyPEM []byte, err error)
 	ServingValid func(certPEM, keyPEM []byte, names []string, now time.Time) (ok bool, reason string)
+	// Mounts is what is mounted, asked for once; may be nil.
+	Mounts func() ([]host.Mount, error)
 	// Offline: the host is a root directory, not a running machine. Live changes
 	// are deferred.
 	Offline bool

@@ -40,7 +40,7 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	case !info.Mode.IsDir():
 		reason = "is " + ledger.DescribeType(v.Host, q.Path, info) + ", want a directory"
 	default:
-		reason = ledger.AttributeDifference(info, q.Attrs.Mode, q.Attrs.UID, q.Attrs.GID)
+		reason = v.AttributeDifference(q.Path, info, q.Attrs)
 	}
 	if reason == "" {
 		return nil

@@ -97,7 +97,7 @@ func compare(ctx context.Context, v *kind.View, t *kind.Task, s *desired.Swap, h
 		return replace(ctx, v, t, s, have)
 	}
 	q := &kind.Change{Type: ledger.Attributes, Path: have.path, Attrs: private, Seen: have.info, Unclaimed: true}
-	if reason := ledger.AttributeDifference(have.info, private.Mode, private.UID, private.GID); reason != "" {
+	if reason := v.AttributeDifference(have.path, have.info, private); reason != "" {
 		t.Changes = append(t.Changes, q)
 		t.Act(kind.VerbUpdate, reason, kind.DisruptNone)
 	}

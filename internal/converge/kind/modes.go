@@ -1,0 +1,50 @@
+package kind
+
+import (
+	"io/fs"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/host"
+)
+
+// modeless are file systems on which chmod(2) says that it is done and does nothing: mode
+// and owner are those of the mount (Linux, fs/fat/file.c).
+var modeless = map[string]bool{"vfat": true, "msdos": true, "exfat": true}
+
+// AttributeDifference is ledger.AttributeDifference of what can be changed: where the file
+// system keeps neither mode nor owner, it counts alone that others may do more than they
+// should.
+func (v *View) AttributeDifference(path string, info *host.Info, a host.Attributes) string {
+	reason := ledger.AttributeDifference(info, a.Mode, a.UID, a.GID)
+	if reason == "" || v.Modeless(path) && !Exposed(info, a) {
+		return ""
+	}
+	return reason
+}
+
+// Exposed says whether what stands at a path is another's, or others may read or write it
+// who should not.
+func Exposed(info *host.Info, a host.Attributes) bool {
+	const others fs.FileMode = 0o066
+	return info.UID != a.UID || info.Mode.Perm()&^a.Mode.Perm()&others != 0
+}
+
+// Modeless says whether the file system of a path keeps no modes.
+func (v *View) Modeless(path string) bool {
+	if v.Mounts == nil {
+		return false
+	}
+	mounts, err := v.Mounts()
+	if err != nil {
+		return false // under another root nobody says what is mounted
+	}
+	at, found := "", false
+	for _, m := range mounts {
+		below := m.Target == "/" || path == m.Target || strings.HasPrefix(path, m.Target+"/")
+		if below && len(m.Target) >= len(at) {
+			at, found = m.Target, modeless[m.Type]
+		}
+	}
+	return found
+}
