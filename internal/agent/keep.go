@@ -24,6 +24,8 @@ type Keep struct {
 	Program, Version string
 	// File is the NodeConfig's, absolute and clean.
 	File string
+	// RequireDigests: the agent, too, fetches nothing of which nobody gives the digest.
+	RequireDigests bool
 	// Node is what the machine is called in its cluster, Kubernetes kubelet's version there.
 	Node, Kubernetes string
 	// Server and CAFile are the cluster's API server.
@@ -77,7 +79,18 @@ func (k *Keep) follows(h host.Host) (bool, error) {
 	if !ours || o.Sources.NodeConfig != k.File {
 		return false, k.refused("the machine has an agent already, " + config.Unit + ", that does not follow " + k.File)
 	}
-	return true, nil
+	return true, k.isStrict(o)
+}
+
+// isStrict refuses options of somebody else that would have the agent fetch what this run
+// does not.
+func (k *Keep) isStrict(o *config.Options) error {
+	if !k.RequireDigests || o.RequireDigests {
+		return nil
+	}
+	return &exitcode.Error{Number: exitcode.Internal, During: "have the agent keep the node", At: KeepField,
+		Err:    errors.New(config.OptionsPath + " has the agent fetch what has no digest, and --require-digests forbids that"),
+		Remedy: "Put \"requireDigests: true\" into " + config.OptionsPath + ", or artifacts.requireDigests into the document. The machine is a node all the same."}
 }
 
 func (k *Keep) refused(why string) error {
@@ -122,7 +135,7 @@ func (k *Keep) configuration() ([]byte, error) {
 // optionsFile are options by which the agent follows a file. Those of an operator stay as
 // they are, and have to say the same.
 func (k *Keep) optionsFile(h host.FS) (*desired.File, error) {
-	text, err := optionsText(k.File)
+	text, err := optionsText(k.File, k.RequireDigests)
 	if err != nil {
 		return nil, err
 	}
@@ -138,18 +151,22 @@ func (k *Keep) optionsFile(h host.FS) (*desired.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if was, err := optionsText(o.Sources.NodeConfig); err == nil && string(was) == string(there) {
+	if was, err := optionsText(o.Sources.NodeConfig, o.RequireDigests); err == nil && string(was) == string(there) {
 		return out, nil // those of an earlier join
 	}
 	if o.Sources.NodeConfig != k.File {
 		return nil, k.refused(config.OptionsPath + " says other sources than " + k.File)
 	}
 	out.Life = desired.Seed
-	return out, nil
+	return out, k.isStrict(o)
 }
 
-func optionsText(file string) ([]byte, error) {
-	return yaml.Marshal(map[string]any{"sources": map[string]any{"secret": false, "nodeConfig": file}})
+func optionsText(file string, requireDigests bool) ([]byte, error) {
+	o := map[string]any{"sources": map[string]any{"secret": false, "nodeConfig": file}}
+	if requireDigests {
+		o["requireDigests"] = true
+	}
+	return yaml.Marshal(o)
 }
 
 // giveToken lays the bootstrap token where the agent takes it away once it has its own

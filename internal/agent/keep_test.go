@@ -209,3 +209,37 @@ func TestKeepKilled(t *testing.T) {
 		}
 	}
 }
+
+// TestKeepRequiresDigests: what the command line forbids the agent does not do later; options
+// of an operator that would have it do so are refused.
+func TestKeepRequiresDigests(t *testing.T) {
+	h, k, apply := joined(t)
+	k.RequireDigests = true
+	for _, changes := range []bool{true, false} {
+		if n := start(t, h, k, apply); (n > 0) != changes {
+			t.Errorf("%d changes", n)
+		}
+	}
+	if o, err := config.ReadOptions(h); err != nil || !o.RequireDigests {
+		t.Errorf("%+v, %v", o, err)
+	}
+	k.RequireDigests = false // the next join's word counts
+	start(t, h, k, apply)
+	if o, err := config.ReadOptions(h); err != nil || o.RequireDigests {
+		t.Errorf("%+v, %v", o, err)
+	}
+
+	for text, ok := range map[string]bool{
+		"drift: {policy: report}\nsources: {secret: false, nodeConfig: /etc/berth/node.yaml}\n":                       false,
+		"drift: {policy: report}\nrequireDigests: true\nsources: {secret: false, nodeConfig: /etc/berth/node.yaml}\n": true,
+	} {
+		h, k, apply := joined(t)
+		k.RequireDigests = true
+		h.Put(config.OptionsPath, text, 0o644)
+		_, err := k.Start(t.Context(), h, apply)
+		e, refused := errors.AsType[*exitcode.Error](err)
+		if refused == ok || refused && !strings.Contains(e.Hint(), "requireDigests: true") {
+			t.Errorf("%s%v", text, err)
+		}
+	}
+}

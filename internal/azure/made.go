@@ -20,6 +20,10 @@ import (
 // MadePath is the file that says what berth has made in Azure.
 const MadePath = ledger.StateDir + "/azure.json"
 
+// damagedRemedy is for a file that can't be read: nobody but a person knows what it told of.
+const damagedRemedy = "Delete in Azure what berth made for this machine (the machine of Azure Arc, tag " + component.RegistrationTag +
+	", and the role assignments of its identity), run azcmagent disconnect --force-local-only, and then delete the file."
+
 // made is what berth has made in Azure for this machine, or was about to: each thing is
 // in the file before Azure is asked for it, so that whoever is cut off leaves nothing
 // that nobody knows of. A machine that got another name has a note for each.

@@ -66,7 +66,7 @@ func (g *registering) run(ctx context.Context) (err error) {
 	}
 	defer g.manager.Close()
 	if g.made, err = g.Source.made(); err != nil {
-		return failed("read what berth made in Azure", "Look at the file; berth leave ends what it tells of.", err)
+		return failed("read what berth made in Azure", damagedRemedy, err)
 	}
 	g.note = g.made.of(g.id)
 	if !g.connected {

@@ -20,7 +20,7 @@ func (s *Source) Unregister(ctx context.Context, secret Secret, say func(string)
 	stayed = optional(s.forgetInputs())
 	m, err := s.made()
 	if err != nil {
-		return append(stayed, err)
+		return append(stayed, failed("read what berth made in Azure", damagedRemedy, err))
 	}
 	for _, n := range slices.Clone(m.Notes) {
 		u := &unregistering{Source: s, made: m, note: n, say: say}

@@ -58,6 +58,9 @@ func NewAgent(h host.Host, w io.Writer, configDir string) (*agent.Agent, error) 
 }
 
 func (e *env) newAgent(h host.Host, configDir string, worked func()) (*agent.Agent, error) {
+	if o, err := config.ReadOptions(h); err == nil { // the agent itself tells of an error
+		e.requireDigests = o.RequireDigests
+	}
 	return agent.New(agent.Settings{
 		Host: h, Issuer: identity.New(h), Version: Version(), ConfigDir: configDir,
 		NewLog:  e.newLog,

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,8 +38,9 @@ func (p *parts) drainer() converge.Drainer {
 	if p.document == nil && !p.ending {
 		return nil
 	}
+	program, _ := os.Executable() // what runs has a path; only a broken /proc hides it
 	return &join.Drain{
-		Host: p.host, Wanted: p.drains > 0, Timeout: p.drains, Say: p.say,
+		Host: p.host, Wanted: p.drains > 0, Timeout: p.drains, Say: p.say, Program: program,
 		Fits: func(ctx context.Context) error {
 			return join.Fits(p.kubelet, p.drains > 0, func() join.Peers { return p.nodePeers(ctx) })
 		},

@@ -80,7 +80,7 @@ func (s stay) keep(w *join.Wanted) (*agent.Keep, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", s.file, err)
 	}
-	k := &agent.Keep{Program: selfupdate.Called(program), Version: Version(), File: file,
+	k := &agent.Keep{Program: selfupdate.Called(program), Version: Version(), File: file, RequireDigests: s.parts.requireDigests,
 		Node: provision.NodeOf(s.host, w.State).Name, Kubernetes: w.Version, Server: w.Server, CAFile: kubelet.CAFile}
 	for _, r := range w.State.Resources {
 		if cert, ok := r.(*desired.ClientCertificate); ok && cert.Azure == nil {

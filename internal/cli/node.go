@@ -17,7 +17,7 @@ import (
 // node holds the verbs that berth's own units call.
 func (e *env) node() *cobra.Command {
 	c := &cobra.Command{Use: "node", Short: "Verbs for berth's own units", Hidden: true, Args: cobra.ArbitraryArgs, RunE: e.noCommand}
-	c.AddCommand(e.nodeResult(), e.nodeRestore(), e.nodeRevert(), e.nodeFirewall(), e.nodeSwap(), e.nodeLocalDNS(), e.token())
+	c.AddCommand(e.nodeResult(), e.nodeRestore(), e.nodeRevert(), e.nodeUncordon(), e.nodeFirewall(), e.nodeSwap(), e.nodeLocalDNS(), e.token())
 	return c
 }
 
@@ -56,6 +56,16 @@ func (e *env) nodeRevert() *cobra.Command {
 	return &cobra.Command{
 		Use: "revert", Short: "Go back to the last good configuration", Args: e.noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return e.goBack(c, "revert", e.revert) },
+	}
+}
+
+// nodeUncordon is what drained.Timer calls when a restart of the machine took a change back.
+func (e *env) nodeUncordon() *cobra.Command {
+	return &cobra.Command{
+		Use: "uncordon", Short: "Have the node take pods again", Args: e.noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return e.goBack(c, "uncordon", func(ctx context.Context, engine *converge.Engine) (string, error) { return "", engine.EndDrain(ctx) })
+		},
 	}
 }
 

@@ -96,7 +96,7 @@ func trialText(n *trial.Note, left string) string {
 
 // drainText is the Node that berth has cordoned, in a line.
 func drainText(s *provision.Standing) string {
-	if s.Trial != nil && s.Trial.Waiting {
+	if s.Trial != nil && s.Trial.Waiting && !s.Drained.Damaged() {
 		return "node " + s.Drained.Node + " takes pods again when the change is confirmed or taken back"
 	}
 	return s.Drained.String() + ": " + s.Drained.Remedy()

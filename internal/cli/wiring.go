@@ -42,6 +42,8 @@ type parts struct {
 	node apiserver.Ahead
 	// takeOver makes a path this document's that another one wants otherwise.
 	takeOver bool
+	// requireDigests is the command line's word, which counts for the agent, too.
+	requireDigests bool
 	// noRevert leaves a change as it is that does not hold; within is how long a person
 	// has to confirm one.
 	noRevert bool
@@ -64,7 +66,7 @@ type parts struct {
 }
 
 func (e *env) parts(h host.Host) *parts {
-	return &parts{host: h, fetcher: artifact.New(artifact.Options{RequireDigests: e.requireDigests}), takeOver: e.takeOver, noRevert: e.noRevert, drains: e.drains(), say: func(string) {}}
+	return &parts{host: h, fetcher: artifact.New(artifact.Options{RequireDigests: e.requireDigests}), requireDigests: e.requireDigests, takeOver: e.takeOver, noRevert: e.noRevert, drains: e.drains(), say: func(string) {}}
 }
 
 // bindTakeOver is the flag of commands that make a plan.

@@ -33,6 +33,9 @@ const (
 	Stands
 	// Broken: what failed was not taken back, or a part of it is still to be done.
 	Broken
+	// Returned: the last good configuration is there again and stands once systemd has
+	// started its units; nobody can be asked yet.
+	Returned
 )
 
 // Disturbance is what a run does to what runs.
@@ -91,6 +94,17 @@ func (e *Engine) endDrain(ctx context.Context, o Outcome) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reverting)
 	defer cancel()
 	return e.opt.Drainer.Restore(ctx, o)
+}
+
+// EndDrain ends the drain of a change that a restart of the machine took back. One that is
+// on trial since then ends it itself.
+func (e *Engine) EndDrain(ctx context.Context) error {
+	return e.exclusively(ctx, func() error {
+		if n, err := trial.Load(e.opt.Host); err != nil || n != nil {
+			return err
+		}
+		return e.endDrain(ctx, Stands)
+	})
 }
 
 // waits says that a change waits for a person's word. What can't be read is no reason.

@@ -29,7 +29,7 @@ func (d *drainer) Drain(_ context.Context, by converge.Disturbance) error {
 }
 
 func (d *drainer) Restore(_ context.Context, o converge.Outcome) error {
-	d.log = append(d.log, map[converge.Outcome]string{converge.Unchanged: "unchanged", converge.Stands: "restore", converge.Broken: "stays"}[o])
+	d.log = append(d.log, map[converge.Outcome]string{converge.Unchanged: "unchanged", converge.Stands: "restore", converge.Broken: "stays", converge.Returned: "later"}[o])
 	return nil
 }
 
@@ -123,6 +123,13 @@ func TestDrainWaitsForTheWord(t *testing.T) {
 	for name, end := range map[string]func(*converge.Engine) error{
 		"confirmed":  func(e *converge.Engine) error { _, err := e.Confirm(t.Context()); return err },
 		"taken back": func(e *converge.Engine) error { _, err := e.Revert(t.Context()); return err },
+		"taken back at boot": func(e *converge.Engine) error {
+			if err := e.EndDrain(t.Context()); err != nil {
+				return err // it is on trial still
+			}
+			_, err := e.Restore(t.Context())
+			return errors.Join(err, e.EndDrain(t.Context()))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &drainer{h: fussy(t), saw: func() {}}
@@ -136,7 +143,12 @@ func TestDrainWaitsForTheWord(t *testing.T) {
 			}
 			d.log = nil
 			e := engine(d.h, &providers{}, func(o *converge.Options) { o.Trial, o.Drainer = wish{}.trial(t), d })
-			if err := end(e); err != nil || !slices.Equal(d.log, []string{"restore"}) {
+			want := []string{"restore"}
+			if name == "taken back at boot" {
+				d.h.Boot()
+				want = []string{"later", "restore"}
+			}
+			if err := end(e); err != nil || !slices.Equal(d.log, want) {
 				t.Errorf("%v, asked %q", err, d.log)
 			}
 		})

@@ -148,7 +148,10 @@ func (e *Engine) Restore(ctx context.Context) (done string, err error) {
 			return err
 		}
 		done = fmt.Sprintf("a change of the %s contract was on trial when the machine stopped", n.Owner) + again
-		return b.back(ctx, n.Owner, &Result{})
+		if err := b.back(ctx, n.Owner, &Result{}); err != nil {
+			return err
+		}
+		return e.endDrain(ctx, Returned)
 	})
 	return done, err
 }

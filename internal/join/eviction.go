@@ -29,13 +29,25 @@ type eviction struct {
 	asked  map[string]bool
 	// refused are pods that the cluster will not evict however often it is asked.
 	refused map[string]bool
+	// failing is why the cluster could not evict a pod when it was asked last.
+	failing map[string]error
 }
 
 // all evicts until no pod is left that may go, or until ctx ends; then it returns those
 // that are left. An API server that fails to answer is asked again, and err is why it did
 // not at last.
 func (e *eviction) all(ctx context.Context) (left []string, err error) {
-	e.asked, e.refused = map[string]bool{}, map[string]bool{}
+	e.asked, e.refused, e.failing = map[string]bool{}, map[string]bool{}, map[string]error{}
+	left, err = e.until(ctx)
+	for _, name := range left {
+		if why := e.failing[name]; why != nil {
+			e.failed("evict pod "+name, why)
+		}
+	}
+	return left, err
+}
+
+func (e *eviction) until(ctx context.Context) (left []string, err error) {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		pods, failed := e.cluster.ListPods(ctx, e.node)
 		switch {
@@ -61,22 +73,31 @@ func (e *eviction) all(ctx context.Context) (left []string, err error) {
 	}
 }
 
-// evict asks once for each pod, and again where a disruption budget kept it.
+// evict asks once for each pod, and again where a disruption budget kept it or the cluster
+// could not answer.
 func (e *eviction) evict(ctx context.Context, p *core.Pod) {
 	if e.asked[string(p.UID)] || p.DeletionTimestamp != nil {
 		return
 	}
+	name := p.Namespace + "/" + p.Name
 	err := e.cluster.Evict(ctx, p)
-	if apierrors.IsTooManyRequests(err) || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return
+	}
+	delete(e.failing, name)
+	switch {
+	case err == nil:
+		e.say("evicted pod " + name)
+	case apierrors.IsTooManyRequests(err):
+		return
+	case !isFinal(err):
+		e.failing[name] = err
+		return
+	default:
+		e.refused[string(p.UID)] = true
+		e.failed("evict pod "+name, err)
 	}
 	e.asked[string(p.UID)] = true
-	e.refused[string(p.UID)] = isFinal(err)
-	if err != nil {
-		e.failed("evict pod "+p.Namespace+"/"+p.Name, err)
-		return
-	}
-	e.say("evicted pod " + p.Namespace + "/" + p.Name)
 }
 
 // hopeless says that none of the pods will go: a right is missing, or a webhook said no.

@@ -49,8 +49,9 @@ type leave struct {
 	// begun is the run that this one continues; nil where there is none.
 	begun *record
 	// node is what the machine is registered as; "" where it is not known. uid is its
-	// Node's, once that was seen to be this machine's.
+	// Node's, once that was seen to be this machine's; cordoned: berth did that.
 	node, uid string
+	cordoned  bool
 
 	nothing bool
 	stayed  []string
@@ -61,8 +62,8 @@ func (l *leave) run(ctx context.Context) error {
 		return err
 	}
 	if !l.endsNode() {
-		l.withdraw(ctx)
 		l.unregister(ctx)
+		l.withdraw(ctx)
 		return l.forget(ctx)
 	}
 	switch {
@@ -79,7 +80,7 @@ func (l *leave) run(ctx context.Context) error {
 		}
 	}
 	for _, step := range []func(context.Context){
-		l.stopAgent, l.drain, l.stopKubelet, l.endSandboxes, l.endGroups, l.stopRuntime, l.clearNetwork, l.unmountAll, l.clearDirs, l.withdraw, l.restoreDirs, l.unregister, l.removeNode,
+		l.stopAgent, l.drain, l.stopKubelet, l.endSandboxes, l.endGroups, l.stopRuntime, l.clearNetwork, l.unmountAll, l.clearDirs, l.unregister, l.withdraw, l.restoreDirs, l.removeNode,
 	} {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -176,7 +177,8 @@ func (l *leave) withdraw(ctx context.Context) {
 	l.removeTokens()
 }
 
-// unregister takes back what was made in Azure for the machine's own document.
+// unregister takes back what was made in Azure for the machine's own document, while what
+// that needs of the machine (certificates, proxies, the agent of Azure Arc) is there.
 func (l *leave) unregister(ctx context.Context) {
 	if l.Unregister == nil || slices.Contains(l.others, desired.OwnerNode) || l.Owner != "" && l.Owner != desired.OwnerNode {
 		return
@@ -342,7 +344,7 @@ func (l *leave) removeState() error {
 	}
 	last := []string{recordPath, ledger.StateDir}
 	if inAzure {
-		l.stay(azure.MadePath + ": berth leave tries again; delete it to forget")
+		l.stay(azure.MadePath + ": the next berth leave tries again; where that can't help, delete what is in Azure, and then this file")
 		last = last[:1]
 	} else if slices.ContainsFunc(names, func(name string) bool { return !isState(name) }) {
 		last = last[:1]

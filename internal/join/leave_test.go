@@ -46,7 +46,8 @@ type world struct {
 	object    core.Node // what the cluster knows of the machine
 	other     bool      // the administrator's kubeconfig is of another cluster than kubelet's
 	away      bool
-	budgets   int // how often a disruption budget refuses
+	budgets   int     // how often a disruption budget refuses
+	passing   []error // what evictions come to before they are made
 	hasBridge bool
 	foreign   []string // what the cluster's network left
 	agent     bool
@@ -165,6 +166,11 @@ func (w *world) Evict(_ context.Context, p *core.Pod) error {
 	if w.budgets > 0 {
 		w.budgets--
 		return apierrors.NewTooManyRequests("budget", 0)
+	}
+	if len(w.passing) > 0 {
+		err := w.passing[0]
+		w.passing = w.passing[1:]
+		return err
 	}
 	err := w.call("evict " + p.Name)
 	if err == nil {
@@ -331,22 +337,26 @@ func leavesAndJoins(t *testing.T, bundle string) {
 	w.isAsBefore()
 }
 
-// What was made in Azure is undone when the node has ended and before its Node goes, and
-// by its own document's withdrawal alone.
+// What was made in Azure is undone when the node has ended, while its document is in force
+// and before its Node goes, and by its own document's withdrawal alone.
 func TestLeaveUndoesAzure(t *testing.T) {
 	w := newWorld(t)
 	undo := func(stayed ...error) func(*Options) {
 		return func(o *Options) {
 			forced(o)
 			o.Unregister = func(context.Context, func(string)) []error {
-				w.log = append(w.log, "azure")
+				has := "without"
+				if _, err := w.m.ReadFile("/etc/systemd/system/kubelet.service"); err == nil {
+					has = "with"
+				}
+				w.log = append(w.log, "azure, "+has+" the document")
 				return stayed
 			}
 		}
 	}
 	w.join(desired.OwnerNode)
 	out, err := w.leave(undo())
-	if err != nil || len(out.Stayed) > 0 || len(w.log) < 3 || !slices.Equal(w.log[len(w.log)-3:], []string{"network ", "azure", "delete n1 1"}) {
+	if err != nil || len(out.Stayed) > 0 || len(w.log) < 3 || !slices.Equal(w.log[len(w.log)-3:], []string{"network ", "azure, with the document", "delete n1 1"}) {
 		t.Errorf("%+v, %v, %q", out, err, w.log)
 	}
 	w.join(desired.OwnerNode)
@@ -356,7 +366,7 @@ func TestLeaveUndoesAzure(t *testing.T) {
 	}
 	w.join(desired.OwnerAKS)
 	w.log = nil
-	if _, err := w.leave(undo(), func(o *Options) { o.Owner = desired.OwnerAKS }); err != nil || slices.Contains(w.log, "azure") {
+	if _, err := w.leave(undo(), func(o *Options) { o.Owner = desired.OwnerAKS }); err != nil || strings.Contains(strings.Join(w.log, "\n"), "azure") {
 		t.Errorf("another's document went: %v, %q", err, w.log)
 	}
 }
@@ -599,6 +609,53 @@ func TestDrain(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.isAsBefore()
+}
+
+// TestEvictionFailsOnce: a server that could not evict a pod is asked again; where it never
+// can, what it said last is told.
+func TestEvictionFailsOnce(t *testing.T) {
+	for name, err := range map[string]error{
+		"its own fault": apierrors.NewInternalError(errors.New("etcd")), "busy": apierrors.NewServiceUnavailable("wait"), "not reached": errors.New("connection refused"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.join(desired.OwnerAKS)
+			w.passing = []error{err, err}
+			if out, err := w.leave(forced); err != nil || len(out.Stayed) > 0 || len(w.pods) > 0 || len(w.passing) > 0 {
+				t.Errorf("%+v, %v, asked %v", out, err, w.log)
+			}
+			w = newWorld(t)
+			w.join(desired.OwnerAKS)
+			w.refusals["evict web"] = err
+			out, _ := w.leave(forced, func(o *Options) { o.DrainTimeout = time.Second / 2 })
+			if len(out.Stayed) != 2 || out.Stayed[0] != "evict pod default/web: "+err.Error() {
+				t.Errorf("%q", out.Stayed)
+			}
+		})
+	}
+}
+
+// TestLeaveTellsOfCordon: a Node that nobody may delete stays cordoned, which is said, also by
+// a run that continues another.
+func TestLeaveTellsOfCordon(t *testing.T) {
+	w := newWorld(t)
+	w.join(desired.OwnerAKS)
+	const line = "Node n1 is still in the cluster: kubectl delete node n1; it is cordoned: kubectl uncordon n1 if the machine joins again"
+	o := w.options()
+	o.Force = true
+	ctx, cancel := context.WithCancel(t.Context())
+	o.Say = func(said string) {
+		if said == "evicted pod default/web" {
+			cancel()
+		}
+	}
+	if _, err := Leave(ctx, o); err == nil {
+		t.Error("it was not cut off")
+	}
+	out, err := w.leave(func(o *Options) { o.Force = true })
+	if err != nil || !slices.Equal(out.Stayed, []string{line}) {
+		t.Errorf("%q, %v", out.Stayed, err)
+	}
 }
 
 // TestDrainRefused: where each pod that is left was refused for good nobody waits for what

@@ -109,7 +109,11 @@ func (l *leave) removeNode(ctx context.Context) {
 		return
 	}
 	if l.Kubeconfig == "" {
-		l.stay("Node " + l.node + " is still in the cluster: kubectl delete node " + l.node)
+		line := "Node " + l.node + " is still in the cluster: kubectl delete node " + l.node
+		if l.cordoned {
+			line += "; it is cordoned: kubectl uncordon " + l.node + " if the machine joins again"
+		}
+		l.stay(line)
 		return
 	}
 	c, err := l.Cluster(l.Kubeconfig)

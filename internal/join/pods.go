@@ -152,6 +152,8 @@ func (l *leave) drain(ctx context.Context) {
 		return
 	}
 	l.Say("cordoned node " + l.node)
+	l.cordoned = true
+	l.failed("remember that the node is cordoned", l.remember(record{Node: l.node, Cordoned: true}))
 	ctx, cancel := context.WithTimeout(ctx, l.DrainTimeout)
 	defer cancel()
 	e := eviction{host: l.Host, cluster: c, node: l.node, say: l.Say, failed: l.failed}

@@ -18,6 +18,8 @@ const recordPath = ledger.StateDir + "/leaving.json"
 type record struct {
 	// Node is what the machine was registered as.
 	Node string `json:"node,omitempty"`
+	// Cordoned: berth took the Node out of the scheduler's sight.
+	Cordoned bool `json:"cordoned,omitempty"`
 	// Done: only berth's own state is left.
 	Done bool `json:"done,omitempty"`
 }
@@ -29,7 +31,7 @@ func (l *leave) interrupted(ctx context.Context) (*record, error) {
 	if r == nil || err != nil {
 		return nil, err
 	}
-	l.node = r.Node
+	l.node, l.cordoned = r.Node, r.Cordoned
 	if l.running(ctx, kubelet.Unit) && !l.Force {
 		return nil, nil
 	}

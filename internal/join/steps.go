@@ -15,6 +15,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/cri"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/join/drained"
 )
 
 const (
@@ -27,7 +28,11 @@ const (
 	atOnce = 8
 )
 
-func (l *leave) stopAgent(ctx context.Context) { l.stop(ctx, l.AgentUnit) }
+// stopAgent ends what would change the machine or its Node meanwhile.
+func (l *leave) stopAgent(ctx context.Context) {
+	l.stop(ctx, l.AgentUnit)
+	l.failed("end "+drained.Timer, drained.Disarm(ctx, l.Host))
+}
 
 func (l *leave) stopKubelet(ctx context.Context) { l.stop(ctx, kubelet.Unit) }
 

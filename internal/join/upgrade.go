@@ -27,6 +27,8 @@ type Drain struct {
 	Host host.Host
 	// Wanted: the node is emptied; else only what an earlier run began is ended.
 	Wanted bool
+	// Program is the path of berth, for what ends a drain that no run does.
+	Program string
 	// Timeout is how long pods have to go.
 	Timeout time.Duration
 	// Fits refuses a kubelet that the cluster does not support.
@@ -154,12 +156,17 @@ func (d *Drain) evict(ctx context.Context, c Cluster, node string) error {
 // run has mended it: one that came to nothing has not.
 func (d *Drain) Restore(ctx context.Context, o converge.Outcome) error {
 	was, err := drained.Load(d.Host)
-	if err != nil || was == nil {
+	switch {
+	case err != nil || was == nil:
 		return err
-	}
-	if o == converge.Broken && !was.Broken {
-		was.Broken = true
-		err = was.Save(d.Host)
+	case was.Damaged():
+		d.Say(was.String() + ": " + was.Remedy())
+		return drained.Forget(ctx, d.Host)
+	case o == converge.Returned:
+		d.Say("node " + was.Node + " takes pods again once kubelet runs")
+		return drained.Arm(ctx, d.Host, d.Program)
+	case o == converge.Broken:
+		err = d.breaks(ctx, was)
 	}
 	if was.Broken && o != converge.Stands {
 		d.Say("node " + was.Node + " stays cordoned, since it does not stand as before")
@@ -168,7 +175,17 @@ func (d *Drain) Restore(ctx context.Context, o converge.Outcome) error {
 	if err := d.giveBack(ctx, was); err != nil {
 		return fmt.Errorf("uncordon node %s: %w", was.Node, err)
 	}
-	return drained.Forget(d.Host)
+	return drained.Forget(ctx, d.Host)
+}
+
+// breaks remembers that the node does not stand.
+func (d *Drain) breaks(ctx context.Context, was *drained.Note) error {
+	if err := drained.Disarm(ctx, d.Host); err != nil || was.Broken {
+		was.Broken = true
+		return err
+	}
+	was.Broken = true
+	return was.Save(d.Host)
 }
 
 // giveBack has the Node take pods again. One that this machine is no more, since it has
@@ -179,9 +196,7 @@ func (d *Drain) giveBack(ctx context.Context, was *drained.Note) error {
 		return err
 	}
 	if name != was.Node {
-		if was.Node != "" {
-			d.Say("node " + was.Node + " stays cordoned, since this machine is it no more: kubectl uncordon " + was.Node)
-		}
+		d.Say("node " + was.Node + " stays cordoned, since this machine is it no more: kubectl uncordon " + was.Node)
 		return nil
 	}
 	c, err := d.Cluster(kubeconfig)

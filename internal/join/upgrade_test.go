@@ -235,3 +235,44 @@ func (f *flaky) ListPods(ctx context.Context, node string) ([]core.Pod, error) {
 	}
 	return f.drainable.ListPods(ctx, node)
 }
+
+// TestDrainAfterARestart: a machine that took a change back when it started, when no cluster
+// could be asked, has its node take pods again once kubelet runs. A change that breaks it
+// meanwhile ends that.
+func TestDrainAfterARestart(t *testing.T) {
+	armed := func(d *Drain) bool {
+		u, err := d.Host.Unit(t.Context(), drained.Timer)
+		return err == nil && u.ActiveState == "active"
+	}
+	d, c := newDrain(t)
+	d.Program = "/usr/local/bin/berth"
+	if err := errors.Join(d.Restore(t.Context(), converge.Returned), d.Drain(t.Context(), upgrade)); err != nil || armed(d) {
+		t.Fatal("nothing was drained:", err)
+	}
+	if err := d.Restore(t.Context(), converge.Returned); err != nil || !armed(d) || slices.Contains(c.log, uncordon) {
+		t.Errorf("at boot: %v, asked %q", err, c.log)
+	}
+	if err := d.Restore(t.Context(), converge.Broken); err != nil || armed(d) || slices.Contains(c.log, uncordon) {
+		t.Errorf("broken: %v, asked %q", err, c.log)
+	}
+	if err := errors.Join(d.Restore(t.Context(), converge.Returned), d.Restore(t.Context(), converge.Stands)); err != nil || armed(d) || !slices.Contains(c.log, uncordon) {
+		t.Errorf("kubelet runs: %v, asked %q", err, c.log)
+	}
+	if n, err := drained.Load(d.Host); n != nil || err != nil {
+		t.Errorf("still noted: %v, %v", n, err)
+	}
+}
+
+// TestDamagedNote: nobody knows which node was cordoned, which is said once.
+func TestDamagedNote(t *testing.T) {
+	d, c := newDrain(t)
+	c.m.Put("/var/lib/berth/drained.json", "{", 0o600)
+	var said []string
+	d.Say = func(line string) { said = append(said, line) }
+	if err := errors.Join(d.Restore(t.Context(), converge.Unchanged), d.Restore(t.Context(), converge.Unchanged)); err != nil || len(c.log) > 0 {
+		t.Errorf("%v, asked %q", err, c.log)
+	}
+	if len(said) != 1 || !strings.Contains(said[0], "drained.json is damaged") || !strings.Contains(said[0], "uncordon") {
+		t.Errorf("said %q", said)
+	}
+}

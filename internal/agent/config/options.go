@@ -52,6 +52,8 @@ type Options struct {
 	// UpdateWithin is how long the agent of a document has to prove itself before this
 	// one comes back.
 	UpdateWithin *meta.Duration `json:"updateWithin"`
+	// RequireDigests fetches nothing of which nobody gives the digest, whatever documents say.
+	RequireDigests bool `json:"requireDigests"`
 	// Group is the organization in the agent's certificate: the group whose rights it
 	// has.
 	Group string `json:"group"`

@@ -23,6 +23,7 @@ lease:
   duration: 2m40s
   renew: 40s
 maxUnavailable: 1
+requireDigests: false
 sources:
   aksNodeConfig: ""
   nodeConfig: ""

@@ -3,6 +3,7 @@
 package drained
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -11,8 +12,8 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// path is there exactly as long as a Node is cordoned by berth for a change.
-const path = ledger.StateDir + "/drained.json"
+// notePath is there exactly as long as a Node is cordoned by berth for a change.
+const notePath = ledger.StateDir + "/drained.json"
 
 // Note is a Node that berth has cordoned.
 type Note struct {
@@ -30,7 +31,7 @@ type Note struct {
 // Load reads the note; nil where there is none. One that says nothing was damaged by
 // somebody else and names no Node.
 func Load(h host.FS) (*Note, error) {
-	text, ok, err := ledger.ReadFile(h, path)
+	text, ok, err := ledger.ReadFile(h, notePath)
 	if err != nil {
 		return nil, fmt.Errorf("look for a drain: %w", err)
 	}
@@ -48,7 +49,7 @@ func Load(h host.FS) (*Note, error) {
 func (n *Note) Save(h host.Host) error {
 	text, err := json.Marshal(n)
 	if err == nil {
-		err = host.WriteFile(h, path, append(text, '\n'), host.Attributes{Mode: 0o600})
+		err = host.WriteFile(h, notePath, append(text, '\n'), host.Attributes{Mode: 0o600})
 	}
 	if err != nil {
 		return fmt.Errorf("remember the drain: %w", err)
@@ -56,11 +57,22 @@ func (n *Note) Save(h host.Host) error {
 	return nil
 }
 
-// Forget removes it.
-func Forget(h host.FS) error { return ledger.RemoveIfThere(h, path) }
+// Forget removes it, with what was to end the drain.
+func Forget(ctx context.Context, h host.Host) error {
+	if err := Disarm(ctx, h); err != nil {
+		return err
+	}
+	return ledger.RemoveIfThere(h, notePath)
+}
+
+// Damaged says that nobody knows which Node it is of.
+func (n *Note) Damaged() bool { return n.Node == "" }
 
 // String says what is the matter.
 func (n *Note) String() string {
+	if n.Damaged() {
+		return notePath + " is damaged: nobody knows whether berth cordoned this machine's Node"
+	}
 	at := ""
 	if !n.Since.IsZero() {
 		at = " at " + n.Since.UTC().Format(time.RFC3339)
@@ -74,5 +86,8 @@ func (n *Note) String() string {
 
 // Remedy says what ends it.
 func (n *Note) Remedy() string {
+	if n.Damaged() {
+		return "look at the Node (kubectl get nodes), and uncordon it where nobody else cordoned it; the next run of berth removes the file"
+	}
 	return "run the same command again, which has the node take pods again once it stands; or kubectl uncordon " + n.Node
 }

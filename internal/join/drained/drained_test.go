@@ -1,12 +1,14 @@
 package drained
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
@@ -33,13 +35,13 @@ func TestNote(t *testing.T) {
 	if s := got.String(); !strings.Contains(s, "n1 at 2026-11-23T16:00:00Z") || !strings.Contains(s, "mended") || !strings.Contains(got.Remedy(), "kubectl uncordon n1") {
 		t.Error(s, got.Remedy())
 	}
-	if err := Forget(m); err != nil {
+	if err := Forget(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := Load(m); n != nil || err != nil {
 		t.Error(n, err)
 	}
-	m.Put(path, `{"node":"n1"}`+"\n", 0o600) // as earlier versions wrote it
+	m.Put(notePath, `{"node":"n1"}`+"\n", 0o600) // as earlier versions wrote it
 	if n, err := Load(m); err != nil || cmp.Diff(&Note{Node: "n1"}, n) != "" || !strings.Contains(n.String(), "n1 for another kubelet; the run") {
 		t.Error(n, err)
 	}
@@ -52,7 +54,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m := machine()
-		m.Put(path, string(text), 0o600)
+		m.Put(notePath, string(text), 0o600)
 		n, err := Load(m)
 		if err != nil || n == nil {
 			t.Fatal(n, err)
@@ -65,4 +67,58 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("%+v, then %+v, %v", n, again, err)
 		}
 	})
+}
+
+// TestDamaged: a note that says nothing says so.
+func TestDamaged(t *testing.T) {
+	for _, text := range []string{"", "{", "null", "{}", `{"node":1}`} {
+		m := machine()
+		m.Put(notePath, text, 0o600)
+		n, err := Load(m)
+		if err != nil || n == nil || !n.Damaged() || !strings.Contains(n.String(), notePath+" is damaged") || !strings.Contains(n.Remedy(), "kubectl get nodes") {
+			t.Errorf("%q: %v, %v", text, n, err)
+		}
+	}
+}
+
+// TestArm: systemd calls berth once kubelet runs, also in the next boot, until it was done.
+func TestArm(t *testing.T) {
+	m := machine()
+	before := m.Tree("/etc")
+	calls := 0
+	m.Program("/usr/bin/berth", func(c host.Command) host.Output {
+		if calls++; strings.Join(c.Args, " ") != "node uncordon" {
+			t.Errorf("called with %q", c.Args)
+		}
+		return host.Output{ExitCode: 2 - calls}
+	})
+	n := &Note{Node: "n1"}
+	for range 2 {
+		if err := errors.Join(n.Save(m), Arm(t.Context(), m, "/usr/bin/berth")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err := m.Unit(t.Context(), Timer); err != nil || s.ActiveState != "active" || s.UnitFileState != "enabled" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := m.StartUnit(t.Context(), "berth-uncordon.service"); err == nil {
+		t.Error("it did not fail")
+	}
+	if err := m.Sleep(t.Context(), 11*time.Second); err != nil || calls != 2 {
+		t.Errorf("called %d times, %v", calls, err)
+	}
+	if err := Forget(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	after := m.Tree("/etc")
+	for _, p := range []string{"/etc/systemd", "/etc/systemd/system", "/etc/systemd/system/timers.target.wants"} {
+		delete(after, p)
+		delete(before, p)
+	}
+	if d := cmp.Diff(before, after); d != "" {
+		t.Error(d)
+	}
+	if s, err := m.Unit(t.Context(), Timer); err != nil || s.ActiveState == "active" {
+		t.Errorf("%+v, %v", s, err)
+	}
 }
