@@ -9,6 +9,9 @@ import (
 // accepts and its certificate is signed by CA.
 const CheckAPIServer = "apiserver"
 
+// CheckOutbound is the check that the machine has a way out: a command says so.
+const CheckOutbound = "outbound"
+
 // Check is a condition that must hold before the machine is changed.
 type Check struct {
 	Base
@@ -20,6 +23,10 @@ type Check struct {
 	Host string `json:"host,omitempty"`
 	Port int    `json:"port,omitempty"`
 	CA   string `json:"ca,omitempty"`
+	// Command is a program with its arguments that ends with exit code 0 where the
+	// condition holds. It is run in place of asking an API server, through Via.
+	Command []string `json:"command,omitempty"`
+	Via     *Egress  `json:"via,omitempty"`
 	// Timeout is the contract's budget for this check.
 	Timeout time.Duration `json:"timeout"`
 }
@@ -37,6 +44,9 @@ func (c *Check) Kind() string { return "check" }
 func (c *Check) Validate() error {
 	if c.Name == "" || c.Timeout <= 0 {
 		return errors.New("a check needs a name and a budget")
+	}
+	if len(c.Command) > 0 && c.Host != "" {
+		return errors.New("a check asks a server or runs a command, not both")
 	}
 	return nil
 }

@@ -62,6 +62,7 @@ func TestSealRefuses(t *testing.T) {
 		"sysctl value":        {&Sysctl{Key: "a.b"}, "value"},
 		"anchor name":         {&TrustAnchor{Name: "../x", PEM: ca}, "name"},
 		"check without time":  {&Check{Name: CheckAPIServer}, "budget"},
+		"check of two kinds":  {&Check{Name: CheckOutbound, Host: "api", Command: []string{"true"}, Timeout: time.Second}, "not both"},
 		"artifact no files":   {&Artifact{Name: "kubelet"}, "files"},
 		"credential, no node": {&ClientCertificate{Kubeconfig: "/x", Timeout: time.Second}, "node name"},
 		"node, no unit":       {&NodeObject{Name: "n1", Kubeconfig: "/x"}, "unit that registers"},

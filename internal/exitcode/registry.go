@@ -12,6 +12,7 @@ const (
 	ContainerdVersion       = 39
 	CNIDownload             = 41
 	Module                  = 49
+	Outbound                = 50
 	APIConnect              = 51
 	APILookup               = 52
 	APILookupAzure          = 53
@@ -77,6 +78,8 @@ var registry = []Code{
 		"Check that the URL in network_config is reachable from the node, or put the plugins into /opt/cni/bin."},
 	{Module, "ERR_MODPROBE_FAIL", "a kernel module could not be loaded",
 		"Check that the module belongs to the running kernel: modprobe -v MODULE, uname -r."},
+	{Outbound, "ERR_OUTBOUND_CONN_FAIL", "the command that proves that the node has a way out fails",
+		"Run the command of outbound_command on the node; check routes, network security groups, name servers and the proxy between the node and what it asks."},
 	{APIConnect, "ERR_K8S_API_SERVER_CONN_FAIL", "the API server's port does not answer",
 		"Check routes, network security groups and the proxy between the node and the API server."},
 	{APILookup, "ERR_K8S_API_SERVER_DNS_LOOKUP_FAIL", "the API server's name does not resolve",

@@ -134,7 +134,7 @@ var kinds = map[string]int{
 	"module":     exitcode.Module,
 	"trust":      exitcode.Trust,
 	"credential": exitcode.Credential,
-	"check":      exitcode.APIConnect,
+	"check":      exitcode.APIConnect, // that of a way out has its own
 	"nftables":   exitcode.PacketFilter,
 	"sshd":       exitcode.PublicKeys,
 	"swap":       exitcode.SwapFile,

@@ -45,6 +45,10 @@ func badServers(t *testing.T, m *badMachine) {
 			config: m.document(t, func(c *aksnodeconfigv1.Configuration) {
 				c.ApiServerConfig.ApiServerName, c.CseTimeout = m.node.IP.String(), &seconds
 			}), within: 5 * time.Second},
+		{name: "no way out", code: 50, field: "outbound_command", says: []string{"no way out", "getent ahosts no.lab.test", "exit code 2"}, hint: "outbound_command",
+			config: m.document(t, func(c *aksnodeconfigv1.Configuration) {
+				c.OutboundCommand, c.CseTimeout = "getent ahosts no.lab.test", &seconds
+			}), within: 5 * time.Second},
 		{name: "wrong CA", code: 253, field: "api_server_config.api_server_name", says: []string{"verify its certificate", "unknown authority"}, hint: "CA",
 			config: m.document(t, strangeCA(t))},
 	})

@@ -1,4 +1,5 @@
-// Package apicheck proves before anything changes that the API server answers.
+// Package apicheck proves before anything changes that the machine reaches what it
+// needs: a server outside, and the API server.
 package apicheck
 
 import (

@@ -5,6 +5,7 @@ package proxy
 import (
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/component/unitfile"
@@ -96,6 +97,16 @@ func (s Settings) variables() map[string]string {
 		}
 	}
 	return all
+}
+
+// Environ is what a program's environment says of the proxy, NAME=value each.
+func (s Settings) Environ() []string {
+	var out []string
+	for name, value := range s.variables() {
+		out = append(out, name+"="+value)
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (s Settings) file() string {

@@ -61,7 +61,7 @@ var steps = []aPhase{
 	{"node 4", "kubelet's serving certificate", "converge/kind/serving", "with Go's crypto, or the cluster's by rotation"},
 	{"node 5", "kubelet's certificates and configuration file", "component/kubelet", ""},
 	{"node 6", "the service of secure TLS bootstrapping", "component/securebootstrap", ""},
-	{"node 7", "a command that proves a way out", "", notYet},
+	{"node 7", "a command that proves a way out", "provision", "20 tries as published, of 15 seconds each, within `cse_timeout`; before anything changes"},
 	{"node 8", "further network interfaces", "", notYet},
 	{"node 9", "drivers of GPUs and what goes with them", "", notYet},
 	{"node 10", "the API server's name, port and certificate", "component/apicheck", "budgets as published, within `cse_timeout`"},

@@ -53,12 +53,27 @@ func (t *translation) kubeletSettings() (kubelet.Settings, error) {
 	if err != nil {
 		return s, err
 	}
+	outbound := t.outbound()
 	after := t.add("api_server_config.api_server_name", check)
 	if s.Cluster, err = t.cluster(after); err != nil {
 		return s, err
 	}
 	check.Unless, s.After = s.CredentialID(), t.node
+	if outbound != nil {
+		outbound.Unless = s.CredentialID()
+	}
 	return s, nil
+}
+
+// outbound is the check that a machine has a way out before it joins. One that has
+// joined needs none for another run.
+func (t *translation) outbound() *desired.Check {
+	if !proves(t) || mirrored(t) {
+		return nil
+	}
+	c := apicheck.Outbound(strings.Fields(t.cfg.GetOutboundCommand()), t.budget(6, 320*time.Second))
+	t.add("outbound_command", c)
+	return c
 }
 
 // apiCheck: the API server must answer before a machine joins.

@@ -73,6 +73,9 @@ func (t *translation) egress() error {
 		if c, ok := r.(*desired.ClientCertificate); ok && c.Azure != nil && !plain {
 			c.Via = &via
 		}
+		if c, ok := r.(*desired.Check); ok && len(c.Command) > 0 && !plain {
+			c.Via = &via
+		}
 		urls, out := outside(r)
 		switch {
 		case len(urls) == 0:

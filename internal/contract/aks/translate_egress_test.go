@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/golden"
@@ -43,6 +45,43 @@ func TestProxyOfServices(t *testing.T) {
 		if id := string(r.ID()); strings.Contains(id, "proxy") && id != "trust:aks-proxy-ca-0" {
 			t.Errorf("%s is in an image", id)
 		}
+	}
+}
+
+// A machine proves its way out before it joins, on the way of its downloads; an image,
+// and a cluster that has none, prove nothing.
+func TestOutboundCheck(t *testing.T) {
+	cfg := sample(t, "minimal.json")
+	cfg.OutboundCommand = " curl  -v https://mcr.example/v2/ "
+	cfg.HttpProxyConfig = &aksnodeconfigv1.HttpProxyConfig{HttpsProxy: "http://p.example"}
+	check := func() *desired.Check {
+		c, _ := translate(t, cfg, machine).Lookup(desired.CheckID(desired.CheckOutbound)).(*desired.Check)
+		return c
+	}
+	c := check()
+	want := &desired.Check{
+		Base: desired.Base{Field: "outbound_command"}, Name: desired.CheckOutbound, Command: []string{"curl", "-v", "https://mcr.example/v2/"},
+		Timeout: 320 * time.Second, Unless: desired.ClientCertificateID("/var/lib/kubelet/kubeconfig"),
+		Via: &desired.Egress{HTTPSProxy: "http://p.example"},
+	}
+	if d := cmp.Diff(want, c); d != "" {
+		t.Error(d)
+	}
+	cfg.CseTimeout = proto.Int32(60)
+	if c := check(); c.Timeout != 24*time.Second {
+		t.Errorf("of a minute it takes %s", c.Timeout)
+	}
+	for name, none := range map[string]func(*aksnodeconfigv1.Configuration){
+		"blank":    func(c *aksnodeconfigv1.Configuration) { c.OutboundCommand = " " },
+		"isolated": func(c *aksnodeconfigv1.Configuration) { c.BootstrapProfileContainerRegistryServer = "registry.example" },
+		"image":    func(c *aksnodeconfigv1.Configuration) { c.PreProvisionOnly = true },
+	} {
+		whole := cfg
+		cfg = proto.CloneOf(whole)
+		if none(cfg); check() != nil {
+			t.Errorf("%s: there is a check", name)
+		}
+		cfg = whole
 	}
 }
 

@@ -99,7 +99,7 @@ var accountRules = map[string]rule{
 	"provision_output":                                                        later,
 	"workload_runtime":                                                        useless(unread),
 	"ipv6_dual_stack_enabled":                                                 later,
-	"outbound_command":                                                        later,
+	"outbound_command":                                                        ofMember(when(mirrored, useless("a cluster without a way out has none to prove"), when(proves, toState, useless("it has no word")))),
 	"azure_private_registry_server":                                           later,
 	"private_egress_proxy_address":                                            later,
 	"enable_artifact_streaming":                                               later,
@@ -222,6 +222,8 @@ func boundPulls(t *translation) bool    { return t.cfg.GetServiceAccountImagePul
 func restrictsIMDS(t *translation) bool {
 	return t.cfg.GetImdsRestrictionConfig().GetEnableImdsRestriction()
 }
+
+func proves(t *translation) bool { return strings.TrimSpace(t.cfg.GetOutboundCommand()) != "" }
 
 // sshStays: without a word the server stays.
 func sshStays(t *translation) bool { return t.cfg.EnableSsh == nil || t.cfg.GetEnableSsh() }
