@@ -9,7 +9,7 @@ import (
 )
 
 // waiting are the tasks that wait for an API server, and those that come after
-// them, of a machine that joins again and has something else to do. One that joins
+// them or read what they change, of a machine that joins again and has something else to do. One that joins
 // for the first time does all or nothing.
 func (p *planner) waiting() map[desired.ID]bool {
 	out := map[desired.ID]bool{}
@@ -26,14 +26,29 @@ func (p *planner) waiting() map[desired.ID]bool {
 	}
 	for grows := true; grows; {
 		grows = false
+		names := p.namesOf(out)
 		for _, t := range p.v.Tasks() {
-			if !out[t.ID] && slices.ContainsFunc(p.follows(t), func(id desired.ID) bool { return out[id] }) {
+			if !out[t.ID] && (slices.ContainsFunc(p.follows(t), func(id desired.ID) bool { return out[id] }) || slices.ContainsFunc(t.Inputs, func(at string) bool { return names[at] })) {
 				out[t.ID], grows = true, true
 			}
 		}
 	}
 	if !slices.ContainsFunc(p.v.Tasks(), func(t *kind.Task) bool { return !out[t.ID] && len(t.Actions) > 0 }) {
 		return nil
+	}
+	return out
+}
+
+// namesOf are the names that tasks change.
+func (p *planner) namesOf(ids map[desired.ID]bool) map[string]bool {
+	out := map[string]bool{}
+	for _, t := range p.v.Tasks() {
+		if !ids[t.ID] {
+			continue
+		}
+		for _, q := range t.Changes {
+			out[q.Path] = true
+		}
 	}
 	return out
 }

@@ -164,3 +164,42 @@ func TestWaitingFileIsNotOursYet(t *testing.T) {
 	runs(t, h, joinable(t))
 	has(t, h, p, theirs)
 }
+
+// A unit that reads what waits is started anew when that has come, and not before.
+func TestUnitOfAWaitingFile(t *testing.T) {
+	const p = "/etc/containerd/registry.conf"
+	state := func(text string, also ...desired.Resource) *desired.State {
+		return sampleState(t, func(st *desired.State) {
+			st.Resources[0].(*desired.Check).Unless = desired.ClientCertificateID(kubeconfig)
+			f := managed(p, text)
+			f.After = []desired.ID{desired.ClientCertificateID(kubeconfig)}
+			st.Add(f)
+			st.Add(also...)
+			for _, r := range st.Resources {
+				if u, ok := r.(*desired.Unit); ok && u.Name == "containerd.service" {
+					u.Triggers = append(u.Triggers, p)
+				}
+			}
+		})
+	}
+	h := newMachine()
+	runs(t, h, state("1\n"))
+	h.Settle()
+	must(h.Remove(kubeconfig))
+	h.Put("/etc/default/kubelet", "A=2\n", 0o600)
+	h.ForgetJobs()
+	if _, err := engine(h, &providers{probe: errAway}).Apply(t.Context(), state("2\n")); !errors.Is(err, errAway) {
+		t.Fatal(err)
+	}
+	has(t, h, "/etc/default/kubelet", "A=1\n")
+	has(t, h, p, "1\n")
+	if got := joinJobs(h); got != "" {
+		t.Errorf("it was started anew for what has not come: %q", got)
+	}
+	runs(t, h, state("2\n"))
+	has(t, h, p, "2\n")
+	if got := joinJobs(h); !strings.Contains(got, "restart containerd.service") {
+		t.Errorf("what has come starts nothing anew: %q", got)
+	}
+	converged(t, h, state("2\n"))
+}
