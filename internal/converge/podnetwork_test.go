@@ -150,6 +150,27 @@ func TestPodNetworkGoneWhereTheClockWasSetBack(t *testing.T) {
 	has(t, h, generated, made("a"))
 }
 
+// What was written before the clock was set back is no change since kubelet's start: the
+// runtime has the time that it always has.
+func TestPodNetworkIsAwaitedWhereTheClockWasSetBack(t *testing.T) {
+	c := addressed()
+	h := bridged(c)
+	applies(t, c, h, bridge(t, "a"))
+	h.Settle()
+	h.Advance(time.Minute)
+	must(h.Remove(generated))
+	h.SetClock(-30 * time.Second)
+	h.Behave("kubelet.service", func(memory.Start) memory.Outcome { return memory.Outcome{} })
+	must(h.RestartUnit(tctx, "kubelet.service"))
+	if p := c.plan(t, h, bridge(t, "a")); !p.Empty() {
+		t.Errorf("planned: %v", verbs(p))
+	}
+	h.Advance(time.Minute)
+	if d := cmp.Diff([]string{"restart unit:kubelet.service"}, verbs(c.plan(t, h, bridge(t, "a")))); d != "" {
+		t.Error(d)
+	}
+}
+
 // With the template goes what was made of it, and nothing that was there before.
 func TestPodNetworkGoes(t *testing.T) {
 	for _, before := range []bool{false, true} {

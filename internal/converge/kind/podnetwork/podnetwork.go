@@ -177,11 +177,12 @@ func others(v *kind.View, dir string) (bool, error) {
 	}), err
 }
 
-// changedSince says whether a path was changed after a time, or is about to be.
+// changedSince says whether a path was changed after a time, or is about to be. A change
+// in the future is one before the clock was set back: of it that can't be said.
 func changedSince(v *kind.View, start time.Time, paths ...string) (bool, error) {
 	for _, p := range paths {
 		info, err := v.Lstat(v.Real(p))
-		if err != nil || info == nil || info.ModTime.After(start) {
+		if err != nil || info == nil || info.ModTime.After(start) && !info.ModTime.After(v.Host.Now()) {
 			return err == nil, err
 		}
 	}
