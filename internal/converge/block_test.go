@@ -182,6 +182,87 @@ func TestMounts(t *testing.T) {
 	}
 }
 
+// withOptions is a mount with options, on a directory of the state.
+func withOptions(t *testing.T, options ...string) *desired.State {
+	return sealed(t, &desired.Mount{Source: "tmpfs", Target: "/mnt/data", FSType: "tmpfs", Options: options})
+}
+
+// optionsOf are those of what is mounted on /mnt/data; nil where nothing is.
+func optionsOf(h *memory.Host) []string {
+	all, err := h.Mounts(tctx)
+	must(err)
+	var out []string
+	for _, m := range all {
+		if m.Target == "/mnt/data" {
+			out = append(out, strings.Join(m.Options, ","))
+		}
+	}
+	return out
+}
+
+// A mount has the options that are wanted, also where it had others: killed anywhere, it
+// is mounted once, and goes when nobody wants it.
+func TestMountOptions(t *testing.T) {
+	machine := func() *memory.Host {
+		h := newMachine()
+		h.PutDir("/mnt/data")
+		return h
+	}
+	before := others(machine())
+	steps := []struct {
+		s    *desired.State
+		want []string
+	}{
+		{withOptions(t, "noexec", "size=1m"), []string{"rw,noexec,size=1m"}},
+		{withOptions(t, "noexec", "size=2m"), []string{"rw,noexec,size=2m"}},
+		{withOptions(t, "ro", "noexec", "size=2m"), []string{"ro,noexec,size=2m"}},
+		{withOptions(t, "size=2048k"), []string{"rw,size=2048k"}},
+		{sealed(t), nil},
+	}
+	for n, hit := 1, true; hit; n++ {
+		h := machine()
+		hit = false
+		for _, step := range steps {
+			in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+			_, _ = engine(in, &providers{}).Apply(t.Context(), step.s)
+			hit = hit || in.Hit() != nil
+			h.Kill()
+			runs(t, h, step.s)
+			converged(t, h, step.s)
+			if d := cmp.Diff(step.want, optionsOf(h)); d != "" {
+				t.Fatalf("killed at effect %d: %s", n, d)
+			}
+		}
+		if d := cmp.Diff(before, others(h)); d != "" {
+			t.Fatalf("killed at effect %d of each: %s", n, d)
+		}
+	}
+}
+
+// What somebody mounted with less than is wanted is repaired where it is berth's, and
+// left alone where it is not.
+func TestMountWithoutAnOption(t *testing.T) {
+	h := newMachine()
+	h.PutDir("/mnt/data")
+	s := withOptions(t, "noexec")
+	again := func() {
+		must(h.Unmount(tctx, "/mnt/data"))
+		must(h.Mount(tctx, host.Mount{Source: "tmpfs", Target: "/mnt/data", Type: "tmpfs"}))
+	}
+	runs(t, h, s)
+	again()
+	if d := cmp.Diff([]string{"unmount mount:/mnt/data", "mount mount:/mnt/data"}, verbs(runs(t, h, s))); d != "" {
+		t.Error(d)
+	}
+	converged(t, h, s)
+	runs(t, h, sealed(t))
+	must(h.Mount(tctx, host.Mount{Source: "tmpfs", Target: "/mnt/data", Type: "tmpfs"}))
+	p, err := engine(h, &providers{}).Plan(t.Context(), s)
+	if err == nil || !strings.Contains(err.Error(), "mounted without noexec") || p == nil || len(p.Actions) != 1 || p.Actions[0].Blocked == "" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 // A directory of berth's goes together with the mount on it.
 func TestMountedDirectoryGoes(t *testing.T) {
 	h := newMachine()

@@ -49,8 +49,41 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 		was = ""
 		t.Act(kind.VerbMount, "not mounted", kind.DisruptNone)
 		t.Live = func(ctx context.Context) error { return mount(ctx, v, m) }
+	} else {
+		options(v, t, m, have)
 	}
-	return v.ClaimLive(t, string(m.ID()), m.FSType+" "+m.Source, was, kind.Equal)
+	return v.ClaimLive(t, string(m.ID()), asked(m), was, kind.Equal)
+}
+
+// asked is what a contract wants to have mounted.
+func asked(m *desired.Mount) string {
+	if len(m.Options) == 0 {
+		return m.FSType + " " + m.Source
+	}
+	return m.FSType + " " + m.Source + " " + strings.Join(m.Options, ",")
+}
+
+// options plans that what berth mounted with other options is mounted anew. What others
+// mounted so is left alone.
+func options(v *kind.View, t *kind.Task, m *desired.Mount, have *host.Mount) {
+	e := v.Ledger.Entries[string(m.ID())]
+	ours := e.Was != nil && e.Was.Value == ""
+	reason := lacks(m.Options, have.Options)
+	if ours && reason == "" {
+		reason = exceeds(m.Options, have.Options)
+	}
+	if reason == "" {
+		return
+	}
+	if !ours {
+		err := &Error{Target: m.Target, Err: fmt.Errorf("%s is %s", have.Source, reason)}
+		t.Block(kind.VerbMount, reason, "what others mounted is not changed", err)
+		return
+	}
+	t.Act(kind.VerbUnmount, reason, kind.DisruptNone)
+	t.Act(kind.VerbMount, reason, kind.DisruptNone)
+	t.Before = func(ctx context.Context) error { return unmount(ctx, v, v.Real(m.Target)) }
+	t.Live = func(ctx context.Context) error { return mount(ctx, v, m) }
 }
 
 // Remove implements kind.Remover: what berth mounted is unmounted.
@@ -63,17 +96,19 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 	if err != nil || have == nil {
 		return err
 	}
-	if have.Type+" "+have.Source != e.Put.Value {
+	if is := have.Type + " " + have.Source; is != e.Put.Value && !strings.HasPrefix(e.Put.Value, is+" ") {
 		t.Kept = append(t.Kept, target+" is no longer wanted and is kept: "+have.Source+" is mounted there")
 		return nil
 	}
 	v.Uncover(target)
 	t.Act(kind.VerbUnmount, "no longer wanted", kind.DisruptNone)
-	t.Before = func(ctx context.Context) error {
-		if err := v.Host.Unmount(ctx, target); err != nil {
-			return &Error{Target: target, Err: err}
-		}
-		return nil
+	t.Before = func(ctx context.Context) error { return unmount(ctx, v, target) }
+	return nil
+}
+
+func unmount(ctx context.Context, v *kind.View, target string) error {
+	if err := v.Host.Unmount(ctx, target); err != nil {
+		return &Error{Target: target, Err: err}
 	}
 	return nil
 }
