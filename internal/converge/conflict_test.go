@@ -21,9 +21,11 @@ type conflict struct {
 	path         string
 	mine, theirs desired.Resource
 	drift        func(h *machine)
+	// actions are those of who takes over; 0 is one.
+	actions int
 }
 
-func conflicts() map[string]conflict {
+func conflicts(t *testing.T) map[string]conflict {
 	withMode := func(m desired.Mode) *desired.File {
 		f := managed("/etc/kubernetes/a", "a\n")
 		f.Mode = m
@@ -41,7 +43,13 @@ func conflicts() map[string]conflict {
 		return func(h *machine) { h.Put(p, "drift\n", 0o600) }
 	}
 	remove := func(p string) func(h *machine) { return func(h *machine) { must(h.Remove(p)) } }
+	one, other := anchor(t, "ca"), anchor(t, "ca")
 	return map[string]conflict{
+		"block":        {path: "block:" + environment + "#a", mine: lines("a", "A=1\n"), theirs: lines("a", "A=2\n"), drift: func(h *machine) { h.Put(environment, "A=0\n", 0o644) }},
+		"keys":         {path: "block:" + environment + "#proxy", mine: keys("P", "1"), theirs: keys("P", "2"), drift: func(h *machine) { h.Put(environment, "A=0\n", 0o644) }},
+		"mount":        {path: "mount:/mnt/data", mine: mounted(), theirs: mounted("noexec"), drift: func(h *machine) { must(h.Unmount(tctx, "/mnt/data")) }, actions: 2},
+		"trust":        {path: "/usr/local/share/ca-certificates/ca.crt", mine: one, theirs: other, drift: edit("/usr/local/share/ca-certificates/ca.crt"), actions: 2},
+		"sysctl":       {path: "sysctl:net.ipv4.ip_forward", mine: forwarding("1"), theirs: forwarding("2"), drift: func(h *machine) { h.Value("/proc/sys/net/ipv4/ip_forward", "0") }},
 		"content":      {path: "/etc/kubernetes/a", mine: managed("/etc/kubernetes/a", "a\n"), theirs: managed("/etc/kubernetes/a", "b\n"), drift: edit("/etc/kubernetes/a")},
 		"mode":         {path: "/etc/kubernetes/a", mine: withMode(0o640), theirs: withMode(0o644), drift: edit("/etc/kubernetes/a")},
 		"link":         {path: "/etc/l", mine: &desired.Link{Path: "/etc/l", Target: "a"}, theirs: &desired.Link{Path: "/etc/l", Target: "b"}, drift: remove("/etc/l")},
@@ -52,12 +60,29 @@ func conflicts() map[string]conflict {
 	}
 }
 
+func mounted(options ...string) *desired.Mount {
+	return &desired.Mount{Source: "tmpfs", Target: "/mnt/data", FSType: "tmpfs", Options: options}
+}
+
+func forwarding(value string) *desired.Sysctl {
+	return &desired.Sysctl{Key: "net.ipv4.ip_forward", Value: value}
+}
+
+// disputed is a machine with what the conflicts are about.
+func disputed() *machine {
+	h := newTrustingMachine()
+	h.PutDir("/mnt/data")
+	h.Value("/proc/sys/net/bridge/bridge-nf-call-iptables", "0") // a module that was loaded stays
+	h.Put(environment, "A=0\n", 0o644)
+	return h
+}
+
 // What two contracts want differently is refused with both named, before
 // anything changes; --take-over moves it, and says so.
 func TestConflicts(t *testing.T) {
-	for name, c := range conflicts() {
+	for name, c := range conflicts(t) {
 		t.Run(name, func(t *testing.T) {
-			h := newMachine()
+			h := disputed()
 			before := others(h)
 			if _, err := fetching(h).Apply(t.Context(), sealed(t, c.mine)); err != nil {
 				t.Fatal(err)
@@ -75,7 +100,7 @@ func TestConflicts(t *testing.T) {
 				t.Errorf("refused, but %s", diff)
 			}
 			res, err := takingOver(h).Apply(t.Context(), theirs)
-			if err != nil || len(res.Plan.Actions) != 1 || !strings.HasSuffix(res.Plan.Actions[0].Reason, "; taken over from aks") {
+			if err != nil || len(res.Plan.Actions) != max(c.actions, 1) || !strings.HasSuffix(res.Plan.Actions[0].Reason, "; taken over from aks") {
 				t.Fatalf("%+v, %v", res.Plan.Actions, err)
 			}
 			again, err := fetching(h).Apply(t.Context(), theirs)
@@ -114,9 +139,9 @@ func refused(t *testing.T, err error, path string, owner, other desired.Owner) {
 
 // Drift of what two contracts want alike is no conflict: either repairs it.
 func TestSharedDrift(t *testing.T) {
-	for name, c := range conflicts() {
+	for name, c := range conflicts(t) {
 		t.Run(name, func(t *testing.T) {
-			h := newMachine()
+			h := disputed()
 			for _, o := range []desired.Owner{desired.OwnerAKS, desired.OwnerOSC} {
 				if _, err := fetching(h).Apply(t.Context(), of(o, sealed(t, c.mine))); err != nil {
 					t.Fatal(err)

@@ -16,7 +16,7 @@ func of(o desired.Owner, s *desired.State) *desired.State {
 }
 
 // shared are resources of many kinds that two contracts want alike.
-func shared() []desired.Resource {
+func shared(ca *desired.TrustAnchor) []desired.Resource {
 	return []desired.Resource{
 		managed("/etc/kubernetes/a", "a\n"),
 		managed("/etc/containerd/config.toml", "version = 3\n"),
@@ -25,18 +25,26 @@ func shared() []desired.Resource {
 		&desired.ServingCertificate{CertFile: "/etc/kubernetes/s.crt", KeyFile: "/etc/kubernetes/s.key", Names: []string{"n1"}},
 		kubelet("2.0.0"),
 		&desired.Unit{Name: "containerd.service", Enablement: desired.Enabled},
+		lines("a", "A=1\n"),
+		keys("P", "1"),
+		&desired.Directory{Path: "/srv/data", Mode: 0o700},
+		&desired.Mount{Base: desired.Base{After: []desired.ID{desired.DirectoryID("/srv/data")}}, Source: "tmpfs", Target: "/srv/data", FSType: "tmpfs", Options: []string{"noexec"}},
+		ca,
+		forwarding("1"),
+		&desired.Module{Name: "br_netfilter", Evidence: []string{"/proc/sys/net/bridge/bridge-nf-call-iptables"}},
 	}
 }
 
 // What two contracts want alike stays until both are gone, in whatever order
 // they go, and then the machine is as it was.
 func TestSharedStaysUntilTheLastGoes(t *testing.T) {
+	ca := anchor(t, "ca")
 	for _, first := range []desired.Owner{desired.OwnerAKS, desired.OwnerOSC} {
 		t.Run(string(first)+" goes first", func(t *testing.T) {
-			h := newMachine()
+			h := disputed()
 			before := others(h)
 			for _, o := range []desired.Owner{desired.OwnerAKS, desired.OwnerOSC} {
-				if _, err := fetching(h).Apply(t.Context(), of(o, sealed(t, shared()...))); err != nil {
+				if _, err := fetching(h).Apply(t.Context(), of(o, sealed(t, shared(ca)...))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -63,15 +71,15 @@ func TestSharedStaysUntilTheLastGoes(t *testing.T) {
 
 // A run that has nothing to do writes nothing, as whoever's it is.
 func TestNothingToDoWritesNothing(t *testing.T) {
-	h := newMachine()
+	h, ca := disputed(), anchor(t, "ca")
 	h.Put("/etc/kubernetes/a", "a\n", 0o644) // the image's
 	for _, o := range []desired.Owner{desired.OwnerAKS, desired.OwnerOSC} {
-		if _, err := fetching(h).Apply(t.Context(), of(o, sealed(t, shared()...))); err != nil {
+		if _, err := fetching(h).Apply(t.Context(), of(o, sealed(t, shared(ca)...))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, s := range []*desired.State{
-		of(desired.OwnerAKS, sealed(t, shared()...)), of(desired.OwnerOSC, sealed(t, shared()...)),
+		of(desired.OwnerAKS, sealed(t, shared(ca)...)), of(desired.OwnerOSC, sealed(t, shared(ca)...)),
 		of(desired.OwnerOSC, sealed(t)), of(desired.OwnerAKS, sealed(t)),
 	} {
 		if _, err := fetching(h).Apply(t.Context(), s); err != nil {

@@ -149,6 +149,7 @@ func (p *planner) observeOne(ctx context.Context, k kind.Kind, r desired.Resourc
 	if err != nil {
 		return &ActionError{ID: r.ID(), Verb: VerbCheck, Field: r.Order().Field, Err: err}
 	}
+	t.TellClaims()
 	return nil
 }
 

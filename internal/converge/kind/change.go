@@ -121,12 +121,14 @@ func (q *Change) Token() (token string, ok bool) {
 const Absent = "absent"
 
 // TakenOver is what a reason says of other owners.
-func (q *Change) TakenOver() string {
-	if len(q.From) == 0 {
+func (q *Change) TakenOver() string { return takenOver(q.From) }
+
+func takenOver(from []desired.Owner) string {
+	if len(from) == 0 {
 		return ""
 	}
-	names := make([]string, len(q.From))
-	for i, o := range q.From {
+	names := make([]string, len(from))
+	for i, o := range from {
 		names[i] = string(o)
 	}
 	return "; taken over from " + strings.Join(names, " and ")

@@ -3,6 +3,7 @@ package kind
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -80,6 +81,18 @@ type Claim struct {
 	Again bool
 	// From are other owners that lose the id to this one.
 	From []desired.Owner
+}
+
+// TellClaims has all actions tell from whom an id is taken over that is no path.
+func (t *Task) TellClaims() {
+	for _, c := range t.Claims {
+		from := takenOver(c.From)
+		for i := range t.Actions {
+			if a := &t.Actions[i]; !strings.HasSuffix(a.Reason, from) {
+				a.Reason += from
+			}
+		}
+	}
 }
 
 // Act enters an action.
