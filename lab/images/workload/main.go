@@ -1,11 +1,14 @@
 // Command workload is the lab's pod: it prints a line, answers HTTP on port
 // 8080 and sleeps. Called with arguments it is a client, for kubectl exec:
-// "echo WORD…" prints the words, "get URL" prints what the URL answers.
+// "echo WORD…" prints the words, "get URL" prints what the URL answers, "resolve NAME"
+// the addresses of a name.
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -28,6 +31,8 @@ func run(args []string) error {
 		return nil
 	case args[0] == "get" && len(args) == 2:
 		return get(args[1])
+	case args[0] == "resolve" && len(args) == 2:
+		return resolve(args[1])
 	}
 	return fmt.Errorf("unknown command %q", args)
 }
@@ -55,4 +60,15 @@ func get(url string) error {
 	}
 	_, err = io.Copy(os.Stdout, resp.Body)
 	return err
+}
+
+func resolve(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	addresses, err := net.DefaultResolver.LookupHost(ctx, name)
+	if err != nil {
+		return err
+	}
+	fmt.Println(strings.Join(addresses, " "))
+	return nil
 }
