@@ -28,7 +28,8 @@ var tests = []tool{
 	{"/sbin/debugfs", "e2fsprogs"},
 	{"/sbin/blkid", "util-linux"},
 	{"/sbin/ip", "iproute2"},
-	{"/usr/sbin/iptables", "iptables"},
+	{"/usr/sbin/iptables-nft", "iptables"},
+	{"/usr/sbin/iptables-legacy", "iptables"},
 	{"/usr/bin/gcc", "gcc"},
 	{"/usr/include/stdio.h", "libc6-dev"},
 }

@@ -49,7 +49,7 @@ func programs(t *testing.T, root string) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
 	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.Contains(path, "/host/") {
+		if err != nil || !strings.HasSuffix(path, ".go") {
 			return err
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
@@ -58,7 +58,7 @@ func programs(t *testing.T, root string) map[string][]string {
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok {
-				if name := program(call); name != "" {
+				for _, name := range called(call) {
 					found[name] = append(found[name], path)
 				}
 			}
@@ -72,18 +72,37 @@ func programs(t *testing.T, root string) map[string][]string {
 	return found
 }
 
-// program is the name of the program that a call starts, "" if it starts none
-// or one whose name is no literal.
-func program(call *ast.CallExpr) string {
-	callee, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok {
-		return ""
+// called are the names of the programs that a call starts, or that a test's needs asks
+// for before its scripts start them. A name that is no literal is none.
+func called(call *ast.CallExpr) []string {
+	args := call.Args
+	switch callee := call.Fun.(type) {
+	case *ast.Ident:
+		if callee.Name != "needs" || len(args) == 0 {
+			return nil
+		}
+		args = args[1:]
+	case *ast.SelectorExpr:
+		at, ok := map[string]int{"Command": 0, "LookPath": 0, "CommandContext": 1}[callee.Sel.Name]
+		if x, isName := callee.X.(*ast.Ident); !ok || !isName || x.Name != "exec" || len(args) <= at {
+			return nil
+		}
+		args = args[at : at+1]
+	default:
+		return nil
 	}
-	at, ok := map[string]int{"Command": 0, "LookPath": 0, "CommandContext": 1}[callee.Sel.Name]
-	if x, isName := callee.X.(*ast.Ident); !ok || !isName || x.Name != "exec" || len(call.Args) <= at {
-		return ""
+	var names []string
+	for _, arg := range args {
+		if name := program(arg); name != "" {
+			names = append(names, name)
+		}
 	}
-	literal, ok := call.Args[at].(*ast.BasicLit)
+	return names
+}
+
+// program is the name in a literal; "" where there is none.
+func program(arg ast.Expr) string {
+	literal, ok := arg.(*ast.BasicLit)
 	if !ok || literal.Kind != token.STRING {
 		return ""
 	}
