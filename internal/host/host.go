@@ -61,7 +61,8 @@ type Clock interface {
 type FS interface {
 	// Lstat describes a path.
 	Lstat(path string) (Info, error)
-	// ReadFile reads a whole regular file (or pseudo-file).
+	// ReadFile reads a whole regular file (or pseudo-file). One of more than MaxFile
+	// bytes is EFBIG, and none of it is held.
 	ReadFile(path string) ([]byte, error)
 	// ReadDir lists names in order.
 	ReadDir(path string) ([]string, error)
@@ -113,6 +114,10 @@ type File interface {
 	Sync() error
 	Close() error
 }
+
+// MaxFile bounds what ReadFile holds, in bytes: somebody may have put anything at a
+// name. Larger files are read by Open.
+const MaxFile = 32 << 20
 
 // ReadFile is a file being read.
 type ReadFile interface {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/berth-dev/berth/internal/desired"
@@ -34,7 +35,7 @@ func problem(h host.FS, c *desired.ClientCertificate, now time.Time) (string, er
 	k, err := kubeconfig.Read(h, c.Kubeconfig)
 	var at *fs.PathError
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EFBIG):
 		return err.Error(), nil
 	case errors.As(err, &at):
 		return "", err

@@ -122,6 +122,21 @@ func stopped(t *testing.T, m *badMachine) {
 		t.Fatal(err)
 	}
 	planIsEmpty(t, m.lab, m.node)
+	saysWhyNot(t, m)
+}
+
+// saysWhyNot starts the unit of a machine whose provisioning has ended: systemctl status
+// tells that nothing was done, and the command that repeats it.
+func saysWhyNot(t *testing.T, m *badMachine) {
+	run(t, m.node, "systemctl", "restart", nodeconfigutils.Unit)
+	says := ""
+	eventually(t, "the unit says why it did nothing", time.Minute, func() bool {
+		says = run(t, m.node, "systemctl", "show", "-P", "StatusText", nodeconfigutils.Unit)
+		return strings.Contains(says, "nothing to do")
+	})
+	if !containsAll(says, "exit code 0", sentinelPath, "provision --provision-config="+configPath) {
+		t.Errorf("status %q", says)
+	}
 }
 
 // damagedResults are results that a sentinel promises and that can't be used.

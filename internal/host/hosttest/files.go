@@ -28,6 +28,7 @@ var fileCases = []testCase{
 	{"rename", rename},
 	{"remove", remove},
 	{"a large file in uneven pieces", largeFile},
+	{"a file that is too large to be held", hugeFile},
 	{"chmod and chown", attributes},
 	{"chmod and chown of an open file", openAttributes},
 	{"extended attributes", xattrs},

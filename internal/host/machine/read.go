@@ -171,6 +171,9 @@ func (t tree) ReadFile(p string) ([]byte, error) {
 
 // readAll reads to the end. The size is a hint: the kernel's own files have none.
 func readAll(fd int, size int64) ([]byte, error) {
+	if size > host.MaxFile {
+		return nil, unix.EFBIG
+	}
 	data := make([]byte, 0, min(max(size, minRead), maxHint)+1)
 	for {
 		if len(data) == cap(data) {
@@ -185,7 +188,9 @@ func readAll(fd int, size int64) ([]byte, error) {
 		case n == 0:
 			return data, nil
 		}
-		data = data[:len(data)+n]
+		if data = data[:len(data)+n]; len(data) > host.MaxFile {
+			return nil, unix.EFBIG
+		}
 		if size > 0 && int64(len(data)) == size && len(data) < cap(data) {
 			return data, nil // a read that was not filled ended at the end
 		}

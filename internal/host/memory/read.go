@@ -50,6 +50,9 @@ func (h *Host) Describe(dir string, names []string) ([]*host.Info, error) {
 // ReadFile implements host.FS.
 func (h *Host) ReadFile(p string) ([]byte, error) {
 	return look(h, "open", p, func(n *inode) ([]byte, error) {
+		if len(n.content) > host.MaxFile {
+			return nil, syscall.EFBIG
+		}
 		return slices.Clone(n.content), regular(n)
 	})
 }

@@ -4,9 +4,11 @@ package serving
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
@@ -40,11 +42,11 @@ func (k Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.R
 	if v.ServingValid == nil || v.SelfSigned == nil {
 		return kind.ErrNoProvider
 	}
-	cert, _, err := v.ReadFile(s.CertFile)
+	cert, err := read(v, s.CertFile)
 	if err != nil {
 		return err
 	}
-	key, _, err := v.ReadFile(s.KeyFile)
+	key, err := read(v, s.KeyFile)
 	if err != nil {
 		return err
 	}
@@ -60,6 +62,15 @@ func (k Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.R
 	t.Act(kind.VerbIssue, reason+taken, kind.DisruptNone)
 	t.Stage = func(_ context.Context, t *kind.Task) error { return k.sign(v, t, s) }
 	return err
+}
+
+// read is a file of the pair; nothing where there is none, or none that could be one.
+func read(v *kind.View, name string) ([]byte, error) {
+	data, _, err := v.ReadFile(name)
+	if errors.Is(err, syscall.EFBIG) {
+		return nil, nil
+	}
+	return data, err
 }
 
 // replace enters the pair's files.

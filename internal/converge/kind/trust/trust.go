@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
@@ -113,7 +114,7 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	if err := v.ClaimLive(t, string(a.ID()), q.Content.Sum(), "", kind.Equal); err != nil {
 		return err
 	}
-	bundle, _, err := v.ReadFile(s.bundle)
+	bundle, err := bundleAt(v, s)
 	if err != nil || contains(bundle, a.PEM) {
 		return err
 	}
@@ -156,10 +157,19 @@ func bundlerOf(v *kind.View, s store) *bundler {
 	return v.Shared("trust", func() any { return &bundler{v: v, store: s} }).(*bundler)
 }
 
+// bundleAt is the machine's bundle; nothing where there is none, or what can be none.
+func bundleAt(v *kind.View, s store) ([]byte, error) {
+	data, _, err := v.ReadFile(s.bundle)
+	if errors.Is(err, syscall.EFBIG) {
+		return nil, nil
+	}
+	return data, err
+}
+
 func (b *bundler) add(ctx context.Context, a *desired.TrustAnchor) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if data, _, err := b.v.ReadFile(b.store.bundle); err != nil || contains(data, a.PEM) {
+	if data, err := bundleAt(b.v, b.store); err != nil || contains(data, a.PEM) {
 		return err
 	}
 	data, err := b.run(ctx)
