@@ -77,18 +77,18 @@ func (n *Node) Command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 }
 
 // WaitBooted waits until systemd has started everything, and returns its
-// verdict: "running" or "degraded".
+// state: "running" or "degraded".
 func (n *Node) WaitBooted(ctx context.Context) (string, error) {
-	var verdict string
+	var state string
 	err := proc.Poll(ctx, "boot of "+n.Name, func() (bool, error) {
 		r, err := n.Exec(ctx, "systemctl", "is-system-running", "--wait")
 		if err != nil {
 			return false, err
 		}
-		verdict = strings.TrimSpace(string(r.Stdout))
-		return verdict == "running" || verdict == "degraded", nil
+		state = strings.TrimSpace(string(r.Stdout))
+		return state == "running" || state == "degraded", nil
 	})
-	return verdict, err
+	return state, err
 }
 
 // WaitFor runs a command inside the node until it succeeds.

@@ -18,14 +18,14 @@ import (
 	"github.com/berth-dev/berth/internal/agent/token"
 	"github.com/berth-dev/berth/internal/agent/unitcheck"
 	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/component/containerd"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/imagestore"
 	"github.com/berth-dev/berth/internal/unitname"
 )
 
 const (
-	kubeletUnit    = "kubelet.service"
-	containerdUnit = "containerd.service"
 	kubeletHealthz = "http://127.0.0.1:10248/healthz"
 	// conditionStands is how long SystemdUnitsReady stands before it is written again
 	// unchanged.
@@ -47,11 +47,11 @@ func (a *Agent) start(ctx context.Context, g *errgroup.Group, run func(context.C
 // lookAfter starts the controllers that need no API server.
 func (a *Agent) lookAfter(ctx context.Context, g *errgroup.Group) {
 	store := &imagestore.Store{}
-	kubelet := &health.Program{Systemd: a.Host, Events: a.events, Name: "kubelet", Unit: kubeletUnit, Paused: a.paused,
+	program := &health.Program{Systemd: a.Host, Events: a.events, Name: "kubelet", Unit: kubelet.Unit, Paused: a.paused,
 		Ask: func(ctx context.Context) error { return apiserver.KubeletHealth(ctx, kubeletHealthz) }}
-	containerd := &health.Program{Systemd: a.Host, Events: a.events, Name: "containerd", Unit: containerdUnit, Paused: a.paused, Ask: store.Answers}
-	a.start(ctx, g, kubelet.Run)
-	a.start(ctx, g, containerd.Run)
+	runtime := &health.Program{Systemd: a.Host, Events: a.events, Name: "containerd", Unit: containerd.Unit, Paused: a.paused, Ask: store.Answers}
+	a.start(ctx, g, program.Run)
+	a.start(ctx, g, runtime.Run)
 	a.start(ctx, g, hostname.Check{Host: a.Host, Started: a.host}.Run)
 }
 
@@ -64,7 +64,7 @@ func (a *Agent) control(ctx context.Context, g *errgroup.Group, client *apiserve
 		tokens.Files = append(tokens.Files, token.File{Secret: s.SecretName, Path: s.Path})
 	}
 	restarts := &restart.Restarts{Systemd: a.Host, Calls: client, Events: a.events, Node: node, Own: config.Unit}
-	address := &health.Address{Systemd: a.Host, Calls: client, Events: a.events, Node: node, Kubelet: kubeletUnit, Paused: a.paused}
+	address := &health.Address{Systemd: a.Host, Calls: client, Events: a.events, Node: node, Kubelet: kubelet.Unit, Paused: a.paused}
 	toggles := &health.Toggles{Events: a.events, Node: node}
 	runs := []func(context.Context) error{tokens.Run, beat.Run, restarts.Run, address.Run, toggles.Run}
 	if *a.options.Sources.Secret {

@@ -93,7 +93,7 @@ func (a *Agent) takes() bool {
 }
 
 // usable is why the agent could not go by what it is told now. A CA in another place
-// is not judged: it may come later.
+// is not checked: it may come later.
 func (a *Agent) usable() error {
 	var now orders
 	if err := now.read(&a.Settings); err != nil {

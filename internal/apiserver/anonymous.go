@@ -27,7 +27,7 @@ type Exchange struct {
 }
 
 // Anonymous asks an API server for its version, once, and whoever answers: nothing that
-// is secret is sent, and its certificate is for the caller to judge (Exchange.Trusted).
+// is secret is sent, and its certificate is for the caller to check (Exchange.Trusted).
 // It also has the certificate where the server ended the exchange after it. The error
 // is a *Error.
 func Anonymous(ctx context.Context, server string) (Exchange, error) {
@@ -68,7 +68,7 @@ func portOf(u *url.URL) string {
 	return "443"
 }
 
-// Trusted judges what a server showed by a CA (PEM; the machine's own roots if empty) at
+// Trusted checks what a server showed by a CA (PEM; the machine's own roots if empty) at
 // a time. The error is of package x509, or ErrNoCertificate.
 func (x Exchange) Trusted(ca []byte, at time.Time) error {
 	pool, err := roots(ca)

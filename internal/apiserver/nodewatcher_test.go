@@ -275,7 +275,7 @@ func TestTheWatchOutlivesASystemdThatIsAway(t *testing.T) {
 	}
 }
 
-func TestCrashJudge(t *testing.T) {
+func TestCrashLoop(t *testing.T) {
 	start := time.Unix(0, 0)
 	j := crashRule{}
 	looping := func(n uint32) host.UnitStatus {

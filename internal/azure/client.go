@@ -284,9 +284,9 @@ func (s *Source) again(ctx context.Context, p patience, try func() (answer, erro
 // final says that the next try would end as this one: what answers is not who is asked,
 // or the error comes with its own remedy.
 func final(err error) bool {
-	_, judged := errors.AsType[*exitcode.Error](err)
+	_, coded := errors.AsType[*exitcode.Error](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	return judged || untrusted || errors.Is(err, errNotLoopback) || errors.Is(err, errEndless)
+	return coded || untrusted || errors.Is(err, errNotLoopback) || errors.Is(err, errEndless)
 }
 
 // unanswered says that nobody took a connection.

@@ -38,7 +38,7 @@ func (s *Source) arcToken(ctx context.Context, resource string) (string, error) 
 	defer c.CloseIdleConnections()
 	values := url.Values{"api-version": {arcVersion}, "resource": {resource}}
 	got, err := s.again(ctx, commonPatience, func() (answer, error) { return s.arcExchange(ctx, c, endpoint, values) })
-	if _, judged := errors.AsType[*exitcode.Error](err); judged {
+	if _, coded := errors.AsType[*exitcode.Error](err); coded {
 		return "", err
 	}
 	if err != nil {

@@ -90,8 +90,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestVerdict: what a report makes of the exit code.
-func TestVerdict(t *testing.T) {
+// TestExitCodeOfAReport: what a report makes of the exit code.
+func TestExitCodeOfAReport(t *testing.T) {
 	for name, c := range map[string]struct {
 		summary doctor.Summary
 		strict  bool

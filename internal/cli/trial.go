@@ -31,10 +31,10 @@ func (p *parts) trial() *converge.Trial {
 	return &converge.Trial{
 		Contract: trial.Contract{Document: p.document, Facts: facts},
 		State:    p.stateOf, Stands: p.stands, Await: p.awaitAgain,
-		LastWords: func(ctx context.Context, unit string) string { return apiserver.LastLogLines(ctx, p.host, unit) },
-		Kubelet:   kubelet.Unit,
-		Elsewhere: map[string][]string{containerd.Unit: {containerd.DropInDir}, kubelet.Unit: {kubelet.ConfigDir}},
-		Program:   program, First: []string{report.ServiceUnit, config.Unit, swap.Unit},
+		LastLogLines: func(ctx context.Context, unit string) string { return apiserver.LastLogLines(ctx, p.host, unit) },
+		Kubelet:      kubelet.Unit,
+		Elsewhere:    map[string][]string{containerd.Unit: {containerd.DropInDir}, kubelet.Unit: {kubelet.ConfigDir}},
+		Program:      program, First: []string{report.ServiceUnit, config.Unit, swap.Unit},
 		NoRevert: p.noRevert, Within: p.within, Yields: p.yields,
 	}
 }

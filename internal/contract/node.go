@@ -81,6 +81,6 @@ func DrainOf(c Contract) time.Duration {
 	if !ok || n.doc.Config.Node.Drain == nil {
 		return 0
 	}
-	d, _ := time.ParseDuration(n.doc.Config.Node.Drain.Timeout) // its form was judged
+	d, _ := time.ParseDuration(n.doc.Config.Node.Drain.Timeout) // its form was checked
 	return d
 }

@@ -173,7 +173,7 @@ func (x *executor) enter() (bool, error) {
 	changed := false
 	for _, r := range x.v.Covered() {
 		t := x.v.Task(r.ID())
-		if s, ok := x.kinds[r.Kind()].(kind.Settler); len(t.Deferred) > 0 || t.Withheld || ok && s.Settled(x.v, r) {
+		if s, ok := x.kinds[r.Kind()].(kind.Exempter); len(t.Deferred) > 0 || t.Withheld || ok && s.Exempt(x.v, r) {
 			continue
 		}
 		for _, name := range x.v.NamesOf(r) {

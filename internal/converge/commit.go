@@ -43,13 +43,13 @@ func (x *executor) commit(ctx context.Context) error {
 // it says so before.
 func (x *executor) stayUp(ctx context.Context, remote *graph) error {
 	for _, t := range x.v.Tasks() {
-		if t.Settle == nil {
+		if t.StayUp == nil {
 			continue
 		}
 		if x.live != nil && len(remote.nodes) == 0 && !x.try.onTrial() {
 			x.live()
 		}
-		if err := Safely(func() error { return t.Settle(ctx) }); err != nil {
+		if err := Safely(func() error { return t.StayUp(ctx) }); err != nil {
 			return &ActionError{ID: t.ID, Verb: VerbStart, Field: t.Base.Field, Err: err}
 		}
 	}

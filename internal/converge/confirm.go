@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// settling is how long a unit must stay up (docs/decisions/0012).
-	settling = 5 * time.Second
+	// stayUp is how long a unit must stay up (docs/decisions/0012).
+	stayUp = 5 * time.Second
 	// confirming is how long the node has to stand as before.
 	confirming = time.Minute
 )
 
-// nodeError is a node that does not stand as before. It tells the unit's last words
+// nodeError is a node that does not stand as before. It tells the unit's last log lines
 // itself.
 type nodeError struct{ err error }
 
@@ -68,8 +68,8 @@ func (t *try) observe(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch units: %w", err)
 	}
-	settled, node := make(chan error, 1), make(chan answer, 1)
-	go func() { settled <- Safely(func() error { return t.h.Sleep(ctx, settling) }) }()
+	stayed, node := make(chan error, 1), make(chan answer, 1)
+	go func() { stayed <- Safely(func() error { return t.h.Sleep(ctx, stayUp) }) }()
 	go func() { node <- t.awaitNode(ctx) }()
 	var seen *answer
 	for up := false; !up || seen == nil; {
@@ -78,7 +78,7 @@ func (t *try) observe(ctx context.Context) error {
 			if !open {
 				events = nil
 			}
-		case err := <-settled:
+		case err := <-stayed:
 			if err != nil {
 				return cmp.Or(context.Cause(ctx), err)
 			}

@@ -53,7 +53,7 @@ func (x *executor) place(late bool) error {
 	}
 	dirs, files := map[string]bool{}, []string{}
 	for _, p := range append(todo, goneDirs...) {
-		if err := x.settle(p); err != nil {
+		if err := x.finalizeOne(p); err != nil {
 			return &ActionError{ID: p.t.ID, Verb: p.t.Verb(), Field: p.t.Base.Field, Err: err}
 		}
 		noteDirs(p.q, dirs)
@@ -67,8 +67,8 @@ func (x *executor) place(late bool) error {
 	return errors.Join(x.syncDirs(dirs), x.syncEach(files, x.h.SyncFile))
 }
 
-// settle makes final what was done to one name, when all others are in place.
-func (x *executor) settle(p *placement) error {
+// finalizeOne makes final what was done to one name, when all others are in place.
+func (x *executor) finalizeOne(p *placement) error {
 	if p.displaced {
 		return x.h.Remove(ledger.DisplacedName(p.q.Path))
 	}
@@ -87,7 +87,7 @@ func isGoneDir(q *kind.Change) bool {
 
 // placements are the changes in the order in which names change: what goes, the
 // deepest first, then directories in place of files, then the rest in the order of
-// the plan. Directories that go are empty when all that is settled.
+// the plan. Directories that go are empty when all that is final.
 func (x *executor) placements(late bool) (todo, goneDirs []*placement) {
 	var gone, dirs, rest []*placement
 	for _, t := range x.sorted() {

@@ -65,15 +65,15 @@ func (t *try) failed(ctx context.Context, cause error) error {
 	if u, ok := errors.AsType[*UnitError](cause); ok {
 		unit = u.Unit
 		words, cancel := context.WithTimeout(context.WithoutCancel(ctx), listening)
-		f.Words = t.LastWords(words, unit)
+		f.Words = t.LastLogLines(words, unit)
 		cancel()
 	} else if _, ok := errors.AsType[*nodeError](cause); ok {
 		unit = t.Kubelet
 	}
-	foreign, alone := t.blame[unit].judge(t.h, cause.Error()+f.Words)
+	foreign, only := t.blame[unit].ofOthers(t.h, cause.Error()+f.Words)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reverting)
 	defer cancel()
-	if alone {
+	if only {
 		f.Foreign = foreign
 		return errors.Join(f, trial.Disarm(ctx, t.h, t.note))
 	}
@@ -219,10 +219,10 @@ func inputsOf(h host.Host, x *executor, t *kind.Task, st host.UnitStatus, elsewh
 	return in
 }
 
-// judge names the files of others that changed since the unit was last started.
+// ofOthers names the files of others that changed since the unit was last started.
 // They alone are to blame where this run changed nothing that the unit reads, or
 // where what is said names them and nothing of this run's.
-func (in inputs) judge(h host.FS, said string) (foreign []string, alone bool) {
+func (in inputs) ofOthers(h host.FS, said string) (foreign []string, only bool) {
 	for _, p := range in.others {
 		if info, err := ledger.Lstat(h, p); err == nil && info != nil && info.ChangeTime.After(in.began) {
 			foreign = append(foreign, p)

@@ -7,12 +7,12 @@ import (
 // Scope narrows a plan or an apply. The zero value is all of it.
 type Scope struct {
 	// IDs are the resources of the state that are looked at, with those without which
-	// they can't be judged: what a unit reads when it starts, the directories above a
+	// they can't be compared: what a unit reads when it starts, the directories above a
 	// file. They are also what the owner asked for earlier and does no more, by path or
 	// id of the ledger. nil is everything.
 	IDs []desired.ID
 	// Decide says what becomes of an action. A resource is one thing: of several
-	// actions the strictest decision counts for all. Units are judged by what is left.
+	// actions the strictest decision counts for all. Units follow from what is left.
 	// nil does all.
 	Decide func(Action) Decision
 	// Live is called when all is done, all names are durable and all jobs of units are

@@ -55,7 +55,7 @@ func changedNode(t *testing.T) (*machine, *desired.State) {
 }
 
 // A scope changes what is in it, and reads no more than that and what it can't be
-// judged without.
+// compared without.
 func TestScope(t *testing.T) {
 	for name, c := range map[string]struct {
 		ids          []desired.ID

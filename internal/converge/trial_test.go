@@ -78,9 +78,9 @@ func (w wish) trial(t *testing.T, edit ...func(*converge.Trial)) *converge.Trial
 		Stands: func(context.Context, *desired.State) trial.Standing {
 			return trial.Standing{Healthy: true, Ready: true}
 		},
-		Await:     func(ctx context.Context, _ *desired.State, _ trial.Standing) (string, error) { return "", ctx.Err() },
-		LastWords: func(_ context.Context, unit string) string { return "; its last lines:\n  words of " + unit },
-		Kubelet:   "kubelet.service", Program: "/usr/local/bin/berth", First: []string{"first.service"},
+		Await:        func(ctx context.Context, _ *desired.State, _ trial.Standing) (string, error) { return "", ctx.Err() },
+		LastLogLines: func(_ context.Context, unit string) string { return "; its last lines:\n  words of " + unit },
+		Kubelet:      "kubelet.service", Program: "/usr/local/bin/berth", First: []string{"first.service"},
 		Elsewhere: map[string][]string{"containerd.service": {"/etc/containerd/conf.d"}},
 	}
 	for _, f := range edit {
@@ -337,7 +337,7 @@ func TestWordsNameTheFile(t *testing.T) {
 			h.Put(theirs, "x", 0o644)
 			w := wish{goodWish.Kubelet, "bad\n"}
 			_, err := w.apply(t, h, func(tr *converge.Trial) {
-				tr.LastWords = func(context.Context, string) string { return c.words }
+				tr.LastLogLines = func(context.Context, string) string { return c.words }
 			})
 			e, ok := errors.AsType[*converge.TrialError](err)
 			if !ok || (len(e.Foreign) > 0) != c.alone || e.Revert != nil {

@@ -110,7 +110,7 @@ func TestTheOldCredentialComesBack(t *testing.T) {
 			h, before := joinedMachine(t)
 			p := &providers{key: "2"}
 			e := moving(t, h, p, func(tr *converge.Trial) {
-				tr.LastWords = func(context.Context, string) string {
+				tr.LastLogLines = func(context.Context, string) string {
 					if info, err := h.Lstat(keptCredential); err != nil || info.Mode != 0o600 {
 						t.Errorf("the credential is not kept: %+v %v", info, err)
 					}
@@ -200,7 +200,7 @@ func TestAnOldCredentialThatExpired(t *testing.T) {
 	h, _ := joinedMachine(t)
 	p := &providers{key: "2"}
 	e := moving(t, h, p, func(tr *converge.Trial) {
-		tr.LastWords = func(context.Context, string) string { p.expired = true; return "" }
+		tr.LastLogLines = func(context.Context, string) string { p.expired = true; return "" }
 	})
 	_, err := e.Apply(t.Context(), move{"bad\n", false}.state(t))
 	if f, ok := errors.AsType[*converge.TrialError](err); !ok || f.Revert != nil {

@@ -27,8 +27,8 @@ type Trial struct {
 	// Await waits until the node stands as it did before, or ctx ends. What can't be
 	// seen, since the API server is away, is a remark and no error.
 	Await func(ctx context.Context, st *desired.State, before trial.Standing) (remark string, err error)
-	// LastWords are what a unit said last, for the end of an error message.
-	LastWords func(ctx context.Context, unit string) string
+	// LastLogLines are the last that a unit logged, for the end of an error message.
+	LastLogLines func(ctx context.Context, unit string) string
 	// Kubelet is the unit that Stands and Await speak of.
 	Kubelet string
 	// Elsewhere are directories that a unit reads and in which others put files.
@@ -306,7 +306,7 @@ func startsAnew(t *kind.Task) bool {
 // service that does not say when it is up may be between two ends.
 func (t *try) runsWell(st host.UnitStatus) bool {
 	silent := slices.Contains([]string{"simple", "exec", "idle"}, st.ServiceType)
-	return st.ActiveState == "active" && (!silent || st.NRestarts == 0 || t.h.Now().Sub(beganAt(st)) >= settling)
+	return st.ActiveState == "active" && (!silent || st.NRestarts == 0 || t.h.Now().Sub(beganAt(st)) >= stayUp)
 }
 
 // beganAt is when a unit read its files.
@@ -317,7 +317,7 @@ func beganAt(st host.UnitStatus) time.Time {
 	return st.ExecMainStart
 }
 
-// end judges the run and keeps its contract, or goes back.
+// end decides about the run and keeps its contract, or goes back.
 func (t *try) end(ctx context.Context, err error) error {
 	switch {
 	case t == nil:
@@ -341,7 +341,7 @@ func (t *try) end(ctx context.Context, err error) error {
 }
 
 // aside does what waits for the API server. Where that fails and nothing has come of
-// it, the change of the machine is judged by itself.
+// it, the change of the machine is decided about by itself.
 func (t *try) aside(do func() error) error {
 	if t == nil {
 		return do()
@@ -356,7 +356,7 @@ func (t *try) aside(do func() error) error {
 	return err
 }
 
-// local judges a change of which a part waits for the API server. What holds stays,
+// local decides about a change of which a part waits for the API server. What holds stays,
 // but the contract as a whole is not known to be good.
 func (t *try) local(ctx context.Context) error {
 	if err := t.confirm(ctx); err != nil {

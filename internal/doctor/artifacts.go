@@ -177,9 +177,9 @@ func checkArc(ctx context.Context, v *visit) *finding {
 	case strings.EqualFold(said.Status, "Connected"):
 		return f.ok("connected as %s", said.ResourceName)
 	case said.ResourceName != "" && strings.EqualFold(said.Status, "Expired"):
-		return f.judge(needed, "azcmagent disconnect --force-local-only, then connect the machine again", "registered as %s, whose identity is Expired", said.ResourceName)
+		return f.failOrWarn(needed, "azcmagent disconnect --force-local-only, then connect the machine again", "registered as %s, whose identity is Expired", said.ResourceName)
 	case said.ResourceName != "":
-		return f.judge(needed, "systemctl status himdsd; azcmagent check", "registered as %s, and the agent is %s", said.ResourceName, said.Status)
+		return f.failOrWarn(needed, "systemctl status himdsd; azcmagent check", "registered as %s, and the agent is %s", said.ResourceName, said.Status)
 	case registered && !strings.EqualFold(said.Status, "Error"):
 		return f.ok("the agent is %s: the machine is registered when it joins", said.Status)
 	case needed:
@@ -188,8 +188,8 @@ func checkArc(ctx context.Context, v *visit) *finding {
 	return f.warn("azcmagent connect, if the machine is meant to be in Azure", "the agent is %s", said.Status)
 }
 
-// judge fails where the document needs the agent, and warns where it does not.
-func (f *finding) judge(needed bool, remedy, format string, args ...any) *finding {
+// failOrWarn fails where the document needs the agent, and warns where it does not.
+func (f *finding) failOrWarn(needed bool, remedy, format string, args ...any) *finding {
 	if needed {
 		return f.fail(remedy, format, args...).at("identity.arc")
 	}

@@ -51,7 +51,7 @@ func checkOperator(ctx context.Context, v *visit) *finding {
 	return f
 }
 
-// permission judges one row of the table. What is needed later alone is a warning.
+// permission checks one row of the table. What is needed later alone is a warning.
 func (f *finding) permission(p *azure.Permission, scope string, all []azure.Grant) {
 	missing := p.Missing(all)
 	remedy := "give it the role " + p.Role + " on " + scope + " (" + permissionsPage + ")"

@@ -127,7 +127,7 @@ func newVisit(ctx context.Context, when Occasion, o Options) *visit {
 
 // kubeconfigs are where kubelet's may be: berth's place, and that of the cluster manager
 // that writes an OperatingSystemConfig.
-var kubeconfigs = []string{kubelet.Kubeconfig, "/var/lib/kubelet/kubeconfig-real"}
+var kubeconfigs = []string{kubelet.Kubeconfig, kubelet.AgentKubeconfig}
 
 // kubeconfigPath is the first of them that is there; berth's where none is.
 func (v *visit) kubeconfigPath() string {

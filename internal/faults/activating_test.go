@@ -19,7 +19,7 @@ func (s scenario) cutWhileStarting(t *testing.T, h *memory.Host, unit string) bo
 	begun := false
 	h.Behave(unit, func(memory.Start) memory.Outcome {
 		if !starting[unit](h) {
-			return verdict(false)
+			return startsIf(false)
 		}
 		begun = true
 		cancel()

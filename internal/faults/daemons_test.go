@@ -74,14 +74,14 @@ func daemons(h *memory.Host) {
 	h.Reads("containerd.service", containerdReads...)
 	h.Reads("kubelet.service", kubeletReads...)
 	for unit, starts := range starting {
-		h.Behave(unit, func(memory.Start) memory.Outcome { return verdict(starts(h)) })
+		h.Behave(unit, func(memory.Start) memory.Outcome { return startsIf(starts(h)) })
 	}
 }
 
 // starting says whether a unit starts.
 var starting = map[string]func(*memory.Host) bool{"containerd.service": containerdStarts, "kubelet.service": kubeletStarts}
 
-func verdict(ok bool) memory.Outcome {
+func startsIf(ok bool) memory.Outcome {
 	if ok {
 		return memory.Outcome{}
 	}

@@ -59,7 +59,7 @@ type UnitStatus struct {
 	// drop-ins that are masked, too.
 	FragmentPath string
 	DropInPaths  []string
-	// NeedDaemonReload is systemd's own judgement, by time of change. It does not
+	// NeedDaemonReload is what systemd finds, by time of change. It does not
 	// notice a definition of higher precedence that is new, a definition that became
 	// a link to /dev/null, links in .wants and .requires, aliases, nor a drop-in
 	// directory that is new (that one as soon as it loads any other unit). It is

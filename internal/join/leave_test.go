@@ -20,6 +20,7 @@ import (
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component/azureidentity"
+	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/cri"
@@ -249,7 +250,7 @@ func (w *world) options() Options {
 		},
 		Reset: func(context.Context) ([]string, error) { return nil, w.call("reset the agent") },
 		Runtime: func(context.Context) (Runtime, error) {
-			if s, err := w.h.Unit(w.t.Context(), runtimeUnit); err != nil || s.ActiveState != "active" {
+			if s, err := w.h.Unit(w.t.Context(), containerd.Unit); err != nil || s.ActiveState != "active" {
 				return nil, errors.Join(errors.New("the runtime does not run"), err)
 			}
 			return w, nil

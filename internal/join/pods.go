@@ -34,7 +34,7 @@ func (e *PodsError) Hint() string {
 
 // kubeconfigs are where kubelet keeps its credential, in the order in which they are
 // tried: that of berth and AKS, and that of Gardener.
-var kubeconfigs = []string{kubelet.Kubeconfig, "/var/lib/kubelet/kubeconfig-real"}
+var kubeconfigs = []string{kubelet.Kubeconfig, kubelet.AgentKubeconfig}
 
 // begin refuses to end what runs, unless it is forced to, and notes that it has begun.
 func (l *leave) begin(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/cri"
@@ -19,7 +20,6 @@ import (
 )
 
 const (
-	runtimeUnit = "containerd.service"
 	// tasksDir has a directory for each container that has not been taken away.
 	tasksDir = "/run/containerd/io.containerd.runtime.v2.task/k8s.io"
 	// grace is what containers of static pods and DaemonSets have to end by themselves.
@@ -39,11 +39,11 @@ func (l *leave) stopKubelet(ctx context.Context) { l.stop(ctx, kubelet.Unit) }
 // endSandboxes has the runtime take all pods away: it alone knows their network and
 // their mounts. A runtime that does not run is started where something is left of it.
 func (l *leave) endSandboxes(ctx context.Context) {
-	if !l.running(ctx, runtimeUnit) {
+	if !l.running(ctx, containerd.Unit) {
 		if left, err := l.Host.ReadDir(tasksDir); err != nil || len(left) == 0 {
 			return
 		}
-		if err := l.Host.StartUnit(ctx, runtimeUnit); err != nil {
+		if err := l.Host.StartUnit(ctx, containerd.Unit); err != nil {
 			l.failed("start the container runtime to end pods", err)
 			return
 		}
@@ -85,9 +85,9 @@ func (l *leave) tell(boxes []cri.Sandbox, errs []error) {
 // stopRuntime stops the runtime unless it ran before berth came: then the engine has it
 // run as it did.
 func (l *leave) stopRuntime(ctx context.Context) {
-	e, ok := l.led.Entries[string(desired.UnitID(runtimeUnit))]
+	e, ok := l.led.Entries[string(desired.UnitID(containerd.Unit))]
 	if ok && !slices.ContainsFunc(l.others, e.Owns) && (e.Was == nil || e.Was.Value != "active") {
-		l.stop(ctx, runtimeUnit)
+		l.stop(ctx, containerd.Unit)
 	}
 }
 

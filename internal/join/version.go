@@ -37,7 +37,7 @@ func (j *joining) fits(ctx context.Context, w *Wanted) error {
 func Fits(wanted string, drains bool, peers func() Peers) error {
 	want, err := version.ParseGeneric(wanted)
 	if err != nil {
-		return nil //nolint:nilerr // the document's own rules judge its form
+		return nil //nolint:nilerr // the document's own rules check its form
 	}
 	p := peers()
 	if server, err := version.ParseGeneric(p.Server); err == nil && minor(want).GreaterThan(minor(server)) {

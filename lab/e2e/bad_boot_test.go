@@ -179,8 +179,8 @@ func damagedResults(t *testing.T, m *badMachine) {
 
 // prepared makes the machine an image first and then a node: each ends the wait.
 func prepared(t *testing.T, m *badMachine) {
-	bake := func(c *aksnodeconfigv1.Configuration) { c.PreProvisionOnly = true }
-	if r := m.provision(t, badCase{name: "prepare", config: m.document(t, bake)}); r.Code != 0 {
+	imageBuild := func(c *aksnodeconfigv1.Configuration) { c.PreProvisionOnly = true }
+	if r := m.provision(t, badCase{name: "prepare", config: m.document(t, imageBuild)}); r.Code != 0 {
 		t.Fatalf("exit code %d\n%s", r.Code, r.Stderr)
 	}
 	if o := m.wait(t, 0); o.Berth.Stage != "baked" {

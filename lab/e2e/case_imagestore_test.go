@@ -44,8 +44,8 @@ func TestCaseImageStore(t *testing.T) {
 	copyTo(t, n, "/root/layout", importLayout(t, l), ".")
 
 	out := runSuite(t, n)
-	t.Logf("%d cases passed against the machine's containerd", verdicts([]byte(out), "PASS: TestConformance/containerd/.*"))
-	if verdicts([]byte(out), "PASS: TestConformance/containerd/a_restart") != 1 || verdicts([]byte(out), "SKIP") > 0 {
+	t.Logf("%d cases passed against the machine's containerd", results([]byte(out), "PASS: TestConformance/containerd/.*"))
+	if results([]byte(out), "PASS: TestConformance/containerd/a_restart") != 1 || results([]byte(out), "SKIP") > 0 {
 		t.Errorf("suite:\n%s", out)
 	}
 	runImported(t, l, n)
@@ -178,7 +178,7 @@ func copyTo(t *testing.T, n *lab.Node, dest, dir, name string) {
 	}
 }
 
-// verdicts counts the lines of a test program's output that tell a verdict.
-func verdicts(out []byte, verdict string) int {
-	return len(regexp.MustCompile(fmt.Sprintf(`(?m)^ *--- (?:%s)`, verdict)).FindAll(out, -1))
+// results counts the lines of a test program's output that tell a result.
+func results(out []byte, result string) int {
+	return len(regexp.MustCompile(fmt.Sprintf(`(?m)^ *--- (?:%s)`, result)).FindAll(out, -1))
 }

@@ -97,7 +97,7 @@ echo "$planned|$applied|$again|$before|$after|$stale|$state" >&3
 cat /tmp/plan >&3; echo "======" >&3; cat /tmp/apply >&3; echo "======" >&3; cat /tmp/again >&3
 `
 
-// repair carries one mutation out and judges what berth makes of it.
+// repair carries one mutation out and checks what berth makes of it.
 func repair(t *testing.T, n *lab.Node, m mutation) {
 	t.Helper()
 	r, err := n.ExecInput(within(t, time.Minute), fmt.Appendf(nil, repairScript, m.script, berthPath, configPath), "sh")

@@ -52,7 +52,7 @@ func (a *Approver) Run(ctx context.Context) {
 	worker.Go(func() { a.work(ctx, q) })
 	a.Calls.FollowRequests(ctx, signer, apiserver.Follower[certificates.CertificateSigningRequest]{
 		See: func(r *certificates.CertificateSigningRequest) {
-			if r != nil && a.Rule.Judge(r).Verdict != NotOurs {
+			if r != nil && a.Rule.Decide(r).Disposition != NotOurs {
 				q.Add(r.Name)
 			}
 		},
@@ -91,8 +91,8 @@ func (a *Approver) decide(ctx context.Context, name string) (time.Duration, erro
 	if err != nil {
 		return 0, err
 	}
-	d := a.Rule.Judge(r)
-	switch d.Verdict {
+	d := a.Rule.Decide(r)
+	switch d.Disposition {
 	case Leave:
 		return 0, a.leave(ctx, r, d.Reason)
 	case ApproveNew:

@@ -49,13 +49,13 @@ func (r Rule) Validate() error {
 	return nil
 }
 
-// Verdict is what a rule makes of a request.
-type Verdict int
+// Disposition is what a rule makes of a request.
+type Disposition int
 
-// The verdicts.
+// The dispositions.
 const (
 	// NotOurs: another request, or one that somebody has decided.
-	NotOurs Verdict = iota
+	NotOurs Disposition = iota
 	// Leave: an agent's request that is not as it should be.
 	Leave
 	// Approve without further questions: an agent that renews its own certificate.
@@ -64,16 +64,16 @@ const (
 	ApproveNew
 )
 
-// Decision is a verdict. Reason says why a request is left.
+// Decision is a disposition. Reason says why a request is left.
 type Decision struct {
-	Verdict Verdict
-	Machine string
-	Reason  string
+	Disposition Disposition
+	Machine     string
+	Reason      string
 }
 
-// Judge decides about a request. Who sent it, spec.username and spec.groups, the
+// Decide decides about a request. Who sent it, spec.username and spec.groups, the
 // API server has written; all the rest the requester.
-func (r Rule) Judge(csr *certificates.CertificateSigningRequest) Decision {
+func (r Rule) Decide(csr *certificates.CertificateSigningRequest) Decision {
 	if csr.Spec.SignerName != signer || len(csr.Status.Conditions) > 0 || len(csr.Status.Certificate) > 0 {
 		return Decision{}
 	}
@@ -85,11 +85,11 @@ func (r Rule) Judge(csr *certificates.CertificateSigningRequest) Decision {
 	if !ours && !slices.Contains(request.Subject.Organization, r.Group) {
 		return Decision{}
 	}
-	verdict, err := r.requester(&csr.Spec, request.Subject.CommonName)
+	disposition, err := r.requester(&csr.Spec, request.Subject.CommonName)
 	if err = first(r.subject(request, machine, ours), content(request), terms(&csr.Spec), err); err != nil {
 		return Decision{Leave, machine, err.Error()}
 	}
-	return Decision{Verdict: verdict, Machine: machine}
+	return Decision{Disposition: disposition, Machine: machine}
 }
 
 // first is the first error of all.
@@ -162,7 +162,7 @@ func terms(spec *certificates.CertificateSigningRequestSpec) error {
 }
 
 // requester is the agent itself, or a bootstrap token.
-func (r Rule) requester(spec *certificates.CertificateSigningRequestSpec, name string) (Verdict, error) {
+func (r Rule) requester(spec *certificates.CertificateSigningRequestSpec, name string) (Disposition, error) {
 	switch {
 	case spec.Username == name && slices.Contains(spec.Groups, r.Group):
 		return Approve, nil

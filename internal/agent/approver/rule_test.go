@@ -68,7 +68,7 @@ func weak(t testing.TB, key crypto.Signer, err error) func(*form) {
 	return func(f *form) { f.key = key }
 }
 
-func TestJudge(t *testing.T) {
+func TestRule(t *testing.T) {
 	p224, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 	small := weak(t, p224, err)
 	_, ed, err := ed25519.GenerateKey(rand.Reader)
@@ -76,9 +76,9 @@ func TestJudge(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	rsa2048 := weak(t, rsaKey, err)
 	for name, c := range map[string]struct {
-		spoil   func(*form)
-		verdict Verdict
-		says    string
+		spoil       func(*form)
+		disposition Disposition
+		says        string
 	}{
 		"joins":           {func(*form) {}, ApproveNew, ""},
 		"renews":          {by(userPrefix+"m1", "agents", "system:authenticated"), Approve, ""},
@@ -121,11 +121,11 @@ func TestJudge(t *testing.T) {
 	} {
 		f := newForm(t, "m1")
 		c.spoil(f)
-		d := rule.Judge(f.request(t))
-		if d.Verdict != c.verdict || !strings.Contains(d.Reason, c.says) || (d.Verdict == Leave) != (d.Reason != "") {
+		d := rule.Decide(f.request(t))
+		if d.Disposition != c.disposition || !strings.Contains(d.Reason, c.says) || (d.Disposition == Leave) != (d.Reason != "") {
 			t.Errorf("%s: %+v", name, d)
 		}
-		if d.Verdict >= Approve && d.Machine != "m1" {
+		if d.Disposition >= Approve && d.Machine != "m1" {
 			t.Errorf("%s: machine %q", name, d.Machine)
 		}
 	}
@@ -144,8 +144,8 @@ func spoiled(text []byte) []byte {
 }
 
 func TestPatterns(t *testing.T) {
-	for machine, want := range map[string]Verdict{"pool-a-1": ApproveNew, "pool-a-": Leave, "pool-a": Leave, "m1": ApproveNew, "m11": Leave} {
-		if d := rule.Judge(newForm(t, machine).request(t)); d.Verdict != want {
+	for machine, want := range map[string]Disposition{"pool-a-1": ApproveNew, "pool-a-": Leave, "pool-a": Leave, "m1": ApproveNew, "m11": Leave} {
+		if d := rule.Decide(newForm(t, machine).request(t)); d.Disposition != want {
 			t.Errorf("%s: %+v", machine, d)
 		}
 	}
@@ -160,7 +160,7 @@ func TestPatterns(t *testing.T) {
 }
 
 // Whatever a token's holder sends, only an agent's request is approved.
-func FuzzJudge(f *testing.F) {
+func FuzzRule(f *testing.F) {
 	good := newForm(f, "m1").request(f)
 	f.Add(good.Spec.Request, good.Spec.Username, "agents", int32(600))
 	f.Add(append(slices.Clone(good.Spec.Request), "x"...), "jane", "", int32(-1))
@@ -171,8 +171,8 @@ func FuzzJudge(f *testing.F) {
 		csr := newForm(t, "m1").csr
 		csr.Spec.Request, csr.Spec.Username, csr.Spec.ExpirationSeconds = request, user, &seconds
 		csr.Spec.Groups = append(csr.Spec.Groups, group)
-		d := rule.Judge(&csr)
-		if d.Verdict < Approve {
+		d := rule.Decide(&csr)
+		if d.Disposition < Approve {
 			return
 		}
 		block, _ := pem.Decode(request)
@@ -181,7 +181,7 @@ func FuzzJudge(f *testing.F) {
 			!slices.Equal(got.Subject.Organization, []string{"agents"}) || seconds > 2592000 {
 			t.Errorf("%+v of %+v", d, got)
 		}
-		if d.Verdict == Approve && user != got.Subject.CommonName || d.Verdict == ApproveNew && !strings.HasPrefix(user, "system:bootstrap:") {
+		if d.Disposition == Approve && user != got.Subject.CommonName || d.Disposition == ApproveNew && !strings.HasPrefix(user, "system:bootstrap:") {
 			t.Errorf("%+v was sent by %q", d, user)
 		}
 	})

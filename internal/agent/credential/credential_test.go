@@ -17,6 +17,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -249,7 +250,7 @@ func TestKubeletsFirstCredential(t *testing.T) {
 }
 
 func TestKubeletWithACertificateNeedsNone(t *testing.T) {
-	for _, p := range []string{kubeletKubeconfig, kubeletCertificate} {
+	for _, p := range []string{kubelet.AgentKubeconfig, kubeletCertificate} {
 		h, _, k := machine(t)
 		h.Put(p, "x", 0o600)
 		if err := k.GiveKubelet(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"path"
 
 	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/identity/kubeconfig"
 )
@@ -15,7 +16,6 @@ import (
 // kubelet's files, as published.
 const (
 	KubeletBootstrap   = "/var/lib/kubelet/kubeconfig-bootstrap"
-	kubeletKubeconfig  = "/var/lib/kubelet/kubeconfig-real"
 	kubeletCertificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 )
 
@@ -29,7 +29,7 @@ func (k *Keeper) GiveKubelet() error {
 	if err != nil {
 		return fmt.Errorf("read the bootstrap token: %w", err)
 	}
-	for _, p := range []string{kubeletKubeconfig, kubeletCertificate} {
+	for _, p := range []string{kubelet.AgentKubeconfig, kubeletCertificate} {
 		if _, err := k.Host.Lstat(p); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -18,7 +19,6 @@ const (
 	// Dir is where it is mounted.
 	Dir = "/var/lib/kubelet"
 
-	unit   = "kubelet.service"
 	fsType = "ext4"
 	// staging is where the file system is filled before it has its label.
 	staging = ledger.StateDir + "/datadisk"
@@ -44,7 +44,7 @@ func Ensure(ctx context.Context, h host.Host, size int64) error {
 		return err
 	}
 	// One that is tried again and again, for it finds its data nowhere, gets them here.
-	if u, err := h.Unit(ctx, unit); err != nil || u.ActiveState == "active" {
+	if u, err := h.Unit(ctx, kubelet.Unit); err != nil || u.ActiveState == "active" {
 		return errors.Join(err, &RunningError{})
 	}
 	device, err := labelled(ctx, h)
@@ -73,12 +73,12 @@ type RunningError struct{}
 
 // Error says so.
 func (*RunningError) Error() string {
-	return unit + " runs, and its data in " + Dir + " stay on the disk where they are"
+	return kubelet.Unit + " runs, and its data in " + Dir + " stay on the disk where they are"
 }
 
 // Hint says what to do.
 func (*RunningError) Hint() string {
-	return "Drain the node and stop " + unit + "; then start the agent again."
+	return "Drain the node and stop " + kubelet.Unit + "; then start the agent again."
 }
 
 // isMounted is the device at a directory; "" for none.

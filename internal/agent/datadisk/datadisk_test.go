@@ -210,11 +210,11 @@ func deref(disks map[string]*disk) map[string]disk {
 // What a running kubelet has in its directory is not covered.
 func TestRunning(t *testing.T) {
 	w := newWorld(map[string]*disk{"/dev/vdb": {size: size}})
-	err := Ensure(t.Context(), kubelet{w, "active"}, size)
+	err := Ensure(t.Context(), withKubelet{w, "active"}, size)
 	if _, ok := errors.AsType[*RunningError](err); !ok || w.at() != "" || w.disks["/dev/vdb"].fs != "" {
 		t.Errorf("%v, at %q", err, w.at())
 	}
-	if err := Ensure(t.Context(), kubelet{w, "activating"}, size); err != nil || w.at() != "/dev/vdb" {
+	if err := Ensure(t.Context(), withKubelet{w, "activating"}, size); err != nil || w.at() != "/dev/vdb" {
 		t.Errorf("a kubelet that can't start without its data keeps them away: %v, at %q", err, w.at())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -67,9 +68,9 @@ func inside(ctx context.Context, h host.Host) ([]string, error) {
 // kubeletIsDown is a *RunningError unless it is: one that starts, stops or is
 // about to be started again may have its data open, too.
 func kubeletIsDown(ctx context.Context, h host.Host) error {
-	u, err := h.Unit(ctx, unit)
+	u, err := h.Unit(ctx, kubelet.Unit)
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", unit, err)
+		return fmt.Errorf("look at %s: %w", kubelet.Unit, err)
 	}
 	if u.ActiveState != "inactive" && u.ActiveState != "failed" {
 		return &RunningError{}

@@ -39,12 +39,12 @@ func TestReleases(t *testing.T) {
 func TestReleasesNothingOfOthers(t *testing.T) {
 	w := mountedWorld(t)
 	for _, state := range []string{"active", "activating", "reloading", "deactivating"} {
-		_, err := Release(t.Context(), kubelet{w, state})
+		_, err := Release(t.Context(), withKubelet{w, state})
 		if _, ok := errors.AsType[*RunningError](err); !ok || w.at() != "/dev/vdb" {
 			t.Errorf("%s: %v, at %q", state, err, w.at())
 		}
 	}
-	if device, err := Release(t.Context(), kubelet{w, "failed"}); err != nil || device != "/dev/vdb" {
+	if device, err := Release(t.Context(), withKubelet{w, "failed"}); err != nil || device != "/dev/vdb" {
 		t.Errorf("%q, %v", device, err)
 	}
 	other := newWorld(map[string]*disk{"/dev/vdb": {size: size, fs: fsType, label: "OTHER"}})
@@ -54,14 +54,14 @@ func TestReleasesNothingOfOthers(t *testing.T) {
 	}
 }
 
-// kubelet is a machine whose kubelet is in a state.
-type kubelet struct {
+// withKubelet is a machine whose kubelet is in a state.
+type withKubelet struct {
 	*world
 	state string
 }
 
 // Unit implements host.Units.
-func (k kubelet) Unit(context.Context, string) (host.UnitStatus, error) {
+func (k withKubelet) Unit(context.Context, string) (host.UnitStatus, error) {
 	return host.UnitStatus{ActiveState: k.state}, nil
 }
 

@@ -30,10 +30,10 @@ const (
 	// often is between two patches of one event.
 	same  = time.Hour
 	often = time.Minute
-	// waiting is how many are kept while the API server is away, lastWords how long
+	// waiting is how many are kept while the API server is away, atTheEnd how long
 	// the end of the agent waits for them.
-	waiting   = 64
-	lastWords = 2 * time.Second
+	waiting  = 64
+	atTheEnd = 2 * time.Second
 )
 
 // Calls are the API server's.
@@ -131,7 +131,7 @@ func (r *Recorder) deliver(ctx context.Context, t told) bool {
 
 // finish posts what is left, as far as the server takes it soon.
 func (r *Recorder) finish(ctx context.Context, first *told) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atTheEnd)
 	defer cancel()
 	for t := first; ; t = nil {
 		if t == nil {

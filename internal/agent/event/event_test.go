@@ -135,9 +135,9 @@ func TestTellingNeverWaits(t *testing.T) {
 	}
 }
 
-// TestLastWords: what was told just before the end is posted, the one on its way
+// TestToldAtTheEnd: what was told just before the end is posted, the one on its way
 // too, unless the server is away.
-func TestLastWords(t *testing.T) {
+func TestToldAtTheEnd(t *testing.T) {
 	away := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		answers []error

@@ -111,9 +111,9 @@ func engineOf(h host.Host, contract []byte, program string, within time.Duration
 				}
 				return State(h, c.Document)
 			},
-			Stands:    func(context.Context, *desired.State) trial.Standing { return trial.Standing{} },
-			Await:     func(context.Context, *desired.State, trial.Standing) (string, error) { return "", nil },
-			LastWords: func(context.Context, string) string { return "" },
+			Stands:       func(context.Context, *desired.State) trial.Standing { return trial.Standing{} },
+			Await:        func(context.Context, *desired.State, trial.Standing) (string, error) { return "", nil },
+			LastLogLines: func(context.Context, string) string { return "" },
 		}
 	}
 	return converge.New(o)

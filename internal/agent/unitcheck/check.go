@@ -108,7 +108,7 @@ func (c *Check) findings(ctx context.Context, units []Unit) ([]finding, error) {
 			at = old
 		}
 		since[u.Name] = at
-		found = append(found, judge(u, s, time.Since(at.at), c.Stuck))
+		found = append(found, byTheRules(u, s, time.Since(at.at), c.Stuck))
 	}
 	c.since = since
 	return found, nil

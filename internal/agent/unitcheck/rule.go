@@ -47,8 +47,8 @@ type finding struct {
 	progressing bool
 }
 
-// judge goes by the published rules. since is how long the unit is in its state.
-func judge(u Unit, s host.UnitStatus, since, stuck time.Duration) finding {
+// byTheRules goes by the published rules. since is how long the unit is in its state.
+func byTheRules(u Unit, s host.UnitStatus, since, stuck time.Duration) finding {
 	if s.LoadState != "loaded" {
 		return u.wrongIf(u.enabled(), "is not loaded (%s)", s.LoadState)
 	}

@@ -11,7 +11,7 @@ import (
 
 var yes, no = true, false
 
-func TestJudge(t *testing.T) {
+func TestRules(t *testing.T) {
 	own, only := Unit{Name: "a.service", Own: true}, Unit{Name: "a.service"}
 	on, off := Unit{Name: "a.service", Enable: &yes}, Unit{Name: "a.service", Enable: &no, Own: true}
 	loaded := func(active, sub string) host.UnitStatus {
@@ -52,7 +52,7 @@ func TestJudge(t *testing.T) {
 		"active, only mentioned":      {only, loaded("active", "exited"), 0, "", false},
 		"enabled without its content": {on, loaded("inactive", "dead"), 0, "a.service is inactive (dead)", false},
 	} {
-		if got := judge(tc.unit, tc.status, tc.since, 5*time.Minute); got != (finding{tc.want, tc.progressing}) {
+		if got := byTheRules(tc.unit, tc.status, tc.since, 5*time.Minute); got != (finding{tc.want, tc.progressing}) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

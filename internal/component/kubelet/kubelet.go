@@ -22,10 +22,13 @@ const (
 	ClientCert    = "/etc/kubernetes/certs/client.crt"
 	ClientKey     = "/etc/kubernetes/certs/client.key"
 	Kubeconfig    = "/var/lib/kubelet/kubeconfig"
-	Bootstrap     = "/var/lib/kubelet/bootstrap-kubeconfig"
-	CertDir       = "/var/lib/kubelet/pki"
-	ManifestDir   = "/etc/kubernetes/manifests"
-	VolumePlugins = "/etc/kubernetes/volumeplugins"
+	// AgentKubeconfig is where kubelet keeps its own under gardener-node-agent, whose
+	// places the agent keeps.
+	AgentKubeconfig = "/var/lib/kubelet/kubeconfig-real"
+	Bootstrap       = "/var/lib/kubelet/bootstrap-kubeconfig"
+	CertDir         = "/var/lib/kubelet/pki"
+	ManifestDir     = "/etc/kubernetes/manifests"
+	VolumePlugins   = "/etc/kubernetes/volumeplugins"
 )
 
 // Settings are what differs from node to node.

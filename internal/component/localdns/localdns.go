@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/berth-dev/berth/internal/component/containerd"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -100,7 +102,7 @@ func (s Settings) service() string {
 	}
 	return unitfile.Text(
 		unitfile.In("Unit", "Description", "Name server of this node (CoreDNS)", "Wants", wants,
-			"After", "network.target network-online.target", "Before", "kubelet.service containerd.service",
+			"After", "network.target network-online.target", "Before", kubelet.Unit+" "+containerd.Unit,
 			"StartLimitIntervalSec", "0"),
 		unitfile.In("Service", "Type", "exec", "Slice", Slice, "RuntimeDirectory", "localdns", "RuntimeDirectoryPreserve", "restart",
 			"ExecStartPre", verb+"prepare", "ExecStart", Program+" -conf "+Running,

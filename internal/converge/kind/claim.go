@@ -26,7 +26,7 @@ func (e *OwnedElsewhereError) Hint() string {
 	return fmt.Sprintf("Take it out of one of the two documents, or run this one with --take-over: then %s is the %s contract's.", e.Path, e.Owner)
 }
 
-// MayChange settles whose a path is: what another contract wants otherwise is
+// MayChange decides whose a path is: what another contract wants otherwise is
 // refused or taken over, the original of what is foreign is kept.
 func (v *View) MayChange(q *Change, info *host.Info) error {
 	e := v.Ledger.Entries[q.Path]
@@ -76,7 +76,7 @@ func (v *View) Original(q *Change) *ledger.Standing {
 	return was
 }
 
-// ClaimLive settles whose an id is that is no path, and enters it: agree says
+// ClaimLive decides whose an id is that is no path, and enters it: agree says
 // whether two owners can both have what they ask for. was is the state now.
 func (v *View) ClaimLive(t *Task, id, asked, was string, agree func(a, b string) bool) error {
 	e, known := v.Ledger.Entries[id]

@@ -58,10 +58,10 @@ type Definer interface {
 	Defines(name string) bool
 }
 
-// Settler is a kind of which some resources are no longer compared with what
+// Exempter is a kind of which some resources are no longer compared with what
 // stands at their names: berth's part in them is over.
-type Settler interface {
-	Settled(v *View, r desired.Resource) bool
+type Exempter interface {
+	Exempt(v *View, r desired.Resource) bool
 }
 
 // Asker is a kind whose resources are told apart by what is asked for, where their
@@ -78,7 +78,7 @@ type Input interface {
 	Inputs(v *View, r desired.Resource) (files, regenerated []string)
 }
 
-// Needer is a kind whose resources can't be judged without others.
+// Needer is a kind whose resources can't be compared without others.
 type Needer interface {
 	// Needs are the resources that are looked at wherever r is.
 	Needs(v *View, r desired.Resource) []desired.ID

@@ -83,10 +83,10 @@ func (v *View) getsCredential(kubeconfig string) bool {
 	return t != nil && slices.ContainsFunc(t.Actions, func(a Action) bool { return a.Verb == VerbIssue || a.Verb == VerbRestore })
 }
 
-// SettledSince says when a kubelet that runs was started, by the clock as it is now, and
+// StartOf says when a kubelet that runs was started, by the clock as it is now, and
 // whether it has had the time for what it does once after its start. running is false
 // for one that does not run.
-func (v *View) SettledSince(ctx context.Context, unit string) (start time.Time, settled, running bool, err error) {
+func (v *View) StartOf(ctx context.Context, unit string) (start time.Time, hadTime, running bool, err error) {
 	st, err := v.Host.Unit(ctx, unit)
 	if err != nil || st.ActiveState != "active" {
 		return start, false, false, err

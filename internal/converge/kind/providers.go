@@ -48,12 +48,12 @@ type Images interface {
 	Import(ctx context.Context, i *desired.Image) (Staged, error)
 }
 
-// Issuer obtains and judges the node's client certificate.
+// Issuer obtains and checks the node's client certificate.
 type Issuer interface {
 	// Issue sends a certificate signing request and waits for the certificate.
 	Issue(ctx context.Context, c *desired.ClientCertificate) (Credential, error)
 	// Announce creates the Node that c describes, with a new credential. It is a
-	// favour to kubelet, which registers itself where it fails.
+	// best effort for kubelet, which registers itself where it fails.
 	Announce(ctx context.Context, c *desired.ClientCertificate, cred Credential) error
 	// Valid says whether the credential on the machine serves; if not, why.
 	Valid(h host.Host, c *desired.ClientCertificate) (ok bool, reason string, err error)

@@ -8,7 +8,7 @@ import (
 )
 
 // Narrow makes a view one of some resources, with those without which they can't
-// be judged, and of some names that the state has no more. It comes first.
+// be compared, and of some names that the state has no more. It comes first.
 func (v *View) Narrow(ids []desired.ID) {
 	v.covered = map[desired.ID]bool{}
 	for _, id := range ids {

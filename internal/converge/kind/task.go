@@ -55,9 +55,9 @@ type Task struct {
 	// Last comes when everything is live and every name in place; it may add
 	// remarks.
 	Last func(ctx context.Context, t *Task) error
-	// Settle waits until what was started has stayed up. All else of the machine is done
+	// StayUp waits until what was started has stayed up. All else of the machine is done
 	// by then.
-	Settle func(ctx context.Context) error
+	StayUp func(ctx context.Context) error
 	// Inputs are the files that a unit runs with.
 	Inputs []string
 	// Remote changes objects of the cluster, when all of the machine is done: an API

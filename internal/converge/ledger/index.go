@@ -234,7 +234,7 @@ func (l *Ledger) Sweep(h host.FS) error {
 	if err != nil {
 		return err
 	}
-	changed := x.settle(l.named(x.Names))
+	changed := x.assign(l.named(x.Names))
 	if changed && len(x.Names) > 0 {
 		if err := x.save(h); err != nil {
 			return err
@@ -243,9 +243,9 @@ func (l *Ledger) Sweep(h host.FS) error {
 	return x.sweep(h, files)
 }
 
-// settle makes the names those that are wanted, and says whether that changed
+// assign makes the names those that are wanted, and says whether that changed
 // anything.
-func (x *index) settle(names map[string]original) bool {
+func (x *index) assign(names map[string]original) bool {
 	sums := sumsOf(names)
 	same := maps.EqualFunc(x.Names, names, func(a, b original) bool { return reflect.DeepEqual(a, b) })
 	x.Names = names

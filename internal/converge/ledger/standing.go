@@ -29,7 +29,7 @@ const (
 // put there, or what was there before.
 type Standing struct {
 	Type Type `json:"type"`
-	// Sum is the sha256 of a file's content; "" where it is not berth's to judge: a
+	// Sum is the sha256 of a file's content; "" where it is not berth's matter: a
 	// download, a generated key, what a lost ledger said.
 	Sum string `json:"sum,omitempty"`
 	// Public content may be shown in a plan, whatever the mode.

@@ -134,7 +134,7 @@ func (m *manager) afterLoss(ctx context.Context, verb, name string) (string, err
 			return "", err
 		}
 		if !hasJob(p) {
-			return judged(verb, status(name, p)), nil
+			return jobResult(verb, status(name, p)), nil
 		}
 		select {
 		case <-ctx.Done():
@@ -154,8 +154,8 @@ func hasJob(p props) bool {
 	return id != 0
 }
 
-// judged is the result of a job as the unit's state tells it.
-func judged(verb string, st host.UnitStatus) string {
+// jobResult is the result of a job as the unit's state tells it.
+func jobResult(verb string, st host.UnitStatus) string {
 	switch {
 	case verb == "stop" && (st.ActiveState == "inactive" || st.ActiveState == "failed"):
 		return "done"

@@ -110,7 +110,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func TestJudged(t *testing.T) {
+func TestJobResult(t *testing.T) {
 	for _, c := range []struct {
 		verb string
 		st   host.UnitStatus
@@ -123,7 +123,7 @@ func TestJudged(t *testing.T) {
 		{"stop", host.UnitStatus{ActiveState: "failed"}, "done"},
 		{"stop", host.UnitStatus{ActiveState: "active"}, "failed"},
 	} {
-		if got := judged(c.verb, c.st); got != c.want {
+		if got := jobResult(c.verb, c.st); got != c.want {
 			t.Errorf("%s, %+v: %s", c.verb, c.st, got)
 		}
 	}

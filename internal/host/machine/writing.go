@@ -33,7 +33,7 @@ func (w *writing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// begin starts the write-back of what is not on its way. It is a favour: a file
+// begin starts the write-back of what is not on its way. It is best effort: a file
 // system that does not know it answers with an error, and Sync does the work.
 func (w *writing) begin() {
 	conn, err := w.f.SyscallConn()

@@ -88,11 +88,11 @@ func printLab(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	verdict := "ready"
+	state := "ready"
 	if err := l.Ready(ctx); err != nil {
-		verdict = err.Error()
+		state = err.Error()
 	}
-	fmt.Printf("lab %s: API server %s: %s\n", name, l.APIServer(), verdict)
+	fmt.Printf("lab %s: API server %s: %s\n", name, l.APIServer(), state)
 	nodes, err := l.Nodes()
 	if err != nil {
 		return err

@@ -57,9 +57,9 @@ func (Kind) Needs(_ *kind.View, r desired.Resource) []desired.ID {
 	return nil
 }
 
-// Settled implements kind.Settler: a seed that is there, and a transient file that
+// Exempt implements kind.Exempter: a seed that is there, and a transient file that
 // has ended, are not compared with the resource.
-func (Kind) Settled(v *kind.View, r desired.Resource) bool {
+func (Kind) Exempt(v *kind.View, r desired.Resource) bool {
 	f := r.(*desired.File)
 	return f.Life == desired.Seed || f.Life == desired.Transient && Ended(v, f)
 }

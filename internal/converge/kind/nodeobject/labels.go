@@ -57,7 +57,7 @@ func was(o *kind.OwnNode, key string) string {
 	return "=" + value
 }
 
-// patch changes labels and judges the answer: something between may have changed
+// patch changes labels and checks the answer: something between may have changed
 // them.
 func patch(ctx context.Context, o *kind.OwnNode, name string, set map[string]*string) error {
 	now, err := o.Session.Label(ctx, o.Node.UID, set)

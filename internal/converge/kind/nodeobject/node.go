@@ -74,11 +74,11 @@ const comesBack = 30 * time.Second
 
 // comeBack plans that kubelet, which registers once after each start, starts anew.
 func comeBack(ctx context.Context, v *kind.View, t *kind.Task, n *desired.NodeObject, o *kind.OwnNode) error {
-	_, settled, running, err := v.SettledSince(ctx, n.Unit)
+	_, hadTime, running, err := v.StartOf(ctx, n.Unit)
 	if err != nil || !running {
 		return err
 	}
-	if !settled {
+	if !hadTime {
 		t.Remarks = append(t.Remarks, fmt.Sprintf("there is no Node %s yet: %s, which has just started, is to create it", n.Name, n.Unit))
 		return nil
 	}

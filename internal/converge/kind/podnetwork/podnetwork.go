@@ -88,8 +88,8 @@ func stale(ctx context.Context, v *kind.View, n *desired.PodNetwork, o *kind.Own
 	}
 	switch o.Sight {
 	case kind.NodeAbsent:
-		_, settled, running, err := v.SettledSince(ctx, n.Unit)
-		if err != nil || running && !settled {
+		_, hadTime, running, err := v.StartOf(ctx, n.Unit)
+		if err != nil || running && !hadTime {
 			return "", err
 		}
 		return "its addresses were those of a Node that was deleted", nil
@@ -134,7 +134,7 @@ func missing(ctx context.Context, v *kind.View, n *desired.PodNetwork, o *kind.O
 	if o.Sight != kind.NodePresent || len(o.Node.PodCIDRs) == 0 {
 		return nil
 	}
-	start, settled, running, err := v.SettledSince(ctx, n.Unit)
+	start, hadTime, running, err := v.StartOf(ctx, n.Unit)
 	if err != nil || !running {
 		return err
 	}
@@ -143,7 +143,7 @@ func missing(ctx context.Context, v *kind.View, n *desired.PodNetwork, o *kind.O
 		return err
 	}
 	changed, err := changedSince(v, start, n.Template, path.Dir(n.File))
-	if err != nil || !settled && !changed {
+	if err != nil || !hadTime && !changed {
 		return err
 	}
 	made, err := madeMeanwhile(v, n.File)

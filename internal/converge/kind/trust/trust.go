@@ -66,7 +66,7 @@ func (Kind) Inputs(v *kind.View, r desired.Resource) (files, regenerated []strin
 
 // Resume implements kind.Resumer: it keeps the bundle that a run may have made
 // which was cut off. It comes when all stamps are written: the bundle is younger
-// afterwards, and a unit without a stamp is judged by time.
+// afterwards, and a unit without a stamp is compared by time.
 func (Kind) Resume(v *kind.View, regenerated []string) error {
 	s, err := storeOf(v)
 	if err != nil || !slices.Contains(regenerated, target(v, s.bundle)) {

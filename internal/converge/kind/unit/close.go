@@ -293,7 +293,7 @@ func (s *systemd) end(names []string) {
 		t.Remarks = append(t.Remarks, s.remarks...)
 		return err
 	}
-	t.Settle = s.confirm
+	t.StayUp = s.confirm
 }
 
 // last makes systemd read what it has not read yet, and brings back what stopped as a
