@@ -69,6 +69,7 @@ func (s *proxySite) trust() map[string]lab.File {
 // must be and nowhere else, a change restarts who has read it, and the end of it
 // leaves the machine as its image was.
 func TestProxy(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	s := serveProxy(t, l)
 	n := addNode(t, l, lab.NodeConfig{Name: "proxy", UserData: idleUserData, Files: s.trust()})

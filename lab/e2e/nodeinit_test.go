@@ -42,6 +42,7 @@ func initData(t *testing.T, l *lab.Lab, machine string) nodeinit.Data {
 
 // TestInitDataImage boots cloud-init with an agent out of an OCI image.
 func TestInitDataImage(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	reg := serveImages(t, l)
 	program := filepath.Join(t.TempDir(), "agent")
@@ -77,6 +78,7 @@ func wantNoMount(t *testing.T, n *lab.Node) {
 // TestInitDataURL boots Ignition with an agent out of a download. A download that is
 // not what it should be does not run, and keeps nobody from logging in.
 func TestInitDataURL(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	a := serve.NewArtifacts()
 	blob := a.Add("/agent 1", []byte(standIn))
@@ -123,6 +125,7 @@ func agentCalled(t *testing.T, n *lab.Node) {
 // has the rights that berth rbac prints, berth's approver approves its certificate,
 // and its document brings kubelet out of an image, its configuration and containerd's.
 func TestInitDataAgent(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	applyRBAC(t, l, "--secret", "init-pool")
 	startApprover(t, l, "init-agent")
