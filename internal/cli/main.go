@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berth-dev/berth/internal/agent/footprint"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -44,6 +45,7 @@ type env struct {
 // Main runs the command line and returns the exit code. args[0] is the name
 // under which the program was started.
 func Main(args []string) int {
+	footprint.Brief()
 	e := &env{start: time.Now(), out: os.Stdout, err: os.Stderr, uid: os.Geteuid(), open: openHost}
 	e.terminal, e.width = terminal(os.Stderr)
 	ctx, stop := interruptible()

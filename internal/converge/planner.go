@@ -62,15 +62,16 @@ func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger
 // oneEach refuses two resources at one path that is spelled in two ways, through a
 // link among its parents.
 func (p *planner) oneEach(context.Context) error {
-	by := map[string]desired.ID{}
-	for _, r := range p.v.Covered() {
+	covered := p.v.Covered()
+	by := make(map[string]desired.Resource, len(covered))
+	for _, r := range covered {
 		for _, spelled := range r.FilePaths() {
 			name := p.v.Real(spelled)
 			if other, taken := by[name]; taken {
-				err := fmt.Errorf("%s stands in its way at %s", other, name)
+				err := fmt.Errorf("%s stands in its way at %s", other.ID(), name)
 				return &ActionError{ID: r.ID(), Verb: VerbCheck, Field: r.Order().Field, Err: err}
 			}
-			by[name] = r.ID()
+			by[name] = r
 		}
 	}
 	return nil
@@ -194,8 +195,8 @@ func (p *planner) blocked() error {
 // sorted orders tasks so that each follows what it comes after, units and then the
 // cluster's objects last, ties by the state's order, then removals.
 func (p *planner) sorted() []*kind.Task {
-	var out []*kind.Task
-	seen := map[*kind.Task]bool{}
+	all := p.v.Tasks()
+	out, seen := make([]*kind.Task, 0, len(all)), make(map[*kind.Task]bool, len(all))
 	var visit func(t *kind.Task)
 	visit = func(t *kind.Task) {
 		if t == nil || seen[t] {
@@ -208,7 +209,7 @@ func (p *planner) sorted() []*kind.Task {
 		out = append(out, t)
 	}
 	for rank := range 3 {
-		for _, t := range p.v.Tasks() {
+		for _, t := range all {
 			if rankOf(t) == rank {
 				visit(t)
 			}

@@ -105,7 +105,7 @@ func (p *planner) defines(name string) bool {
 
 // wanted are all names that the state speaks of, and the parents of each.
 func (p *planner) wanted() map[string]bool {
-	wanted := map[string]bool{}
+	wanted := make(map[string]bool, len(p.st.Resources))
 	add := func(name string) {
 		for ; name != "/" && name != "." && !wanted[name]; name = path.Dir(name) {
 			wanted[name] = true

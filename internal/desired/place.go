@@ -32,7 +32,7 @@ func first(paths []string) string {
 // clashes finds paths at which two resources keep a file, or the one a file and
 // the other a directory.
 func clashes(rs []Resource) []error {
-	o := occupancy{by: map[string]Resource{}}
+	o := occupancy{by: make(map[string]Resource, len(rs))}
 	for _, r := range rs {
 		for _, p := range r.FilePaths() {
 			o.free(r, p)

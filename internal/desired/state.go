@@ -98,16 +98,16 @@ func (s *State) Seal() error {
 	slices.SortFunc(s.Unused, func(a, b FieldNote) int { return cmp.Compare(a.Path, b.Path) })
 	slices.SortFunc(s.Partial, func(a, b FieldNote) int { return cmp.Compare(a.Path, b.Path) })
 	slices.Sort(s.Unhandled)
-	known := map[ID]bool{}
+	known := make(map[ID]bool, len(s.Resources))
 	var errs []error
 	for _, r := range s.Resources {
-		err := r.Validate()
-		if known[r.ID()] {
+		id, err := r.ID(), r.Validate()
+		if known[id] {
 			err = errors.New("it is in the state twice")
 		}
-		known[r.ID()] = true
+		known[id] = true
 		if err != nil {
-			errs = append(errs, &ResourceError{ID: r.ID(), Field: r.Order().Field, Path: first(r.FilePaths()), Err: err})
+			errs = append(errs, &ResourceError{ID: id, Field: r.Order().Field, Path: first(r.FilePaths()), Err: err})
 		}
 	}
 	if len(errs) == 0 {

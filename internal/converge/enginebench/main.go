@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type applied struct {
 }
 
 func main() {
+	debug.SetGCPercent(400) // as berth's commands do, see footprint.Brief
 	root := flag.String("root", "", "the root `directory`, of a test")
 	count := flag.Bool("count", false, "count effects; this takes time")
 	flag.Parse()

@@ -34,6 +34,15 @@ func (c *Contents) sum(path string, info *host.Info) string {
 	return ""
 }
 
+// expect makes room for so many files at once.
+func (c *Contents) expect(files int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = make(map[string]content, files)
+	}
+}
+
 // hold notes what a file held that was read after info was made.
 func (c *Contents) hold(path, sum string, info *host.Info, now time.Time) {
 	if c == nil || !info.Settled(now) {
@@ -41,9 +50,6 @@ func (c *Contents) hold(path, sum string, info *host.Info, now time.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.of == nil {
-		c.of = map[string]content{}
-	}
 	c.of[path] = content{sum: sum, info: *info}
 }
 

@@ -89,8 +89,14 @@ type View struct {
 
 // NewView has a task for each resource of a state.
 func NewView(o Options, kinds map[string]Kind, h host.Host, st *desired.State, l *ledger.Ledger) *View {
-	v := &View{Options: o, kinds: kinds, Host: h, State: st, Ledger: l, byID: map[desired.ID]*Task{}, content: map[string]*Change{}, inDir: map[string]map[string]bool{},
-		changed: map[string]bool{}, deleted: map[string]bool{}, real: map[string]string{}, removed: map[string]bool{}, uncovered: map[string]bool{}, shared: map[string]any{}, demanded: map[desired.ID]string{}, described: map[string]*host.Info{}}
+	n := len(st.Resources)
+	v := &View{Options: o, kinds: kinds, Host: h, State: st, Ledger: l, tasks: make([]*Task, 0, n), byID: make(map[desired.ID]*Task, n),
+		content: make(map[string]*Change, n), inDir: map[string]map[string]bool{}, changed: map[string]bool{}, deleted: map[string]bool{},
+		real: map[string]string{}, removed: map[string]bool{}, uncovered: map[string]bool{}, shared: map[string]any{},
+		demanded: map[desired.ID]string{}, described: make(map[string]*host.Info, n)}
+	if o.Contents != nil {
+		o.Contents.expect(n)
+	}
 	for _, r := range st.Resources {
 		v.Add(&Task{ID: r.ID(), Base: r.Order()})
 	}
@@ -309,8 +315,12 @@ const maxLinks = 40
 func (v *View) Real(p string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	links := maxLinks
-	return path.Join(v.realDir(path.Dir(p), &links), path.Base(p))
+	links, dir := maxLinks, path.Dir(p)
+	real := v.realDir(dir, &links)
+	if base := path.Base(p); real != dir || base[0] == '.' || len(p) != len(dir)+1+len(base) {
+		return path.Join(real, base)
+	}
+	return p // as it is spelled: most are
 }
 
 func (v *View) realDir(dir string, links *int) string {
