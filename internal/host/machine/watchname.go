@@ -83,12 +83,25 @@ func (w *nameWatch) event(e fsnotify.Event) {
 	if w.leads[e.Name] && !moved {
 		return // attributes of a directory on the way
 	}
-	if moved && len(names) > 0 {
+	if moved && w.rearranges(e.Name) {
 		w.anew(e.Name)
 	}
 	for _, name := range names {
 		w.post(host.Event{Name: name})
 	}
+}
+
+// rearranges says whether other directories have to be watched after an entry came or
+// went: it is, or was, a directory, or a link that leads further. To look for the way to
+// all names whenever one file is replaced would take ever longer with their number.
+func (w *nameWatch) rearranges(entry string) bool {
+	if w.leads[entry] || w.dirs[entry] {
+		return true
+	}
+	return slices.ContainsFunc(w.entries[entry], func(name string) bool {
+		info, err := w.tree.Lstat(name)
+		return err == nil && info.Mode.IsDir()
+	})
 }
 
 // anew watches again what is at a path or below it: it may be something else now.
