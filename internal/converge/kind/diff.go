@@ -1,6 +1,8 @@
 package kind
 
 import (
+	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	udiff "github.com/aymanbagabas/go-udiff"
@@ -20,7 +22,7 @@ func Unified(path string, have *desired.Content, want desired.Content) string {
 		if want.IsSecret() || !plainText(want.Data()) {
 			return sides("/dev/null", path, "", "+"+want.String())
 		}
-		return udiff.Unified("/dev/null", path, "", string(want.Data()))
+		return added(path, string(want.Data()))
 	}
 	switch {
 	case have.Sum() == want.Sum():
@@ -33,6 +35,33 @@ func Unified(path string, have *desired.Content, want desired.Content) string {
 		return udiff.Unified(path, path, have.String()+"\n", string(want.Data()))
 	}
 	return udiff.Unified(path, path, string(have.Data()), string(want.Data()))
+}
+
+// added is the diff to a text from nothing: there is nothing to compare.
+func added(path, text string) string {
+	if text == "" {
+		return ""
+	}
+	lines := strings.Count(text, "\n")
+	missing := !strings.HasSuffix(text, "\n")
+	if missing {
+		lines++
+	}
+	var b strings.Builder
+	b.Grow(len(text) + lines + len(path) + 80)
+	fmt.Fprintf(&b, "--- /dev/null\n+++ %s\n@@ -0,0 +1", path)
+	if lines > 1 {
+		fmt.Fprintf(&b, ",%d", lines)
+	}
+	b.WriteString(" @@\n")
+	for line := range strings.Lines(text) {
+		b.WriteByte('+')
+		b.WriteString(line)
+	}
+	if missing {
+		b.WriteString("\n\\ No newline at end of file\n")
+	}
+	return b.String()
 }
 
 func sides(from, to, have, want string) string {

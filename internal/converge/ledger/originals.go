@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/berth-dev/berth/internal/desired"
@@ -37,12 +38,17 @@ func ContentSum(h host.FS, path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
 	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
+	if _, err := io.CopyBuffer(sum, struct{ io.Reader }{f}, *buffer); err != nil { // by its own WriteTo a file takes a buffer of its own
 		return "", fmt.Errorf("read %s: %w", path, err)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
+
+// buffers are what files are read into, one after another.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
 // ErrEdited is a file that changed while it was copied.
 var ErrEdited = errors.New("it changed while it was copied")
