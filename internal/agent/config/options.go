@@ -124,7 +124,7 @@ func ReadOptions(h host.FS) (*Options, error) {
 func ParseOptions(file string, text []byte) (*Options, error) {
 	o := &Options{}
 	if err := yaml.UnmarshalStrict(text, o); err != nil {
-		return nil, &Error{file, field.ErrorList{field.Invalid(field.NewPath(""), field.OmitValueType{}, rootless(err).Error())}}
+		return nil, unreadable(file, err)
 	}
 	o.complete()
 	if errs := o.validate(); len(errs) > 0 {

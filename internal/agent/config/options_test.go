@@ -70,6 +70,7 @@ func TestOptionsAreStrict(t *testing.T) {
 		"sources: {operatingSystemConfig: /x}":                                   "sources.operatingSystemConfig",
 		"sources: {nodeConfig: x.yaml}":                                          "sources.nodeConfig",
 		"sources: {nodeConfig: /x, aksNodeConfig: /x}":                           "sources.nodeConfig",
+		"drift: {stormGuard: {repairs: many}}":                                   "drift.stormGuard.repairs",
 		"sources: {secret: false}":                                               "sources",
 		"sources: {secret: false, operatingSystemConfig: /x, aksNodeConfig: /x}": "sources.operatingSystemConfig",
 	} {
@@ -106,4 +107,25 @@ func FuzzOptions(f *testing.F) {
 			t.Fatal(o, err)
 		}
 	})
+}
+
+// TestWhatIsNoConfiguration is told in words of the file, not of its reader.
+func TestWhatIsNoConfiguration(t *testing.T) {
+	for text, want := range map[string]string{
+		"foo: bar":                   `f: unknown field "foo"`,
+		"- a":                        "f: must be a map of fields",
+		"jitter: 5":                  "f: jitter: Invalid value: is a number, must be a string",
+		"drift: {paths: {path: /x}}": "f: drift.paths: Invalid value: is a map, must be a list",
+		"trial: [":                   "f: yaml: line 1: did not find expected node content",
+		"maxUnavailable: \"two\"":    "f: maxUnavailable: Invalid value: is a string, must be a number",
+		"lease: {renew: soon}":       `f: time: invalid duration "soon"`,
+		"sources: {secret: perhaps}": "f: sources.secret: Invalid value: is a string, must be a bool",
+	} {
+		if _, err := ParseOptions("f", []byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	if _, _, err := Parse("f", []byte("server: 7")); err == nil || err.Error() != "f: server: Invalid value: is a number, must be a map" {
+		t.Error(err)
+	}
 }

@@ -3,12 +3,13 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
@@ -40,12 +41,15 @@ var fileName = regexp.MustCompile(`^config-(.+)\.yaml$`)
 // init data that runs again at each boot.
 func Find(h host.FS, dir, own string) (string, error) {
 	names, err := h.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return "", missing(dir, fmt.Errorf("look for the agent's configuration: %w", err))
+	}
 	if err != nil {
 		return "", fmt.Errorf("look for the agent's configuration: %w", err)
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return !fileName.MatchString(n) })
 	if len(names) == 0 {
-		return "", missing(dir)
+		return "", missing(dir, fmt.Errorf("look for the agent's configuration: %s holds no config-*.yaml", dir))
 	}
 	if name := "config-" + own + ".yaml"; slices.Contains(names, name) {
 		return path.Join(dir, name), nil
@@ -53,11 +57,9 @@ func Find(h host.FS, dir, own string) (string, error) {
 	return path.Join(dir, slices.MaxFunc(names, older)), nil
 }
 
-func missing(dir string) error {
-	return &exitcode.Error{
-		Err:    fmt.Errorf("look for the agent's configuration: %s holds no config-*.yaml", dir),
-		Remedy: "Write the published configuration to " + dir + "/config-VERSION.yaml, or name another directory with --config-dir.",
-	}
+func missing(dir string, err error) error {
+	return &exitcode.Error{Err: err,
+		Remedy: "Write the published configuration to " + dir + "/config-VERSION.yaml, or name the directory that holds it with --config-dir."}
 }
 
 // older orders file names by the version in them; one without is older than all.
@@ -100,7 +102,7 @@ func Read(h host.FS, file string) (c *NodeAgent, notes []string, err error) {
 func Parse(file string, text []byte) (c *NodeAgent, notes []string, err error) {
 	c = &NodeAgent{}
 	if err := yaml.Unmarshal(text, c); err != nil {
-		return nil, nil, &Error{file, field.ErrorList{field.Invalid(field.NewPath(""), field.OmitValueType{}, err.Error())}}
+		return nil, nil, unreadable(file, err)
 	}
 	if err := yaml.UnmarshalStrict(text, &NodeAgent{}); err != nil {
 		notes = append(notes, strings.TrimPrefix(rootless(err).Error(), "json: "))

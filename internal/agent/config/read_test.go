@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -124,8 +125,13 @@ func TestFind(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Find(memory.New(), "/nowhere", "v1"); err == nil {
-		t.Error("a directory that is not there")
+	h := memory.New()
+	write(t, h, "/file", "x")
+	for _, dir := range []string{"/nowhere", "/file"} {
+		_, err := Find(h, dir, "v1")
+		if told, ok := errors.AsType[*exitcode.Error](err); !ok || !strings.Contains(told.Remedy, "--config-dir") {
+			t.Errorf("%s: %v", dir, err)
+		}
 	}
 }
 

@@ -28,7 +28,12 @@ type Error struct {
 }
 
 // Error names the file and every fault.
-func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.File, e.errs.ToAggregate()) }
+func (e *Error) Error() string {
+	if len(e.errs) == 1 && e.errs[0].Field == "" {
+		return e.File + ": " + e.errs[0].Detail
+	}
+	return fmt.Sprintf("%s: %v", e.File, e.errs.ToAggregate())
+}
 
 // List are the faults by field.
 func (e *Error) List() field.ErrorList { return e.errs }

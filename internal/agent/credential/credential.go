@@ -48,13 +48,13 @@ type Keeper struct {
 // New is the keeper of a configuration; the machine's name is the published file's.
 func New(h host.Host, i Issuer, c *config.NodeAgent, group string, random float64) (*Keeper, error) {
 	name, err := h.ReadFile(config.MachineName)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the machine's name: %w", err)
 	}
 	k := &Keeper{Host: h, Issuer: i, Agent: identity.Agent{Machine: string(bytes.TrimSpace(name)), Group: group}, Server: c.APIServer.Server, CAFile: c.APIServer.CAFile, Random: random,
 		doubts: make(chan struct{}, 1)}
 	if k.Agent.Machine == "" {
-		return nil, &exitcode.Error{Number: exitcode.Credential, Err: fmt.Errorf("%s is empty", config.MachineName),
+		return nil, &exitcode.Error{Number: exitcode.Credential, Err: fmt.Errorf("%s is missing or empty", config.MachineName),
 			Remedy: "Write the machine's name to it: the agent's certificate is for that name."}
 	}
 	return k, nil
