@@ -46,12 +46,12 @@ func (a *Agent) start(ctx context.Context, g *errgroup.Group, run func(context.C
 
 // lookAfter starts the controllers that need no API server.
 func (a *Agent) lookAfter(ctx context.Context, g *errgroup.Group) {
-	store := &imagestore.Store{}
-	program := &health.Program{Systemd: a.Host, Events: a.events, Name: "kubelet", Unit: kubelet.Unit, Paused: a.paused,
-		Ask: func(ctx context.Context) error { return apiserver.KubeletHealth(ctx, kubeletHealthz) }}
-	runtime := &health.Program{Systemd: a.Host, Events: a.events, Name: "containerd", Unit: containerd.Unit, Paused: a.paused, Ask: store.Answers}
-	a.start(ctx, g, program.Run)
-	a.start(ctx, g, runtime.Run)
+	pulse := &imagestore.Pulse{}
+	round := health.Round{Systemd: a.Host, Programs: []*health.Program{
+		{Systemd: a.Host, Events: a.events, Name: "containerd", Unit: containerd.Unit, Paused: a.paused, Ask: pulse.Answers},
+		{Systemd: a.Host, Events: a.events, Name: "kubelet", Unit: kubelet.Unit, Paused: a.paused, Ask: apiserver.KubeletPulse(kubeletHealthz)},
+	}}
+	a.start(ctx, g, round.Run)
 	a.start(ctx, g, hostname.Check{Host: a.Host, Started: a.host}.Run)
 }
 

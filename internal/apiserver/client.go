@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	certificates "k8s.io/api/certificates/v1"
 	coordination "k8s.io/api/coordination/v1"
@@ -32,6 +33,9 @@ type Access struct {
 	Certificate, Key []byte
 	// Connections may have a connection to the server; may be nil.
 	Connections *Connections
+	// Silence is how long a connection may be silent before the server is asked for a
+	// sign of life; 0 is ten seconds.
+	Silence time.Duration
 }
 
 // Client makes a node's calls. It has three groups of the API in its scheme and

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -33,6 +34,7 @@ func (c *Client) Renew(a Access) error {
 	}
 	if s.transport == nil {
 		s.transport = newTransport(cfg, nil)
+		s.transport.HTTP2.SendPingTimeout = cmp.Or(a.Silence, s.transport.HTTP2.SendPingTimeout)
 	}
 	s.credential = bearer{a.Token, s.transport}
 	s.ended, s.end = context.WithCancel(context.Background())

@@ -15,8 +15,17 @@ import (
 
 // KubeletHealth asks kubelet's health endpoint once; nil is healthy.
 func KubeletHealth(ctx context.Context, endpoint string) error {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * tryTimeout}
-	if err := askHealth(ctx, client, endpoint); err != nil {
+	return kubeletHealth(ctx, &http.Transport{DisableKeepAlives: true}, endpoint)
+}
+
+// KubeletPulse is KubeletHealth for one who asks now and then: it keeps the connection.
+func KubeletPulse(endpoint string) func(context.Context) error {
+	kept := &http.Transport{MaxIdleConns: 1}
+	return func(ctx context.Context) error { return kubeletHealth(ctx, kept, endpoint) }
+}
+
+func kubeletHealth(ctx context.Context, t *http.Transport, endpoint string) error {
+	if err := askHealth(ctx, &http.Client{Transport: t, Timeout: 2 * tryTimeout}, endpoint); err != nil {
 		return fmt.Errorf("ask %s: %w", endpoint, err)
 	}
 	return nil

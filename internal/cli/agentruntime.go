@@ -25,7 +25,7 @@ func resident(ctx context.Context) (worked func()) {
 	f := footprint.Keep()
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err == nil && every > 0 {
-		go feed(ctx, every/3)
+		go feed(ctx, every/2) // as systemd advises
 	}
 	return f.Worked
 }

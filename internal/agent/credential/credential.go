@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"path"
 	"sync/atomic"
+	"time"
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/apiserver"
@@ -21,6 +22,10 @@ import (
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/identity/kubeconfig"
 )
+
+// silence is that of the agent's connection, which lives for weeks and would wake the
+// machine for each question.
+const silence = 30 * time.Second
 
 // Issuer obtains a certificate for a machine's agent.
 type Issuer interface {
@@ -93,7 +98,7 @@ func (k *Keeper) kept() (a apiserver.Access, problem string, err error) {
 	if err != nil {
 		return a, "", fmt.Errorf("read the cluster's CA: %w", err)
 	}
-	a = apiserver.Access{Server: k.Server, CA: ca}
+	a = apiserver.Access{Server: k.Server, CA: ca, Silence: silence}
 	c, err := kubeconfig.Read(k.Host, config.Kubeconfig)
 	if at, ok := errors.AsType[*fs.PathError](err); ok && !errors.Is(err, fs.ErrNotExist) {
 		return a, "", at

@@ -16,8 +16,12 @@ const (
 	// limit is how much memory the runtime tries to keep to: an idle agent needs a third
 	// of it. With less than a document of 1 MB needs it would do little but collect.
 	limit = 24 << 20
-	// calm is how long nothing is done before memory goes back.
-	calm = 10 * time.Second
+	// calm is how long nothing is done before memory goes back, often how long until
+	// that of a process goes back that does little but wait.
+	calm  = 10 * time.Second
+	often = 10 * time.Minute
+	// percent is how much garbage there may be while there is work, as the runtime has it.
+	percent = 100
 )
 
 // growth is how much the heap of a program may grow, in percent of what is in use, before
@@ -36,19 +40,32 @@ func Brief() {
 type Footprint struct{ rest *time.Timer }
 
 // Keep bounds the memory of this process, and gives back for the first time what its
-// start took when it has come to rest. Huge pages are not asked for: on machines that
-// hand them out unasked they double what a small heap takes.
+// start took when it has come to rest. While it rests garbage is collected every ten
+// minutes, or where memory comes near to its limit, and not every two minutes, as the
+// runtime would: of a process that waits that is a large part of all it does. Huge pages
+// are not asked for: on machines that hand them out unasked they double what a small
+// heap takes.
 func Keep() *Footprint {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(100)
 	}
 	debug.SetMemoryLimit(limit)
 	_ = unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0) // without it memory is larger, no more
-	return &Footprint{time.AfterFunc(calm, GiveBack)}
+	f := &Footprint{}
+	f.rest = time.AfterFunc(often, func() {
+		GiveBack()
+		debug.SetGCPercent(-1)
+		f.rest.Reset(often)
+	})
+	f.Worked()
+	return f
 }
 
 // Worked is called after work: what it took goes back after a while of rest.
-func (f *Footprint) Worked() { f.rest.Reset(calm) }
+func (f *Footprint) Worked() {
+	debug.SetGCPercent(percent)
+	f.rest.Reset(calm)
+}
 
 // GiveBack gives the system back what is not in use: garbage, and pages of the program's
 // file, which stay in the kernel's cache and come back when they are touched.

@@ -3,9 +3,12 @@ package footprint
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestReadOnly(t *testing.T) {
@@ -94,4 +97,30 @@ func resident(t *testing.T) (kib int) {
 		t.Fatalf("no RssFile in %s", text)
 	}
 	return kib
+}
+
+// TestKeep: the runtime collects garbage by itself while there is work, and not at rest.
+func TestKeep(t *testing.T) {
+	was, bound := debug.SetGCPercent(percent), debug.SetMemoryLimit(-1)
+	defer func() { debug.SetGCPercent(was); debug.SetMemoryLimit(bound) }()
+	synctest.Test(t, func(t *testing.T) {
+		f := Keep()
+		defer f.rest.Stop()
+		want := func(when string, want int) {
+			t.Helper()
+			is := debug.SetGCPercent(percent)
+			debug.SetGCPercent(is)
+			if is != want {
+				t.Errorf("%s: %d percent, want %d", when, is, want)
+			}
+		}
+		want("at the start", percent)
+		time.Sleep(calm + time.Second)
+		want("at rest", -1)
+		time.Sleep(often)
+		f.Worked()
+		want("after work", percent)
+		time.Sleep(calm + time.Second)
+		want("at rest again", -1)
+	})
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/berth-dev/berth/internal/apiserver"
@@ -54,20 +56,52 @@ type Program struct {
 	// was restarted since it was last well.
 	since    time.Time
 	restarts int
+	// busy: it is looked at.
+	busy atomic.Bool
 }
 
-// Run looks after the program until ctx ends.
-func (p *Program) Run(ctx context.Context) error {
+// Round looks after programs, all at one time: each question wakes the machine.
+type Round struct {
+	Systemd  Systemd
+	Programs []*Program
+}
+
+// Run looks after the programs until ctx ends. One whose restart takes long keeps no
+// other waiting.
+func (r Round) Run(ctx context.Context) error {
+	var looks sync.WaitGroup
+	defer looks.Wait()
 	for {
-		p.look(ctx)
+		units := r.list(ctx)
+		for _, p := range r.Programs {
+			if p.busy.CompareAndSwap(false, true) {
+				looks.Go(func() { defer p.busy.Store(false); p.look(ctx, units[p.Unit]) })
+			}
+		}
 		if !apiserver.Pause(ctx, every) {
 			return nil
 		}
 	}
 }
 
-func (p *Program) look(ctx context.Context) {
-	if !p.expected(ctx) {
+// list are the programs' units by their names. One that is an alias, or is not loaded,
+// is not among them.
+func (r Round) list(ctx context.Context) map[string]host.UnitStatus {
+	names := make([]string, len(r.Programs))
+	for i, p := range r.Programs {
+		names[i] = p.Unit
+	}
+	listed, _ := r.Systemd.ListUnits(ctx, names...) // then each is asked for
+	units := map[string]host.UnitStatus{}
+	for _, u := range listed {
+		units[u.Name] = u
+	}
+	return units
+}
+
+// look looks at the program, whose unit was listed as u.
+func (p *Program) look(ctx context.Context, u host.UnitStatus) {
+	if !p.expected(ctx, u) {
 		p.since, p.restarts = time.Time{}, 0
 		return
 	}
@@ -90,16 +124,12 @@ func (p *Program) look(ctx context.Context) {
 // expected says whether the program should answer. One that is not installed, or
 // that somebody stopped, is no business of a health check. A unit is listed, which
 // costs less than to describe it, unless its name is an alias or it is not loaded.
-func (p *Program) expected(ctx context.Context) bool {
-	units, err := p.Systemd.ListUnits(ctx, p.Unit)
-	if err != nil {
-		return false
-	}
-	var u host.UnitStatus
-	if len(units) > 0 {
-		u = units[0]
-	} else if u, err = p.Systemd.Unit(ctx, p.Unit); err != nil {
-		return false
+func (p *Program) expected(ctx context.Context, u host.UnitStatus) bool {
+	if u.Name == "" {
+		var err error
+		if u, err = p.Systemd.Unit(ctx, p.Unit); err != nil {
+			return false
+		}
 	}
 	return u.LoadState == "loaded" && u.ActiveState != "inactive" && u.ActiveState != "deactivating"
 }

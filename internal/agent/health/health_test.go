@@ -65,7 +65,7 @@ func looked(t *testing.T, arrange func(*memory.Host), try func(sick *atomic.Bool
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		sick.Store(true)
-		go func() { ended <- p.Run(ctx) }()
+		go func() { ended <- Round{h, []*Program{p}}.Run(ctx) }()
 		time.Sleep(time.Second)
 		try(&sick, p, h)
 		cancel()
@@ -171,7 +171,7 @@ func TestAPauseLeavesAProgramAlone(t *testing.T) {
 			Ask: func(context.Context) error { return errors.New("dead") }, Paused: func() bool { return true }}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if err := p.Run(ctx); err != nil || len(h.Jobs()) > 0 {
+		if err := (Round{h, []*Program{p}}).Run(ctx); err != nil || len(h.Jobs()) > 0 {
 			t.Errorf("%v, %v", err, h.Jobs())
 		}
 	})
@@ -187,4 +187,24 @@ func TestARestartThatFailsSaysSo(t *testing.T) {
 	if len(told) != 2 || !strings.HasPrefix(told[1], "restart of kubelet.service failed: ") || !strings.Contains(told[1], "syncloop is dead") {
 		t.Errorf("told %q", told)
 	}
+}
+
+// TestARestartThatHangsKeepsNoOtherWaiting: each program of a round is looked after by
+// itself.
+func TestARestartThatHangsKeepsNoOtherWaiting(t *testing.T) {
+	e := &events{}
+	synctest.Test(t, func(t *testing.T) {
+		h := machine(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute-time.Second)
+		defer cancel()
+		var asked atomic.Int64
+		hangs := &Program{Systemd: h, Events: e, Name: "one", Unit: "kubelet.service", Ask: func(context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		well := &Program{Systemd: h, Events: e, Name: "two", Unit: "kubelet.service", Ask: func(context.Context) error { asked.Add(1); return nil }}
+		if err := (Round{h, []*Program{hangs, well}}).Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if got := asked.Load(); got != 20 {
+			t.Errorf("asked %d times in ten minutes, want 20", got)
+		}
+	})
 }

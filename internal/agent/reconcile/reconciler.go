@@ -214,11 +214,6 @@ func New(o Options) *Reconciler {
 	}
 }
 
-// newQueue tries again after a second, and then with pauses that grow.
-func newQueue(longest time.Duration) workqueue.TypedRateLimitingInterface[string] {
-	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, longest))
-}
-
 // Kept is what the machine is kept as, for those who look whether it is so.
 func (r *Reconciler) Kept() *apiserver.Latest[desired.State] { return &r.kept }
 
