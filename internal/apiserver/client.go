@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+	clientcmd "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -31,6 +32,8 @@ type Access struct {
 	Token desired.Secret
 	// Certificate and Key are PEM.
 	Certificate, Key []byte
+	// Plugin prints tokens, where the others are not there; may be nil.
+	Plugin *clientcmd.ExecConfig
 	// Connections may have a connection to the server; may be nil.
 	Connections *Connections
 	// Silence is how long a connection may be silent before the server is asked for a

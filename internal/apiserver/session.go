@@ -11,7 +11,7 @@ import (
 // authSession is what a client shows to the server until it is renewed: connections
 // made with one certificate.
 type authSession struct {
-	credential bearer
+	credential http.RoundTripper
 	transport  *http.Transport
 	ended      context.Context
 	end        context.CancelFunc
@@ -36,7 +36,9 @@ func (c *Client) Renew(a Access) error {
 		s.transport = newTransport(cfg, nil)
 		s.transport.HTTP2.SendPingTimeout = cmp.Or(a.Silence, s.transport.HTTP2.SendPingTimeout)
 	}
-	s.credential = bearer{a.Token, s.transport}
+	if s.credential, err = a.credential(s.transport); err != nil {
+		return &Error{Layer: LayerTLS, Host: c.host, Cause: err, Permanent: true}
+	}
 	s.ended, s.end = context.WithCancel(context.Background())
 	if old := c.sessions.current.Swap(s); old != nil {
 		old.end()

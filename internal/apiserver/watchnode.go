@@ -72,7 +72,7 @@ func (w *nodeWait) followNode(ctx context.Context) error {
 var errWatchEnded = errors.New("the watch ended")
 
 func accessOf(k *kubeconfig.Config) Access {
-	return Access{Server: k.Server, CA: k.CA, Token: k.Token, Certificate: k.Certificate, Key: k.Key}
+	return Access{Server: k.Server, CA: k.CA, Token: k.Token, Certificate: k.Certificate, Key: k.Key, Plugin: k.Plugin}
 }
 
 // bootID is the kernel's name for the present boot; "" if it can't be read.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -196,6 +197,11 @@ func serverOf(st *desired.State, c contract.Contract) string {
 	for _, r := range st.Resources {
 		if cert, ok := r.(*desired.ClientCertificate); ok {
 			return cert.Server
+		}
+	}
+	if f, ok := st.Lookup(desired.FileID(kubelet.Kubeconfig)).(*desired.File); ok {
+		if k, err := kubeconfig.Parse(f.Content.Data(), path.Dir(kubelet.Kubeconfig)); err == nil {
+			return k.Server
 		}
 	}
 	return contract.ServerOf(c)

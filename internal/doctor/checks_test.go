@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
@@ -236,6 +238,9 @@ var checkCases = []checkCase{
 	{"credential", Preflight, Error, "no luck", func(w *world) { w.azure("", errTest) }},
 	{"credential", Preflight, Error, "does not know the token of the identity", func(w *world) { w.azure("other", nil) }},
 
+	{"credential", Preflight, OK, "the identity arc", func(w *world) { w.direct() }},
+	{"approval", Preflight, OK, "no certificate is asked for", func(w *world) { w.direct() }},
+	{"approval", Preflight, Error, "may not create nodes", func(w *world) { w.direct(); w.api.rights = nil }},
 	{"credential-expiry", Preflight, OK, "whenever", func(w *world) { w.azure("x.y.z", nil) }},
 	{"approval", Preflight, Error, "may not create", func(w *world) { w.azure(token, nil); w.api.rights = nil }},
 	{"credential-expiry", Preflight, OK, "has no end", func(w *world) { w.api.expiration = "" }},
@@ -450,6 +455,17 @@ func (w *world) azure(text desired.Secret, err error) {
 	w.o.Tokens = func(context.Context, *desired.AzureIdentity, *desired.Egress) (desired.Secret, error) {
 		return text, err
 	}
+}
+
+// direct is a document whose kubelet shows the identity's tokens.
+func (w *world) direct() {
+	text, err := azureidentity.Marshal(desired.AzureIdentity{Kind: desired.AzureArc, ServerID: azureidentity.AKS})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.azure(token, nil)
+	w.state.Resources = slices.DeleteFunc(w.state.Resources, func(r desired.Resource) bool { return r.Kind() == "credential" })
+	w.add(&desired.File{Path: azureidentity.Path, Content: desired.SecretBytes(text), Mode: 0o600, Life: desired.Managed})
 }
 
 func (w *world) arc(says string, code int) {

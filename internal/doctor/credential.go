@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/provision"
@@ -30,6 +31,8 @@ type credential struct {
 	azure desired.AzureKind
 	// held: the machine has a certificate for this Node already, and nothing is asked for.
 	held bool
+	// direct: kubelet shows it as long as it runs, and asks for no certificate.
+	direct bool
 	// field is where the document names it.
 	field string
 }
@@ -47,7 +50,7 @@ func (v *visit) findCredential(ctx context.Context) (*credential, error) {
 	}
 	all := find[*desired.ClientCertificate](st)
 	if len(all) == 0 {
-		return nil, errNoCredential
+		return v.directToken(ctx, st)
 	}
 	c := all[0]
 	out := &credential{field: c.Field, token: c.Token}
@@ -60,6 +63,21 @@ func (v *visit) findCredential(ctx context.Context) (*credential, error) {
 		return out, err
 	}
 	return out, v.readToken(c, out)
+}
+
+// directToken is the first of those that kubelet is going to show.
+func (v *visit) directToken(ctx context.Context, st *desired.State) (*credential, error) {
+	f, ok := st.Lookup(desired.FileID(azureidentity.Path)).(*desired.File)
+	if !ok || v.Tokens == nil {
+		return nil, errNoCredential
+	}
+	a, err := azureidentity.Parse(f.Content.Data())
+	if err != nil {
+		return nil, err
+	}
+	out := &credential{azure: a.Kind, direct: true, field: "identity." + string(a.Kind)}
+	out.token, err = v.Tokens(ctx, &a, nil)
+	return out, err
 }
 
 // readToken takes the token from where the document has it.
@@ -303,6 +321,9 @@ func checkApproval(ctx context.Context, v *visit) *finding {
 		return unknownf("", "the cluster can't be asked: %v", err)
 	}
 	defer client.Close()
+	if c.direct {
+		return checkDirect(ctx, client, c)
+	}
 	approve := create
 	approve.Subresource = "nodeclient"
 	f := &finding{}
@@ -317,6 +338,15 @@ func checkApproval(ctx context.Context, v *visit) *finding {
 			"the request may be made, and the cluster does not approve it by itself")
 	}
 	return f.ok("the request may be made, and is approved by the cluster itself")
+}
+
+// checkDirect: nobody approves anything, and the identity needs a Node's rights itself.
+func checkDirect(ctx context.Context, client *apiserver.Client, c *credential) *finding {
+	f, register := &finding{}, apiserver.Right{Verb: "create", Resource: "nodes"}
+	if !may(ctx, f, client, register) && len(f.notes) == 0 {
+		f.fail("berth rbac --direct --object-id OBJECT-ID | kubectl apply -f -, with the identity's", "%s may not %s", c, register).at(c.field)
+	}
+	return f.ok("kubelet shows the identity's tokens: no certificate is asked for")
 }
 
 // binding is how the cluster gives it what a ClusterRole may do.

@@ -8,11 +8,18 @@ import (
 )
 
 // NodeName is the node that a kubeconfig's certificate speaks for; "" if it speaks for
-// none.
+// none. Of one with a credential plugin, whose tokens are of no Node, it is the one that
+// the kubeconfig says it is used for.
 func NodeName(h host.FS, path string) (string, error) {
 	k, err := kubeconfig.Read(h, path)
 	if err != nil {
 		return "", err
+	}
+	if k.Plugin != nil {
+		if name, ok := strings.CutPrefix(k.User, nodeUserPrefix); ok {
+			return name, nil
+		}
+		return "", nil
 	}
 	all := parseCertificates(k.Certificate)
 	if len(all) == 0 {

@@ -3,6 +3,7 @@ package identity
 import (
 	"errors"
 	"io/fs"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,18 @@ func TestNodeName(t *testing.T) {
 	write(`{"token":"abcdef.0123456789abcdef"}`)
 	if name, err := NodeName(h, "/k"); name != "" || err != nil {
 		t.Errorf("a token: %q, %v", name, err)
+	}
+	write(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"berth","interactiveMode":"Never"}}`)
+	if name, err := NodeName(h, "/k"); name != "" || err != nil {
+		t.Errorf("a plugin of nobody: %q, %v", name, err)
+	}
+	text, err := h.ReadFile("/k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Put("/k", strings.ReplaceAll(string(text), `"u"`, `"system:node:n2"`), 0o600)
+	if name, err := NodeName(h, "/k"); name != "n2" || err != nil {
+		t.Errorf("a plugin: %q, %v", name, err)
 	}
 	for who, want := range map[string]string{"system:node:n1": "n1", "somebody": ""} {
 		certificate, key, err := SelfSigned([]string{who}, time.Now())

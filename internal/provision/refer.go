@@ -16,6 +16,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/identity"
+	"github.com/berth-dev/berth/internal/identity/kubeconfig"
 )
 
 // Refer adds what a document refers to to the facts. A file that is not there is
@@ -95,11 +96,14 @@ func Settled(h host.Host, r component.References, server string) bool {
 }
 
 // isNodeOf says whether the machine has a certificate of a node of the cluster that is
-// valid.
+// valid, or kubelet shows tokens to that cluster.
 func isNodeOf(h host.Host, c azurecluster.Cluster) bool {
 	name, err := identity.NodeName(h, kubelet.Kubeconfig)
 	if err != nil || name == "" {
 		return false
+	}
+	if k, err := kubeconfig.Read(h, kubelet.Kubeconfig); err == nil && k.Plugin != nil {
+		return identity.SameServer(k.Server, c.Server) && string(k.CA) == c.CA
 	}
 	ok, _, err := identity.New(h).Valid(h, &desired.ClientCertificate{NodeName: name, Server: c.Server, CA: c.CA, CAFile: kubelet.CAFile, Kubeconfig: kubelet.Kubeconfig})
 	return ok && err == nil

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,8 +97,58 @@ func (a *azure) known(t *testing.T) {
 	}
 }
 
+// byApply and byJoin are the two commands that make a machine a node.
+func byApply(t *testing.T, n *lab.Node) {
+	t.Helper()
+	said, _ := applyDocument(t, n)
+	t.Log(said)
+}
+
+func byJoin(t *testing.T, n *lab.Node) {
+	t.Helper()
+	if r, said := joinCommand(t, n); r.ExitCode != 0 || r.Stage != "ready" || r.Node != n.Name {
+		t.Fatalf("%+v\n%s", r, said)
+	}
+}
+
+// again: a second join has nothing to do.
+func again(t *testing.T, n *lab.Node) {
+	t.Helper()
+	if r, said := joinCommand(t, n); r.ExitCode != 0 || r.Changes != 0 || r.Stage != "ready" {
+		t.Errorf("second join: %+v\n%s", r, said)
+	}
+}
+
 // join makes a machine a node with an identity, and proves by what right it is one.
-func (a *azure) join(t *testing.T, name, object string, i v1alpha1.Identity, before func(*lab.Node), files map[string]lab.File) *lab.Node {
+func (a *azure) join(t *testing.T, name, object string, i v1alpha1.Identity, bring func(*testing.T, *lab.Node), before func(*lab.Node), files map[string]lab.File) *lab.Node {
+	t.Helper()
+	n := a.machine(t, name, i, before, files)
+	start := time.Now()
+	bring(t, n)
+	if _, err := a.lab.WaitNodeReady(within(t, 90*time.Second), n.Name); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: ready %.2f s after the start", n.Name, time.Since(start).Seconds())
+	a.askedAs(t, n, object)
+	a.standsWell(t, n)
+	return n
+}
+
+// standsWell: the Node is one that the cloud keeps, nothing is left to do, and no token
+// stands in a file.
+func (a *azure) standsWell(t *testing.T, n *lab.Node) {
+	t.Helper()
+	if got := nodeOf(t, a.lab, n).Labels["kubernetes.azure.com/managed"]; got != "false" {
+		t.Errorf("the cloud deletes the Node: its label is %q", got)
+	}
+	planIsEmpty(t, a.lab, n)
+	if r, err := n.Exec(within(t, time.Minute), "grep", "-rl", tokenBeginning, "/var/log", "/var/lib/berth", "/etc"); err != nil || len(r.Stdout) > 0 {
+		t.Errorf("a token stands in %s (%v)", r.Stdout, err)
+	}
+}
+
+// machine is one with a document that names an identity, and with nothing else of a node.
+func (a *azure) machine(t *testing.T, name string, i v1alpha1.Identity, before func(*lab.Node), files map[string]lab.File) *lab.Node {
 	t.Helper()
 	all := tokenAndCA(t, a.lab)
 	delete(all, tokenPath)
@@ -118,25 +169,11 @@ func (a *azure) join(t *testing.T, name, object string, i v1alpha1.Identity, bef
 	if err := n.WriteFile(configPath, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
-	said, _ := applyDocument(t, n)
-	if _, err := a.lab.WaitNodeReady(within(t, 90*time.Second), n.Name); err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	t.Logf("%s: ready %.2f s after the start of apply", n.Name, time.Since(start).Seconds())
-	a.askedAs(t, n, object)
-	if got := nodeOf(t, a.lab, n).Labels["kubernetes.azure.com/managed"]; got != "false" {
-		t.Errorf("the cloud deletes the Node: its label is %q", got)
-	}
-	planIsEmpty(t, a.lab, n)
-	if r, err := n.Exec(within(t, time.Minute), "grep", "-rl", tokenBeginning, "/var/log", "/var/lib/berth", "/etc"); err != nil || len(r.Stdout) > 0 {
-		t.Errorf("a token stands in %s (%v)", r.Stdout, err)
-	}
 	return n
 }
 
-// askedAs: the certificate of the Node was asked for by the identity.
-func (a *azure) askedAs(t *testing.T, n *lab.Node, object string) {
+// askedAs: the certificate of the Node was asked for by the identity, or by nobody.
+func (a *azure) askedAs(t *testing.T, n *lab.Node, objects ...string) {
 	t.Helper()
 	all, err := a.lab.Client().CertificatesV1().CertificateSigningRequests().List(within(t, 10*time.Second), metav1.ListOptions{})
 	if err != nil {
@@ -148,8 +185,8 @@ func (a *azure) askedAs(t *testing.T, n *lab.Node, object string) {
 			users = append(users, r.Spec.Username)
 		}
 	}
-	if len(users) != 1 || users[0] != object {
-		t.Errorf("the certificate was asked for by %q, want %s once", users, object)
+	if !slices.Equal(users, objects) {
+		t.Errorf("the certificate was asked for by %q, want %q", users, objects)
 	}
 }
 
@@ -176,15 +213,17 @@ func TestCaseAzure(t *testing.T) {
 	a := newAzure(t, l)
 	t.Run("managed identity", a.managedIdentity)
 	t.Run("service principal", a.servicePrincipal)
+	t.Run("direct", a.direct)
 	t.Run("arc", a.arc)
 }
 
 func (a *azure) managedIdentity(t *testing.T) {
 	n := a.join(t, "azure-mi", machineID, v1alpha1.Identity{ManagedIdentity: &v1alpha1.ManagedIdentity{ClientID: azureClient, TenantID: azureTenant}},
-		func(*lab.Node) {}, nil)
+		byJoin, func(*lab.Node) {}, nil)
 	if count, r := a.tokens(t); count != 1 || !strings.Contains(r.Query, "client_id="+azureClient) || !strings.Contains(r.Query, "api-version=2018-02-01") {
 		t.Errorf("%d requests for a token, the last %s", count, r.Query)
 	}
+	again(t, n)
 	a.rejoinsByItself(t, n)
 	a.token(t, n)
 }
@@ -229,7 +268,7 @@ func (a *azure) token(t *testing.T, n *lab.Node) {
 
 func (a *azure) servicePrincipal(t *testing.T) {
 	n := a.join(t, "azure-sp", applicationO, v1alpha1.Identity{ServicePrincipal: &v1alpha1.ServicePrincipal{TenantID: azureTenant, ClientID: application, ClientSecretFile: secretFile}},
-		func(n *lab.Node) {
+		byJoin, func(n *lab.Node) {
 			if err := n.WriteFile(secretFile, []byte("lab secret+&\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -239,10 +278,38 @@ func (a *azure) servicePrincipal(t *testing.T) {
 		t.Errorf("%d tokens of Entra, %d of the metadata service", count, asked)
 	}
 	run(t, n, "rm", secretFile) // it is read when it is needed
+	again(t, n)
 	planIsEmpty(t, a.lab, n)
 	r, err := n.Exec(within(t, 10*time.Second), "berth", "token")
 	if err != nil || r.Code != 1 || !strings.Contains(string(r.Stderr), secretFile) {
 		t.Errorf("%v, %d %s", err, r.Code, r.Stderr)
+	}
+}
+
+// direct: kubelet shows the identity's tokens, and asks for no certificate. berth, too, acts
+// with them: it leaves as any node does.
+func (a *azure) direct(t *testing.T) {
+	const object, client = "66666666-6666-6666-6666-666666666666", "77777777-7777-7777-7777-777777777777"
+	a.entra.AddApplication(serve.Application{ClientID: client, ObjectID: object, Secret: "another"})
+	applyRBAC(t, a.lab, "--direct", "--object-id", object)
+	i := v1alpha1.Identity{Direct: true, ServicePrincipal: &v1alpha1.ServicePrincipal{TenantID: azureTenant, ClientID: client, ClientSecretFile: secretFile}}
+	n := a.machine(t, "azure-direct", i, func(n *lab.Node) { check(t, n.WriteFile(secretFile, []byte("another\n"), 0o600)) }, nil)
+	byJoin(t, n)
+	a.askedAs(t, n)
+	a.standsWell(t, n)
+	again(t, n)
+	if out := run(t, n, "sh", "-c", "ls /var/lib/kubelet/pki; /var/lib/kubelet/token.sh"); strings.Contains(out, "kubelet-client") || !strings.Contains(out, "ExecCredential") {
+		t.Errorf("kubelet has a certificate, or no token: %s", out)
+	}
+	r, err := n.Exec(within(t, time.Minute), berthPath, "doctor") // the lab's container is ill in ways of its own
+	if check(t, err); !strings.Contains(string(r.Stdout), "but a token") {
+		t.Errorf("%s", r.Stdout)
+	}
+	admin, err := os.ReadFile(a.lab.Kubeconfig())
+	check(t, err)
+	check(t, n.WriteFile(adminPath, admin, 0o600))
+	if said, code := leaves(t, n, "--force", "--kubeconfig", adminPath); code != 0 || hasNode(t, a.lab, n.Name) {
+		t.Errorf("leave: exit code %d\n%s", code, said)
 	}
 }
 
@@ -255,7 +322,7 @@ func (a *azure) arc(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := a.join(t, "azure-arc", machineID, v1alpha1.Identity{Arc: &v1alpha1.Arc{TenantID: azureTenant}}, func(n *lab.Node) {
+	n := a.join(t, "azure-arc", machineID, v1alpha1.Identity{Arc: &v1alpha1.Arc{TenantID: azureTenant}}, byApply, func(n *lab.Node) {
 		run(t, n, "useradd", "--system", "himds")
 		run(t, n, "systemd-run", "--unit=himdsd", "python3", "/opt/himds.py")
 		run(t, n, "sh", "-c", "until grep -q :9D96 /proc/net/tcp; do sleep 0.1; done")

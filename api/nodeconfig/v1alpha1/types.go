@@ -46,7 +46,7 @@ type Cluster struct {
 }
 
 // Identity is how the machine proves to the cluster who it is: exactly one of the
-// members but allowInline.
+// members but direct and allowInline.
 type Identity struct {
 	BootstrapToken    *BootstrapToken    `json:"bootstrapToken,omitempty"`
 	ClientCertificate *ClientCertificate `json:"clientCertificate,omitempty"`
@@ -54,6 +54,11 @@ type Identity struct {
 	Arc               *Arc               `json:"arc,omitempty"`
 	ServicePrincipal  *ServicePrincipal  `json:"servicePrincipal,omitempty"`
 	AzureCLI          *AzureCLI          `json:"azureCLI,omitempty"`
+	// Direct has kubelet show the API server tokens of its identity of Azure, and no
+	// certificate of the Node's own. Neither the Node authorizer nor NodeRestriction holds
+	// such a node to what is its own: berth rbac --direct prints the rights that it needs.
+	// For managedIdentity, arc, and servicePrincipal with a file. Read by kubelet.
+	Direct bool `json:"direct,omitempty"`
 	// AllowInline lets a secret stand in the document itself.
 	AllowInline bool `json:"allowInline,omitempty"`
 }

@@ -9,10 +9,14 @@ import (
 
 var objectForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
+// binding is of a ClusterRole.
+type binding struct{ name, role string }
+
 // Joining is what identities of Microsoft Entra ID need to become nodes: each is a user
 // by its object id, asks for a kubelet's certificate and has it approved. All else the
-// Node itself may do, with that certificate.
-func Joining(objects []string) ([]byte, error) {
+// Node itself may do, with that certificate. direct: kubelets show the identity's tokens
+// themselves, and it may do what all Nodes together may.
+func Joining(objects []string, direct bool) ([]byte, error) {
 	const approve = "system:certificates.k8s.io:certificatesigningrequests:"
 	var out []object
 	for _, id := range sorted(objects) {
@@ -20,7 +24,11 @@ func Joining(objects []string) ([]byte, error) {
 			return nil, field.Invalid(field.NewPath("object-id"), id, "must be a GUID in lower case: az identity show --query principalId, az ad sp show --query id")
 		}
 		name := "berth-join-" + id
-		for _, b := range []struct{ name, role string }{{name, "system:node-bootstrapper"}, {name + "-approve", approve + "nodeclient"}} {
+		bindings := []binding{{name, "system:node-bootstrapper"}, {name + "-approve", approve + "nodeclient"}}
+		if direct {
+			bindings = []binding{{"berth-direct-" + id, "system:node"}}
+		}
+		for _, b := range bindings {
 			o := clusterBinding(b.name, b.role, "")
 			o.Subjects = []subject{{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: id}}
 			out = append(out, o)

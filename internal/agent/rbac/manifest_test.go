@@ -77,7 +77,23 @@ func readByTheAPI(t *testing.T, manifest []byte) {
 // An identity that joins may ask for a kubelet's certificate, and nothing else.
 func TestJoining(t *testing.T) {
 	const id = "0a000000-0000-0000-0000-000000000001"
-	got, err := Joining([]string{id, id})
+	if want := "system:node-bootstrapper system:certificates.k8s.io:certificatesigningrequests:nodeclient"; bound(t, id, false) != want {
+		t.Errorf("%q", bound(t, id, false))
+	}
+	if want := "system:node"; bound(t, id, true) != want {
+		t.Errorf("%q", bound(t, id, true))
+	}
+	for _, bad := range []string{"", "x", "system:masters", strings.ToUpper(id)} {
+		if _, err := Joining([]string{bad}, false); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+// bound are the roles that an identity is given.
+func bound(t *testing.T, id string, direct bool) string {
+	t.Helper()
+	got, err := Joining([]string{id, id}, direct)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,14 +108,7 @@ func TestJoining(t *testing.T) {
 		}
 		seen = append(seen, b.RoleRef.Name)
 	}
-	if want := "system:node-bootstrapper system:certificates.k8s.io:certificatesigningrequests:nodeclient"; strings.Join(seen, " ") != want {
-		t.Errorf("%q", seen)
-	}
-	for _, bad := range []string{"", "x", "system:masters", strings.ToUpper(id)} {
-		if _, err := Joining([]string{bad}); err == nil {
-			t.Errorf("%q is taken", bad)
-		}
-	}
+	return strings.Join(seen, " ")
 }
 
 // No right to write is given before the policy that limits it.

@@ -22,8 +22,10 @@ type Credential struct {
 	TokenFile, TokenEnv string
 	// Azure, instead, is an identity of Azure. Program prints its tokens for kubelet,
 	// which comes by a new certificate with it where the one before has ended.
+	// Direct: kubelet shows the tokens themselves, and has no certificate.
 	Azure   *desired.AzureIdentity
 	Program string
+	Direct  bool
 	// Elsewhere: another program obtains the certificate, and writes the kubeconfig.
 	Elsewhere bool
 	// Cert and Key are PEM. They count where there is no token.
@@ -39,7 +41,7 @@ type Credential struct {
 
 // CredentialID is the resource that a machine has when it has joined.
 func (s Settings) CredentialID() desired.ID {
-	if s.Cluster.carriesCertificate() {
+	if s.Cluster.carriesCertificate() || s.Cluster.Credential.Direct {
 		return desired.FileID(s.kubeconfig())
 	}
 	return desired.ClientCertificateID(s.kubeconfig())
@@ -55,6 +57,8 @@ func credential(s Settings) ([]desired.Resource, error) {
 	case c.Elsewhere:
 		flags := append([]string{"--kubeconfig=" + s.kubeconfig()}, s.renewal()...)
 		return []desired.Resource{dropIn("10-tlsbootstrap.conf", bootstrapFlags, flags...)}, nil
+	case c.Direct:
+		return azureDirect(s)
 	case s.Cluster.carriesCertificate():
 		return givenCertificate(s)
 	}
@@ -121,7 +125,11 @@ func givenCertificate(s Settings) ([]desired.Resource, error) {
 
 // kubeconfig is the file by which kubelet finds the API server.
 func kubeconfig(server string, auth clientcmdv1.AuthInfo) ([]byte, error) {
-	const cluster, user, context = "localcluster", "client", "localclustercontext"
+	return kubeconfigOf("client", server, auth)
+}
+
+func kubeconfigOf(user, server string, auth clientcmdv1.AuthInfo) ([]byte, error) {
+	const cluster, context = "localcluster", "localclustercontext"
 	b, err := yaml.Marshal(clientcmdv1.Config{
 		APIVersion: "v1", Kind: "Config",
 		Clusters:       []clientcmdv1.NamedCluster{{Name: cluster, Cluster: clientcmdv1.Cluster{Server: server, CertificateAuthority: CAFile}}},

@@ -58,6 +58,42 @@ func TestAzureIdentities(t *testing.T) {
 	}
 }
 
+// With direct kubelet shows the identity's tokens: it has no certificate and asks for none,
+// and nothing else finds one missing.
+func TestDirectTokens(t *testing.T) {
+	for name, i := range map[string]v1alpha1.Identity{
+		"managedIdentity":  {Direct: true, ManagedIdentity: &v1alpha1.ManagedIdentity{ClientID: guidA, TenantID: guidB}},
+		"servicePrincipal": {Direct: true, ServicePrincipal: &v1alpha1.ServicePrincipal{TenantID: guidB, ClientID: guidA, ClientSecretFile: "/etc/berth/secret"}},
+	} {
+		st := translated(t, withIdentity(t, i), machineOf(t))
+		if st.Lookup(desired.ClientCertificateID(kubelet.Kubeconfig)) != nil || st.Lookup(desired.FileID(kubelet.Bootstrap)) != nil {
+			t.Errorf("%s: a certificate is asked for", name)
+		}
+		k := golden.File(t, st, kubelet.Kubeconfig)
+		for _, part := range []string{"command: /usr/local/bin/berth", "- node\n      - token", "name: system:node:"} {
+			if !strings.Contains(string(k.Content.Data()), part) {
+				t.Errorf("%s: no %q in\n%s", name, part, k.Content.Data())
+			}
+		}
+		script := golden.File(t, st, kubelet.TokenScript)
+		if got := string(script.Content.Data()); got != "#!/bin/sh\nexec /usr/local/bin/berth node token\n" || script.Mode != 0o700 {
+			t.Errorf("%s: %v %q", name, script.Mode, got)
+		}
+		if config := string(golden.File(t, st, kubelet.ConfigFile).Content.Data()); !strings.Contains(config, `"rotateCertificates": false`) {
+			t.Errorf("%s: kubelet asks for a certificate: %s", name, config)
+		}
+		flags := ""
+		for _, r := range st.Resources {
+			if f, ok := r.(*desired.File); ok && strings.HasSuffix(f.Path, "10-tlsbootstrap.conf") {
+				flags = string(f.Content.Data())
+			}
+		}
+		if strings.Contains(flags, "bootstrap-kubeconfig") || strings.Contains(flags, "rotate-certificates") || !strings.Contains(flags, "--kubeconfig=") {
+			t.Errorf("%s: %s", name, flags)
+		}
+	}
+}
+
 // What is there for the time of the join alone leaves nothing that kubelet could call.
 func TestPassingIdentities(t *testing.T) {
 	for name, i := range map[string]v1alpha1.Identity{

@@ -43,7 +43,7 @@ func (t *translation) kubeletDefaults() map[string]any {
 		"clusterDomain":      net.ClusterDomain,
 		"maxPods":            n.MaxPods,
 		"readOnlyPort":       0,
-		"rotateCertificates": true,
+		"rotateCertificates": !t.config.Identity.Direct,
 		"staticPodPath":      kubelet.ManifestDir,
 	}
 	if !t.doc.saysDomain && told.Domain != "" {
@@ -219,7 +219,7 @@ func (t *translation) credential(after []desired.ID) kubelet.Credential {
 		return c
 	}
 	if c.Azure = azureIdentity(t.config); c.Azure != nil {
-		c.Program = cmp.Or(t.facts.Program, azureidentity.Program)
+		c.Program, c.Direct = cmp.Or(t.facts.Program, azureidentity.Program), t.config.Identity.Direct
 		return c
 	}
 	own := t.config.Identity.ClientCertificate

@@ -7,11 +7,15 @@ import (
 
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/azureidentity"
 )
 
 // azure are the identities of Azure: read by Microsoft Entra ID and Azure Resource
 // Manager.
 func (v *validation) azure(i *v1alpha1.Identity) {
+	if a := azureIdentity(v.config); i.Direct && (a == nil || !azureidentity.Lasting(a)) {
+		v.refuse(identityPath.Child("direct"), "kubelet asks for tokens as long as it runs: the identity must be managedIdentity, arc, or servicePrincipal with its secret in a file")
+	}
 	if m := i.ManagedIdentity; m != nil {
 		at := identityPath.Child("managedIdentity")
 		v.guid(at.Child("clientId"), m.ClientID)

@@ -26,6 +26,10 @@ type Config struct {
 	CertificateFile, KeyFile string
 	Token                    desired.Secret
 	TokenFile                string
+	// User is the name under which the credential stands. Plugin is the program that
+	// prints tokens; nil for none.
+	User   string
+	Plugin *api.ExecConfig
 }
 
 // Parse reads the text of a kubeconfig: paths are resolved against dir and not
@@ -49,7 +53,9 @@ func Parse(text []byte, dir string) (*Config, error) {
 	if cluster.Server == "" {
 		return nil, errors.New("kubeconfig names no server")
 	}
-	return assemble(cluster, user, dir), nil
+	out := assemble(cluster, user, dir)
+	out.User = at.AuthInfo
+	return out, nil
 }
 
 func assemble(cluster *api.Cluster, user *api.AuthInfo, dir string) *Config {
@@ -59,6 +65,7 @@ func assemble(cluster *api.Cluster, user *api.AuthInfo, dir string) *Config {
 		Certificate: user.ClientCertificateData,
 		Key:         user.ClientKeyData,
 		Token:       desired.Secret(user.Token),
+		Plugin:      user.Exec,
 	}
 	// Text in the kubeconfig itself wins over a path, as in client-go.
 	if len(c.CA) == 0 {
