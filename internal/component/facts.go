@@ -75,6 +75,8 @@ type Facts struct {
 	// has ResourceDiskBytes; empty where there is none.
 	ResourceDisk      string
 	ResourceDiskBytes int64
+	// SwapUnits are the units of swap areas that are in use, and those that are masked.
+	SwapUnits []string `json:",omitempty"`
 	// Images are those of the bundles on the machine.
 	Images []BundledImage
 	// VendorUnits are the names of the units that the image's packages bring:

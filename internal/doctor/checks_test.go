@@ -69,6 +69,14 @@ var checkCases = []checkCase{
 	{"swap", Preflight, OK, "none", nil},
 	{"swap", Preflight, OK, "kubelet takes it", func(w *world) { w.swap(); w.kubeletConfig(`{"failSwapOn": false}`) }},
 	{"swap", Preflight, Error, "/swapfile is in use", func(w *world) { w.swap() }},
+	{"swap", Preflight, OK, "berth takes it out of use", func(w *world) {
+		w.swap()
+		w.add(&desired.Unit{Name: "swapfile.swap", Activation: desired.Stopped})
+	}},
+	{"swap", Node, Error, "/swapfile is in use", func(w *world) {
+		w.swap()
+		w.add(&desired.Unit{Name: "swapfile.swap", Activation: desired.Stopped})
+	}},
 	{"swap", Preflight, Unknown, "not known", func(w *world) { w.swap(); w.noState(errTest) }},
 	{"swap", Node, Unknown, "not known", func(w *world) { w.swap(); w.denied = []string{kubelet.ConfigFile} }},
 	{"swap", Node, Error, "/swapfile is in use", func(w *world) { w.swap() }},

@@ -2,10 +2,14 @@ package doctor
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 func checkSwap(_ context.Context, v *visit) *finding {
@@ -26,11 +30,22 @@ func checkSwap(_ context.Context, v *visit) *finding {
 		return okf("there is none")
 	case said && !refuses:
 		return okf("%s is in use, and kubelet takes it", strings.Join(areas, ", "))
+	case len(areas) > 0 && v.when == Preflight && v.takesOff(areas):
+		return okf("%s is in use, and berth takes it out of use for as long as the machine is a node", strings.Join(areas, ", "))
 	case !known:
 		return unknownf("", "%s is in use, and whether kubelet takes that is not known", strings.Join(areas, ", "))
 	}
 	return failf("take what uses it out of use for good (systemctl mask --now with the unit of systemctl list-units --type swap), or set failSwapOn: false in kubelet's configuration",
 		"%s is in use: kubelet refuses to start beside it", strings.Join(areas, ", "))
+}
+
+// takesOff says whether the document's state has all areas out of use.
+func (v *visit) takesOff(areas []string) bool {
+	st, err := v.state()
+	return err == nil && !slices.ContainsFunc(areas, func(area string) bool {
+		u, ok := st.Lookup(desired.UnitID(unitname.OfPath(area) + ".swap")).(*desired.Unit)
+		return !ok || u.Activation != desired.Stopped
+	})
 }
 
 const (

@@ -86,6 +86,7 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 	f.Hostname = line(h, "/proc/sys/kernel/hostname")
 	f.IPv6, f.Resolved = there(h, "/proc/sys/net/ipv6"), there(h, resolver.List)
 	f.ResourceDisk, f.ResourceDiskBytes = resourceDisk(ctx, h)
+	f.SwapUnits = swapUnits(ctx, h)
 	cloud, err := answer()
 	f.NodeIP, f.RotationOff = cloud.Address, cloud.RotationOff
 	return f, err

@@ -24,8 +24,24 @@ const (
 	name = "swapfile"
 	// patience is how long swapoff(8) may take: it reads back what is in use.
 	patience = "5min"
-	unitDir  = "/etc/systemd/system/"
+	unitDir  = UnitDir + "/"
+
+	// UnitDir is where a machine's own units are, and Mask what a link there leads to
+	// where nothing may start the unit.
+	UnitDir = "/etc/systemd/system"
+	Mask    = "/dev/null"
 )
+
+// Off takes areas out of use, by their units: those stop, and nothing uses them at the
+// next boot. When nobody asks for that any more, what was in use is used again.
+func Off(units []string) []desired.Resource {
+	var out []desired.Resource
+	for _, name := range units {
+		mask := &desired.Link{Path: unitDir + name, Target: Mask}
+		out = append(out, mask, &desired.Unit{Base: desired.Base{After: []desired.ID{mask.ID()}}, Name: name, Activation: desired.Stopped})
+	}
+	return out
+}
 
 // Settings are what differs from node to node.
 type Settings struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kernel"
+	"github.com/berth-dev/berth/internal/component/swap"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -21,7 +22,7 @@ import (
 // no use the document is refused, with a *DocumentError.
 func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
 	t := &translation{doc: doc, config: doc.Config, facts: facts, state: &desired.State{Owner: desired.OwnerNode}}
-	parts := []func() error{t.azureCluster, t.clusterCA, t.trust, t.kernel, t.proxy, t.network, t.containerd, t.kubernetes, t.kubelet, t.egress, t.images}
+	parts := []func() error{t.azureCluster, t.clusterCA, t.trust, t.kernel, t.swap, t.proxy, t.network, t.containerd, t.kubernetes, t.kubelet, t.egress, t.images}
 	for _, part := range parts {
 		if err := part(); err != nil {
 			return nil, fmt.Errorf("translate NodeConfig: %w", err)
@@ -118,6 +119,17 @@ func (t *translation) kernel() error {
 	if config["protectKernelDefaults"] == true {
 		t.node = append(t.node, ids...)
 	}
+	return nil
+}
+
+// swap takes areas out of use beside which kubelet would not start, unless the document has
+// it take them.
+func (t *translation) swap() error {
+	config, err := t.kubeletConfig()
+	if err != nil || config["failSwapOn"] == false {
+		return err
+	}
+	t.node = append(t.node, t.add(nodePath, swap.Off(t.facts.SwapUnits)...)...)
 	return nil
 }
 

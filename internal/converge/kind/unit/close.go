@@ -24,9 +24,18 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 	if err := p.ask(ctx); err != nil {
 		return err
 	}
-	if e.Was.Value == "active" && p.fragment != "" {
-		p.triggers = sorted(p.last.Triggers)
-		return p.activation()
+	if e.Was.Value == "active" {
+		made, err := p.generated()
+		if err != nil {
+			return err
+		}
+		if p.fragment != "" || made {
+			p.triggers = sorted(p.last.Triggers)
+			return p.activation()
+		}
+		if activation == string(desired.Stopped) && down(p.status) {
+			t.Kept = append(t.Kept, id+" is no longer wanted stopped and stays so: it ran before berth, without a definition to start it by")
+		}
 	}
 	p.stop("was not running before berth")
 	return nil

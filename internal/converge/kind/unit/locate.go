@@ -86,6 +86,16 @@ func (p *planner) searchFor(unit string) (string, error) {
 	return "", nil
 }
 
+// generated says whether a generator has made a definition, which shows when a mask goes.
+func (p *planner) generated() (bool, error) {
+	for _, dir := range []string{"/run/systemd/generator.early", "/run/systemd/generator", "/run/systemd/generator.late"} {
+		if info, err := p.Lstat(dir + "/" + p.name); err != nil || info != nil {
+			return info != nil, err
+		}
+	}
+	return false, nil
+}
+
 func (p *planner) isMask(at string) bool {
 	target, err := p.Host.Readlink(at)
 	return err == nil && target == "/dev/null"

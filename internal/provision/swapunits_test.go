@@ -1,0 +1,72 @@
+package provision
+
+import (
+	"encoding/binary"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/component/swap"
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// TestSwapOff: an area that a generator's unit uses is out of use while the machine is a node,
+// also in a plan that is made then, and at the next boot; and it is used again afterwards. One
+// that somebody has masked before stays so.
+func TestSwapOff(t *testing.T) {
+	const used, idle, theirs = "disk.swap", "other.swap", "dev-sdb1.swap"
+	h := memory.New()
+	unit := "[Unit]\nDefaultDependencies=no\n[Swap]\nWhat=/disk\n"
+	h.Put("/run/systemd/generator/"+used, unit, 0o644)
+	h.Put("/run/systemd/generator/"+idle, strings.ReplaceAll(unit, "/disk", "/other"), 0o644)
+	page := os.Getpagesize()
+	area := make([]byte, 2*page)
+	binary.LittleEndian.PutUint32(area[1028:], 1) // the last page
+	copy(area[page-10:], "SWAPSPACE2")
+	h.Put("/disk", string(area), 0o600)
+	h.PutLink("/dev/null", "/etc/systemd/system/"+theirs, 0)
+	h.PutDir("/run/berth")
+	if err := h.StartUnit(t.Context(), used); err != nil {
+		t.Fatal(err)
+	}
+	before := h.Tree("/etc")
+	apply := func(rs []desired.Resource) *converge.Plan {
+		t.Helper()
+		st := &desired.State{Owner: desired.OwnerNode}
+		st.Add(rs...)
+		if err := st.Seal(); err != nil {
+			t.Fatal(err)
+		}
+		res, err := converge.New(converge.Options{Host: h, Command: "test", Workers: 1}).Apply(t.Context(), st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Plan
+	}
+	is := func(active, load string) {
+		t.Helper()
+		if st, err := h.Unit(t.Context(), used); err != nil || st.ActiveState != active || st.LoadState != load {
+			t.Errorf("%s is %s, %s, want %s, %s; %v", used, st.ActiveState, st.LoadState, active, load, err)
+		}
+	}
+	for _, changes := range []bool{true, false} {
+		units := swapUnits(t.Context(), h)
+		if !slices.Equal(units, []string{theirs, used}) {
+			t.Errorf("units %q", units)
+		}
+		if p := apply(swap.Off(units)); p.Empty() == changes {
+			t.Errorf("planned %v", p.Actions)
+		}
+		is("inactive", "masked")
+	}
+	apply(nil)
+	is("active", "loaded")
+	if diff := cmp.Diff(before, h.Tree("/etc")); diff != "" {
+		t.Error(diff)
+	}
+}
