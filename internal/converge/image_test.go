@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/berth-dev/berth/internal/converge"
@@ -78,5 +79,35 @@ func TestImages(t *testing.T) {
 	}
 	if plan, err := e.Plan(t.Context(), none); err != nil || !plan.Empty() {
 		t.Errorf("plan without the image %+v, %v", plan, err)
+	}
+}
+
+// An image that the machine does without fails no run, and is asked for by the next.
+func TestOptionalImage(t *testing.T) {
+	st := &desired.State{Owner: desired.OwnerAKS}
+	st.Add(&desired.Image{Reference: "registry.example/proxy:1", Source: "oci://mirror.example/proxy:1", Optional: true})
+	if err := st.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	r := &runtime{has: map[string]string{"registry.example/proxy:1": "another"}, err: errors.New("no such host")}
+	e := converge.New(converge.Options{Host: memory.New(), Images: r})
+	res, err := e.Apply(t.Context(), st)
+	if err != nil || !slices.ContainsFunc(res.Plan.Remarks, func(s string) bool {
+		return strings.Contains(s, "registry.example/proxy:1") && strings.Contains(s, "no such host")
+	}) {
+		t.Errorf("%v, %+v", err, res.Plan.Remarks)
+	}
+	if plan, err := e.Plan(t.Context(), st); err != nil || plan.Empty() {
+		t.Errorf("second plan %+v, %v", plan, err)
+	}
+	r.err = nil
+	if _, err := e.Apply(t.Context(), st); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	r.has["registry.example/proxy:1"], r.err = "another", errors.New("cut off")
+	cancel(errors.New("told to stop"))
+	if _, err := e.Apply(ctx, st); err == nil {
+		t.Error("a run that is told to stop succeeds")
 	}
 }

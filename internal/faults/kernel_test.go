@@ -36,6 +36,7 @@ var parameters = map[string]string{
 var brought = map[string]map[string]string{
 	"overlay":      {},
 	"br_netfilter": {"net.bridge.bridge-nf-call-iptables": "0"},
+	"ip6_tables":   {},
 	"nf_conntrack": {"net.netfilter.nf_conntrack_max": "65536", "net.netfilter.nf_conntrack_buckets": "16384"},
 }
 

@@ -105,11 +105,14 @@ func configure(t testing.TB, name string) *configuration {
 		t.Fatal(err)
 	}
 	// The lab runs that on a real node; here every unit costs each mutation a run.
-	doc.Config.LocalDnsProfile = nil
+	doc.Config.LocalDnsProfile, doc.Config.LinuxAdminUsername = nil, ""
+	// A run does without it: it fails nothing, and is asked for by the next.
+	doc.Config.KubeProxyUrl = ""
 	// Only the scenarios that are about it make swap files: they cost each machine.
 	doc.Config.CustomLinuxOsConfig.EnableSwapConfig = false
 	// An image's own containerd and runc count; download and unpack bring others.
 	doc.Config.ContainerdConfig.ContainerdPackageUrl, doc.Config.RuncConfig.RuncPackageUrl = "", ""
+	doc.Config.ContainerdConfig.ContainerdDownloadUrlBase = ""
 	return &configuration{doc: doc}
 }
 

@@ -166,6 +166,10 @@ var artifacts = map[string]artifactCodes{
 		download: exitcode.CNIDownload, pull: exitcode.CNIDownload,
 		install: exitcode.CNIDownload, mismatch: exitcode.CNIVersion, absent: exitcode.CNIVersion,
 	},
+	"azure-cni": {
+		download: exitcode.CNIDownload, pull: exitcode.CNIDownload,
+		install: exitcode.CNIDownload, mismatch: exitcode.CNIDownload, absent: exitcode.CNIDownload,
+	},
 	"containerd": {
 		download: exitcode.ContainerdDownload, pull: exitcode.ContainerdDownload,
 		install: exitcode.Containerd, mismatch: exitcode.Containerd, absent: exitcode.Containerd,

@@ -107,7 +107,7 @@ type Configuration struct {
 	KubernetesCaCert string `protobuf:"bytes,17,opt,name=kubernetes_ca_cert,json=kubernetesCaCert,proto3" json:"kubernetes_ca_cert,omitempty"`
 	// Kubernetes version of the node, e.g. "1.34.2". Required.
 	KubernetesVersion string `protobuf:"bytes,18,opt,name=kubernetes_version,json=kubernetesVersion,proto3" json:"kubernetes_version,omitempty"`
-	// Image of kube-proxy. Nothing on the node uses it.
+	// Image of kube-proxy, which the node has before its pod asks for it.
 	KubeProxyUrl string `protobuf:"bytes,19,opt,name=kube_proxy_url,json=kubeProxyUrl,proto3" json:"kube_proxy_url,omitempty"`
 	// Azure VM size, e.g. "Standard_D4ds_v5"; decides the GPU driver.
 	VmSize string `protobuf:"bytes,20,opt,name=vm_size,json=vmSize,proto3" json:"vm_size,omitempty"`
@@ -125,7 +125,7 @@ type Configuration struct {
 	EnableHostsConfigAgent bool `protobuf:"varint,26,opt,name=enable_hosts_config_agent,json=enableHostsConfigAgent,proto3" json:"enable_hosts_config_agent,omitempty"`
 	// More certificates for the machine's trust store: each PEM, then base64.
 	CustomCaCerts []string `protobuf:"bytes,27,rep,name=custom_ca_certs,json=customCaCerts,proto3" json:"custom_ca_certs,omitempty"`
-	// Path of a log file. Nothing on the node reads it.
+	// Another name of the log file of provisioning.
 	ProvisionOutput string `protobuf:"bytes,28,opt,name=provision_output,json=provisionOutput,proto3" json:"provision_output,omitempty"`
 	// Kind of workload. Nothing on the node reads it.
 	WorkloadRuntime WorkloadRuntime `protobuf:"varint,29,opt,name=workload_runtime,json=workloadRuntime,proto3,enum=aksnodeconfig.v1.WorkloadRuntime" json:"workload_runtime,omitempty"`
@@ -133,9 +133,9 @@ type Configuration struct {
 	Ipv6DualStackEnabled bool `protobuf:"varint,30,opt,name=ipv6_dual_stack_enabled,json=ipv6DualStackEnabled,proto3" json:"ipv6_dual_stack_enabled,omitempty"`
 	// Command that proves that the machine reaches its registries. Empty: no check.
 	OutboundCommand string `protobuf:"bytes,31,opt,name=outbound_command,json=outboundCommand,proto3" json:"outbound_command,omitempty"`
-	// Server name of a private registry. Nothing on the node reads it.
+	// Private registry, host[/path], to which kubelet logs in as the node.
 	AzurePrivateRegistryServer string `protobuf:"bytes,32,opt,name=azure_private_registry_server,json=azurePrivateRegistryServer,proto3" json:"azure_private_registry_server,omitempty"`
-	// Address of an egress proxy. It is only recorded.
+	// Proxy for what is outside of the cluster, where http_proxy_config names none.
 	PrivateEgressProxyAddress string `protobuf:"bytes,33,opt,name=private_egress_proxy_address,json=privateEgressProxyAddress,proto3" json:"private_egress_proxy_address,omitempty"`
 	// Whether containers may start before their image has arrived completely.
 	EnableArtifactStreaming bool `protobuf:"varint,34,opt,name=enable_artifact_streaming,json=enableArtifactStreaming,proto3" json:"enable_artifact_streaming,omitempty"`

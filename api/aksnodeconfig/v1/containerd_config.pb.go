@@ -23,7 +23,7 @@ const (
 // ContainerdConfig overrides the containerd of the image.
 type ContainerdConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Nothing on the node reads it.
+	// Address below which the archive of containerd_version is, as the project names it.
 	ContainerdDownloadUrlBase string `protobuf:"bytes,1,opt,name=containerd_download_url_base,json=containerdDownloadUrlBase,proto3" json:"containerd_download_url_base,omitempty"`
 	// Version of containerd. Informative: the installed version decides.
 	ContainerdVersion string `protobuf:"bytes,2,opt,name=containerd_version,json=containerdVersion,proto3" json:"containerd_version,omitempty"`

@@ -143,7 +143,7 @@ type NetworkConfig struct {
 	NetworkPolicy NetworkPolicy `protobuf:"varint,2,opt,name=network_policy,json=networkPolicy,proto3,enum=aksnodeconfig.v1.NetworkPolicy" json:"network_policy,omitempty"`
 	// Archive of Azure CNI.
 	VnetCniPluginsUrl string `protobuf:"bytes,3,opt,name=vnet_cni_plugins_url,json=vnetCniPluginsUrl,proto3" json:"vnet_cni_plugins_url,omitempty"`
-	// Archive of the reference CNI plugins. The published node software does not read it.
+	// Archive of the reference CNI plugins.
 	CniPluginsUrl string `protobuf:"bytes,4,opt,name=cni_plugins_url,json=cniPluginsUrl,proto3" json:"cni_plugins_url,omitempty"`
 	// Number of network interfaces beside the first one that get an address.
 	StandardSecondaryNicCount int32 `protobuf:"varint,5,opt,name=standard_secondary_nic_count,json=standardSecondaryNicCount,proto3" json:"standard_secondary_nic_count,omitempty"`

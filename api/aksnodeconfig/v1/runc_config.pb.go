@@ -23,9 +23,9 @@ const (
 // RuncConfig overrides the runc of the image.
 type RuncConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Version of runc. Nothing on the node reads it.
+	// Version of runc.
 	RuncVersion string `protobuf:"bytes,1,opt,name=runc_version,json=runcVersion,proto3" json:"runc_version,omitempty"`
-	// Package of runc. Nothing on the node reads it.
+	// Archive or package of runc.
 	RuncPackageUrl string `protobuf:"bytes,2,opt,name=runc_package_url,json=runcPackageUrl,proto3" json:"runc_package_url,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

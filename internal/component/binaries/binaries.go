@@ -121,6 +121,15 @@ func CNI(s Source, plugins ...string) *desired.Artifact {
 	return s.artifact("cni-plugins", files...)
 }
 
+// AzureCNI are the plugins of Azure's own network.
+func AzureCNI(s Source) *desired.Artifact {
+	var files []desired.ArtifactFile
+	for _, p := range cni.AzurePlugins {
+		files = append(files, desired.ArtifactFile{Member: p, Path: cni.BinDir + "/" + p})
+	}
+	return s.artifact("azure-cni", files...)
+}
+
 var released = lazyregexp.New(`^([0-9]+\.[0-9]+\.[0-9]+(?:-(?:alpha|beta|rc)\.?[0-9.]*)?)(?:$|[-+~])`)
 
 // release is a version without what a distribution appends: programs are read

@@ -2,7 +2,7 @@
 // the template from which containerd writes the configuration once the cluster
 // has given the node its pod addresses.
 //
-// Nothing here is written to the configuration directory itself. What lies there
+// But for Azure's own plugins nothing here is written to the configuration directory itself. What lies there
 // is either containerd's own or a network add-on's, and containerd overlooks a
 // file that is moved in from another directory. Not even one for the loopback
 // interface, which containerd sets up by itself: with it containerd would take
@@ -44,18 +44,21 @@ type conflist struct {
 
 type plugin struct {
 	Type         string          `json:"type"`
+	Mode         string          `json:"mode,omitempty"`
+	ViaHost      []string        `json:"ipsToRouteViaHost,omitempty"`
 	Bridge       string          `json:"bridge,omitempty"`
 	IsGateway    bool            `json:"isGateway,omitempty"`
 	IPMasq       *bool           `json:"ipMasq,omitempty"`
 	HairpinMode  bool            `json:"hairpinMode,omitempty"`
 	IPAM         *ipam           `json:"ipam,omitempty"`
 	Capabilities map[string]bool `json:"capabilities,omitempty"`
+	SNAT         bool            `json:"snat,omitempty"`
 }
 
 type ipam struct {
 	Type   string   `json:"type"`
-	Ranges []string `json:"ranges"`
-	Routes []string `json:"routes"`
+	Ranges []string `json:"ranges,omitempty"`
+	Routes []string `json:"routes,omitempty"`
 }
 
 // containerd fills these in (text/template) from the node's pod address ranges;
@@ -124,4 +127,26 @@ func Bridge(cidrs []string) (desired.Resource, error) {
 		return nil, err
 	}
 	return &desired.File{Path: BridgeFile, Content: desired.Text(text), Mode: 0o644, Life: desired.Managed}, nil
+}
+
+// AzureFile is the configuration of Azure's own plugins.
+const AzureFile = ConfDir + "/10-azure.conflist"
+
+// AzurePlugins are their programs.
+var AzurePlugins = []string{"azure-vnet", "azure-vnet-ipam", "azure-vnet-telemetry"}
+
+// Azure is that configuration as Azure's archive has it: pods have addresses of the
+// virtual network and no bridge between them (transparent mode, which Calico needs, too).
+// Once there it is the cluster's: network add-ons take its place.
+func Azure() (desired.Resource, error) {
+	list := conflist{CNIVersion: "0.3.0", Name: "azure", Plugins: []plugin{{
+		Type: AzurePlugins[0], Mode: "transparent", ViaHost: []string{"169.254.20.10"}, IPAM: &ipam{Type: AzurePlugins[1]},
+	}, {
+		Type: "portmap", Capabilities: map[string]bool{"portMappings": true}, SNAT: true,
+	}}}
+	b, err := json.MarshalIndent(list, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write configuration of Azure's plugins: %w", err)
+	}
+	return &desired.File{Path: AzureFile, Content: desired.Bytes(append(b, '\n')), Mode: 0o600, Life: desired.Seed}, nil
 }

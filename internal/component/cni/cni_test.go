@@ -70,3 +70,16 @@ func TestDirectories(t *testing.T) {
 		}
 	}
 }
+
+// TestAzure: the configuration is that of Azure's archive.
+func TestAzure(t *testing.T) {
+	r, err := Azure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := golden.File(t, golden.State(t, []desired.Resource{r}), AzureFile)
+	golden.Check(t, "azure.conflist", string(f.Content.Data()))
+	if f.Mode != 0o600 || f.Life != desired.Seed {
+		t.Errorf("mode %s, %s", f.Mode, f.Life)
+	}
+}

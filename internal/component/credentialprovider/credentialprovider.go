@@ -37,6 +37,8 @@ type Settings struct {
 	URL, Package string
 	// RegistrySuffix is the DNS suffix of the registries of another cloud.
 	RegistrySuffix string
+	// Registry is one more, host or host/path, that wants the node's identity.
+	Registry string
 	// Mirror is the registry, host or host/path, that stands in for MirrorOf; its
 	// host decides which credential is asked for.
 	Mirror, MirrorOf string
@@ -87,6 +89,9 @@ func config(s Settings) kubeletv1.CredentialProviderConfig {
 	}
 	if s.RegistrySuffix != "" {
 		p.MatchImages = append(p.MatchImages, "*."+s.RegistrySuffix)
+	}
+	if s.Registry != "" {
+		p.MatchImages = append(p.MatchImages, s.Registry)
 	}
 	if s.Mirror != "" {
 		host, _, _ := strings.Cut(s.Mirror, "/")

@@ -22,6 +22,8 @@ type Settings struct {
 	Values map[string]string
 	// IPv6 says that the kernel has it.
 	IPv6 bool
+	// DualStack: pods have addresses of both families.
+	DualStack bool
 	// Kubelet: berth sets the parameters of kubelet, too. With protectKernelDefaults
 	// kubelet refuses to start where they are not set; else it sets them itself, and
 	// nobody knows what they were before.
@@ -34,7 +36,11 @@ var evidence = map[string][]string{
 	"overlay":      {"/sys/module/overlay"},
 	"br_netfilter": {"/sys/module/br_netfilter", "/proc/sys/net/bridge/bridge-nf-call-iptables"},
 	"nf_conntrack": {"/sys/module/nf_conntrack", "/proc/sys/net/netfilter/nf_conntrack_max"},
+	ip6Tables:      {"/sys/module/ip6_tables", "/proc/net/ip6_tables_names"},
 }
+
+// ip6Tables is for nodes with pods of both address families alone.
+const ip6Tables = "ip6_tables"
 
 // filesystem is the type that a module provides.
 var filesystem = map[string]string{"overlay": "overlay"}
@@ -67,7 +73,7 @@ var kubeletValues = map[string]string{
 // Resources are the modules, the parameters and the files that bring both back
 // after a reboot.
 func Resources(s Settings) []desired.Resource {
-	out := modules()
+	out := modules(s.DualStack)
 	forward, tuning := forwarding(s.IPv6), Defaults()
 	maps.Copy(tuning, s.Values)
 	if s.Kubelet {
@@ -78,8 +84,11 @@ func Resources(s Settings) []desired.Resource {
 	return append(out, s.live(tuning, s.Values)...)
 }
 
-func modules() []desired.Resource {
+func modules(dualStack bool) []desired.Resource {
 	names := slices.Sorted(maps.Keys(evidence))
+	if !dualStack {
+		names = slices.DeleteFunc(names, func(n string) bool { return n == ip6Tables })
+	}
 	out := []desired.Resource{file(ModulesFile, strings.Join(names, "\n")+"\n")}
 	for _, n := range names {
 		out = append(out, &desired.Module{Name: n, Evidence: evidence[n], Filesystem: filesystem[n]})

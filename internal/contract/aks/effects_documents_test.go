@@ -49,6 +49,7 @@ var otherSample = map[string]string{
 	"pre_provision_only":                                                             "true",
 	"needs_cgroupv2":                                                                 "false",
 	"linux_admin_username":                                                           "operator",
+	"provision_output":                                                               "/var/log/azure/other.log",
 	"enable_ssh":                                                                     "false",
 	"cse_timeout":                                                                    "300",
 	"vm_size":                                                                        "Standard_NC4as_T4_v3",
@@ -92,6 +93,11 @@ var settings = map[string]func(*config, *component.Facts){
 	"cluster_config.cloud_provider_config.backoff_jitter":       firstBackoff,
 	"bootstrapping_config.bootstrapping_auth_method":            clientCertificate,
 	"bootstrapping_config.secure_tls_bootstrapping_":            attestation,
+	"containerd_config.containerd_download_url_base": func(c *config, _ *component.Facts) {
+		c.ContainerdConfig = &aksnodeconfigv1.ContainerdConfig{ContainerdVersion: "2.3.1"}
+	},
+	"azure_private_registry_server": providerFlags,
+	"enable_unattended_upgrade":     func(_ *config, f *component.Facts) { f.Apt = true },
 	"containerd_config.containerd_version": func(c *config, _ *component.Facts) {
 		c.ContainerdConfig = &aksnodeconfigv1.ContainerdConfig{ContainerdPackageUrl: "https://packages.example/containerd.tar.gz"}
 	},

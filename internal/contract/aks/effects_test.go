@@ -256,6 +256,8 @@ var readers = map[string]string{
 	"file:/etc/kubernetes/azure.json":  "cloud provider, credential provider",
 	"file:/var/lib/kubelet/":           "kubelet",
 	"file:/etc/containerd/":            "containerd",
+	"file:/etc/cni/":                   "containerd",
+	"file:/etc/modules-load.d/":        "systemd-modules-load",
 	"file:/etc/systemd/":               "systemd",
 	"file:/etc/sysctl.d/":              "systemd-sysctl",
 	"file:/etc/tmpfiles.d/":            "systemd-tmpfiles",
@@ -524,6 +526,33 @@ func commentOf(fd protoreflect.FieldDescriptor) string {
 		}
 		comment = nil
 	}
-	sentence, _, _ := strings.Cut(strings.Join(comment, " ")+" ", ". ")
-	return strings.TrimSuffix(strings.TrimSpace(strings.ReplaceAll(sentence, "|", "or")), ".")
+	return strings.TrimSuffix(strings.TrimSpace(strings.ReplaceAll(firstSentence(strings.Join(comment, " ")), "|", "or")), ".")
+}
+
+// firstSentence ends at the first full stop that is none of an abbreviation.
+func firstSentence(text string) string {
+	for at := 0; ; {
+		i := strings.Index(text[at:], ". ")
+		if i < 0 {
+			return text
+		}
+		at += i
+		if !strings.HasSuffix(text[:at], "e.g") && !strings.HasSuffix(text[:at], "i.e") {
+			return text[:at]
+		}
+		at += 2
+	}
+}
+
+func TestFirstSentence(t *testing.T) {
+	for text, want := range map[string]string{
+		"One. Two.":                             "One",
+		"A size, e.g. \"D2\"; it decides. Two.": "A size, e.g. \"D2\"; it decides",
+		"One, i.e. all.":                        "One, i.e. all.",
+		"":                                      "",
+	} {
+		if got := firstSentence(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
 }

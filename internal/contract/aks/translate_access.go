@@ -1,11 +1,55 @@
 package aks
 
-import "github.com/berth-dev/berth/internal/component/motd"
+import (
+	"path"
+
+	"github.com/berth-dev/berth/internal/component/adminuser"
+	"github.com/berth-dev/berth/internal/component/motd"
+	"github.com/berth-dev/berth/internal/component/upgrades"
+	"github.com/berth-dev/berth/internal/desired"
+)
 
 // message is what a login shows.
 func (t *translation) message() error {
 	t.add("message_of_the_day", motd.Resources(greeting(t))...)
 	return nil
+}
+
+// care is what keeps the machine open to its administrators, and up to date.
+func (t *translation) care() error {
+	if namesAdmin(t) {
+		t.add("linux_admin_username", adminuser.Resources(t.cfg.GetLinuxAdminUsername())...)
+	}
+	t.add("enable_unattended_upgrade", upgrades.Resources(t.upgrades())...)
+	if linksLog(t) {
+		t.add("provision_output", &desired.Link{Path: t.cfg.GetProvisionOutput(), Target: logPath})
+	}
+	return nil
+}
+
+func namesAdmin(t *translation) bool { return adminuser.IsName(t.cfg.GetLinuxAdminUsername()) }
+
+func (t *translation) upgrades() upgrades.Settings {
+	return upgrades.Settings{On: t.cfg.GetEnableUnattendedUpgrade(), Apt: t.facts.Apt, HasUnit: t.facts.HasVendorUnit}
+}
+
+func upgradesItself(t *translation) bool { return t.upgrades().Known() }
+
+// logPath is the log of provisioning, publishedOutput a name that each run gives it.
+const (
+	logPath         = "/var/log/azure/aks-node-controller.log"
+	publishedOutput = "/var/log/azure/cluster-provision-cse-output.log"
+)
+
+// linksLog: the log is to have another name than those that it has anyway.
+func linksLog(t *translation) bool {
+	p := t.cfg.GetProvisionOutput()
+	return isFileName(t) && p != logPath && p != publishedOutput
+}
+
+func isFileName(t *translation) bool {
+	p := t.cfg.GetProvisionOutput()
+	return path.IsAbs(p) && path.Clean(p) == p && p != "/"
 }
 
 // greets: text that is no base64 is accepted, as published, and shows nothing.

@@ -192,7 +192,7 @@ func (t *translation) credentialProvider() error {
 	}
 	s := credentialprovider.Settings{
 		ConfigFile: config, BinDir: dir,
-		RegistrySuffix: t.registrySuffix(),
+		RegistrySuffix: t.registrySuffix(), Registry: t.cfg.GetAzurePrivateRegistryServer(),
 	}
 	s.URL, s.Package = t.providerSource()
 	if server := t.cfg.GetBootstrapProfileContainerRegistryServer(); server != "" {

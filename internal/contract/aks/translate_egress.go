@@ -21,12 +21,36 @@ func (t *translation) proxy() error {
 	if err := t.proxyTrust(p.GetProxyTrustedCa()); err != nil || !t.joins() {
 		return err
 	}
-	ids := t.add("http_proxy_config", proxy.Resources(proxy.Settings{
-		HTTP: desired.Secret(p.GetHttpProxy()), HTTPS: desired.Secret(p.GetHttpsProxy()), Direct: p.GetNoProxyEntries(),
-		Services: []string{containerd.Unit, kubelet.Unit}, Apt: t.facts.Apt,
-	})...)
+	s, field := t.wayOut(), "http_proxy_config"
+	s.Services, s.Apt = []string{containerd.Unit, kubelet.Unit}, t.facts.Apt
+	if privateEgress(t) { // kubelet's way to the API server is another one
+		s.Services, field = []string{containerd.Unit}, "private_egress_proxy_address"
+	}
+	ids := t.add(field, proxy.Resources(s)...)
 	t.runtime, t.node = append(t.runtime, ids...), append(t.node, ids...)
 	return nil
+}
+
+// wayOut is the proxy of the document: that of http_proxy_config, else the one of
+// private_egress_proxy_address, which is for what is outside.
+func (t *translation) wayOut() proxy.Settings {
+	p := t.cfg.GetHttpProxyConfig()
+	s := proxy.Settings{HTTP: desired.Secret(p.GetHttpProxy()), HTTPS: desired.Secret(p.GetHttpsProxy()), Direct: p.GetNoProxyEntries()}
+	if privateEgress(t) {
+		address := desired.Secret(t.cfg.GetPrivateEgressProxyAddress())
+		s.HTTP, s.HTTPS = address, address
+		s.Direct = slices.Concat(s.Direct, inside, []string{t.cfg.GetApiServerConfig().GetApiServerName()})
+	}
+	return s
+}
+
+// inside is what no proxy of the egress knows: this machine, and the services of the
+// cloud for it.
+var inside = []string{"localhost", "127.0.0.1", "168.63.129.16", "169.254.169.254"}
+
+// privateEgress says whether private_egress_proxy_address is in force.
+func privateEgress(t *translation) bool {
+	return t.cfg.GetPrivateEgressProxyAddress() != "" && !proxied(t)
 }
 
 func (t *translation) proxyTrust(text string) error {
@@ -47,7 +71,7 @@ func (t *translation) proxyTrust(text string) error {
 
 // proxyFiles are what services read of the proxy when they start.
 func (t *translation) proxyFiles() []string {
-	if !proxies(t) || !t.joins() {
+	if !t.joins() || !proxied(t) && !privateEgress(t) {
 		return nil
 	}
 	return []string{proxy.VariablesFile}
@@ -56,7 +80,8 @@ func (t *translation) proxyFiles() []string {
 // egress makes the contract's proxy, CAs and identity the way of every download.
 func (t *translation) egress() error {
 	p := t.cfg.GetHttpProxyConfig()
-	via := desired.Egress{HTTPProxy: desired.Secret(p.GetHttpProxy()), HTTPSProxy: desired.Secret(p.GetHttpsProxy()), NoProxy: p.GetNoProxyEntries()}
+	out := t.wayOut()
+	via := desired.Egress{HTTPProxy: out.HTTP, HTTPSProxy: out.HTTPS, NoProxy: out.Direct}
 	for _, text := range slices.Concat(t.cfg.GetCustomCaCerts(), []string{p.GetProxyTrustedCa()}) {
 		ca, err := unbase64("a CA", text)
 		if err != nil {
@@ -76,13 +101,13 @@ func (t *translation) egress() error {
 		if c, ok := r.(*desired.Check); ok && len(c.Command) > 0 && !plain {
 			c.Via = &via
 		}
-		urls, out := outside(r)
+		urls, place := outside(r)
 		switch {
 		case len(urls) == 0:
 		case withIdentity.Identity != nil && slices.ContainsFunc(urls, inRegistry):
-			*out = &withIdentity
+			*place = &withIdentity
 		case !plain:
-			*out = &via
+			*place = &via
 		}
 	}
 	return nil

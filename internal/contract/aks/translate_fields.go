@@ -50,7 +50,7 @@ var accountRules = map[string]rule{
 	"custom_cloud_config.repo_depot_endpoint":                                 when(inCustomCloud, later, useless("custom_cloud_env_name is not akscustom")),
 	"containerd_config.containerd_package_url":                                toState,
 	"containerd_config.containerd_version":                                    when(unpacks, toState, useless("the containerd of the image decides")),
-	"containerd_config.containerd_download_url_base":                          later,
+	"containerd_config.containerd_download_url_base":                          when(fromBase, toState, useless("it takes an address with its scheme, containerd_version, and no containerd_package_url")),
 	"runc_config.runc_package_url":                                            toState,
 	"runc_config.runc_version":                                                when(fetchesRunc, toState, useless("the runc of the image decides")),
 	"kubelet_config.kubelet_flags":                                            toState,
@@ -77,31 +77,31 @@ var accountRules = map[string]rule{
 	"http_proxy_config":                                                       toState,
 	"http_proxy_config.http_proxy":                                            whereProxied((*aksnodeconfigv1.HttpProxyConfig).GetHttpProxy),
 	"http_proxy_config.https_proxy":                                           whereProxied((*aksnodeconfigv1.HttpProxyConfig).GetHttpsProxy),
-	"http_proxy_config.no_proxy_entries":                                      when(proxies, when((*translation).joins, toState, inPart(ofDownloads)), useless("there is no proxy")),
+	"http_proxy_config.no_proxy_entries":                                      when(anyProxy, when((*translation).joins, toState, inPart(ofDownloads)), useless("there is no proxy")),
 	"gpu_config":                                                              when(gpus, later, useless("enable_nvidia is off")),
 	"gpu_config.gpu_device_plugin":                                            useless(unread),
 	"gpu_config.enable_amd_gpu":                                               useless(unread),
 	"gpu_config.managed_gpu_experience_afec_enabled":                          useless(unread),
-	"network_config.network_plugin":                                           when((*translation).kubenet, toState, when(awaitsAzurePlugin, inPart("the configuration of Azure's plug-in is not moved to "+cni.ConfDir), always(disposition{kind: elsewhere}))),
+	"network_config.network_plugin":                                           when((*translation).kubenet, toState, when(installsAzure, toState, when(awaitsAzurePlugin, inPart("the configuration of Azure's plug-in is not moved to "+cni.ConfDir), always(disposition{kind: elsewhere})))),
 	"network_config.network_policy":                                           when((*translation).kubenet, toState, ofMember(toState)),
-	"network_config.vnet_cni_plugins_url":                                     when(azurePlugin, later, useless("the network plugin is not Azure's")),
+	"network_config.vnet_cni_plugins_url":                                     when(azurePlugin, toState, useless("the network plugin is not Azure's")),
 	"network_config.cni_plugins_url":                                          toState,
 	"network_config.standard_secondary_nic_count":                             later,
-	"kube_proxy_url":                                                          later,
+	"kube_proxy_url":                                                          ofMember(when(pullsKubeProxy, toState, useless("it is no image"))),
 	"vm_size":                                                                 when(gpus, later, useless("only GPU drivers depend on it")),
-	"linux_admin_username":                                                    later,
+	"linux_admin_username":                                                    when(namesAdmin, toState, useless("it is no name of a user")),
 	"is_vhd":                                                                  useless("what the image holds is looked at, not assumed"),
 	"enable_ssh":                                                              when(sshIs, toState, useless(noSSH)),
 	"disable_pubkey_auth":                                                     when(sshStays, when(keysAre, toState, useless(noSSH)), useless("the SSH server is switched off")),
-	"enable_unattended_upgrade":                                               later,
+	"enable_unattended_upgrade":                                               when(upgradesItself, toState, useless("the image has neither apt nor dnf-automatic")),
 	"message_of_the_day":                                                      when(greets, toState, useless("it is no base64")),
 	"enable_hosts_config_agent":                                               ofMember(when(privateLink, later, useless("the name of the API server is no private link's"))),
-	"provision_output":                                                        later,
+	"provision_output":                                                        when(linksLog, toState, when(isFileName, always(disposition{kind: elsewhere}), useless("it is no path of a file"))),
 	"workload_runtime":                                                        useless(unread),
-	"ipv6_dual_stack_enabled":                                                 later,
+	"ipv6_dual_stack_enabled":                                                 when(hasIPv6, inPart("addresses come from the image's network configuration"), useless("the kernel has no IPv6")),
 	"outbound_command":                                                        ofMember(when(mirrored, useless("a cluster without a way out has none to prove"), when(proves, toState, useless("it has no word")))),
-	"azure_private_registry_server":                                           later,
-	"private_egress_proxy_address":                                            later,
+	"azure_private_registry_server":                                           ofMember(when(provided, toState, useless(noProvider))),
+	"private_egress_proxy_address":                                            when(privateEgress, when((*translation).joins, when(privateProxy, inPart(notForAll), toState), inPart(ofDownloads)), useless("http_proxy_config names the proxy")),
 	"enable_artifact_streaming":                                               later,
 	"is_kata":                                                                 toState,
 	"needs_cgroupv2":                                                          when(driverFlag, useless("kubelet_flags names the cgroup driver"), toState),
@@ -140,10 +140,12 @@ func fileField(r rule) rule {
 	return when(anotherFile, useless(otherFile), when(configFile, r, useless("enable_kubelet_config_file is off")))
 }
 
-func proxies(t *translation) bool {
+func proxied(t *translation) bool {
 	p := t.cfg.GetHttpProxyConfig()
 	return p.GetHttpProxy() != "" || p.GetHttpsProxy() != ""
 }
+
+func anyProxy(t *translation) bool { return proxied(t) || privateEgress(t) }
 
 // whereProxied is the address of a proxy: not all of it is for everybody's eyes.
 func whereProxied(get func(*aksnodeconfigv1.HttpProxyConfig) string) rule {
@@ -212,6 +214,15 @@ func namesRegistries(t *translation) bool {
 		return via != nil && *via != nil && (*via).Identity != nil
 	})
 }
+
+// privateProxy is an address that not everybody may read.
+func privateProxy(t *translation) bool {
+	return proxy.Private(desired.Secret(t.cfg.GetPrivateEgressProxyAddress()))
+}
+
+func pullsKubeProxy(t *translation) bool { return t.kubeProxy() != nil }
+func fromBase(t *translation) bool       { return baseURL(t.cfg) != "" }
+func hasIPv6(t *translation) bool        { return t.facts.IPv6 }
 
 func inCustomCloud(t *translation) bool { return decode.CustomCloud(t.cfg) }
 func unpacks(t *translation) bool       { return packageURL(t.cfg) != "" }

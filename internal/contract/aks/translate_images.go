@@ -2,6 +2,7 @@ package aks
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -19,7 +20,25 @@ func (t *translation) images() error {
 			t.state.Add(imageOf(i))
 		}
 	}
+	if i := t.kubeProxy(); i != nil && t.joins() && !t.hasImage(i.Reference) {
+		t.add("kube_proxy_url", i)
+	}
 	return nil
+}
+
+// kubeProxy is the image of the cluster's own kube-proxy, so that its pod need not wait
+// for it; nil where none is named. The pod pulls it, too: the node does without.
+func (t *translation) kubeProxy() *desired.Image {
+	ref, err := reference.ParseDockerRef(t.cfg.GetKubeProxyUrl())
+	if err != nil {
+		return nil
+	}
+	return &desired.Image{Base: afterRuntime(), Reference: ref.String(), Source: t.clusterImage(ref), Optional: true}
+}
+
+// hasImage says whether an image is part of the state without it.
+func (t *translation) hasImage(name string) bool {
+	return name == t.sandbox || slices.ContainsFunc(t.facts.Images, func(b component.BundledImage) bool { return b.Reference == name })
 }
 
 func imageOf(i component.BundledImage) *desired.Image {
@@ -53,11 +72,14 @@ func (t *translation) sandboxImage() error {
 	return nil
 }
 
-// clusterImage is where the cluster's own registry has an image.
+// clusterImage is where the cluster's own registry, if it has one, has an image.
 func (t *translation) clusterImage(ref reference.Named) string {
 	if reference.Domain(ref) != microsoftRegistry {
 		return "oci://" + ref.String()
 	}
 	server := strings.TrimRight(t.cfg.GetBootstrapProfileContainerRegistryServer(), "/")
+	if server == "" {
+		return "oci://" + ref.String()
+	}
 	return "oci://" + server + strings.TrimPrefix(ref.String(), microsoftRegistry)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func (t *translation) kernel() error {
-	s := kernel.Settings{Values: t.sysctls(), IPv6: t.facts.IPv6}
+	s := kernel.Settings{Values: t.sysctls(), IPv6: t.facts.IPv6, DualStack: t.cfg.GetIpv6DualStackEnabled() && t.facts.IPv6}
 	if t.joins() {
 		settings, err := t.kubeletFlagsAndConfig()
 		if err != nil {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/url"
 	"path"
+	"runtime"
+	"slices"
 	"strings"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
@@ -53,6 +55,9 @@ func (t *translation) network() error {
 	if t.kubenet() {
 		plugins = []string{"bridge", "host-local", "loopback", "portmap"}
 	}
+	if installsAzure(t) {
+		plugins = []string{"loopback", "portmap"}
+	}
 	if t.bridged() {
 		template, err := cni.Kubenet(false)
 		if err != nil {
@@ -63,6 +68,26 @@ func (t *translation) network() error {
 	source := binaries.Source{URL: artifactURL(t.cfg.GetNetworkConfig().GetCniPluginsUrl())}
 	t.runtime = append(t.runtime, t.add("network_config.network_plugin", cni.Directories()...)...)
 	t.runtime = append(t.runtime, t.add("network_config.cni_plugins_url", binaries.CNI(source, plugins...))...)
+	return t.azurePlugins()
+}
+
+// installsAzure: without an archive the plugins are the image's, and who configures them
+// is not known.
+func installsAzure(t *translation) bool {
+	return azurePlugin(t) && t.cfg.GetNetworkConfig().GetVnetCniPluginsUrl() != ""
+}
+
+func (t *translation) azurePlugins() error {
+	if !installsAzure(t) {
+		return nil
+	}
+	conf, err := cni.Azure()
+	if err != nil {
+		return err
+	}
+	from := binaries.Source{URL: artifactURL(t.cfg.GetNetworkConfig().GetVnetCniPluginsUrl())}
+	conf.Order().After = t.add("network_config.vnet_cni_plugins_url", binaries.AzureCNI(from))
+	t.runtime = append(t.runtime, t.add("network_config.network_plugin", conf)...)
 	return nil
 }
 
@@ -73,7 +98,19 @@ func artifactURL(text string) string {
 }
 
 func packageURL(cfg *aksnodeconfigv1.Configuration) string {
-	return artifactURL(cfg.GetContainerdConfig().GetContainerdPackageUrl())
+	return cmp.Or(artifactURL(cfg.GetContainerdConfig().GetContainerdPackageUrl()), baseURL(cfg))
+}
+
+// baseURL is the project's own archive of the version that the document names, below
+// containerd_download_url_base; "" where another archive is named, or no version.
+func baseURL(cfg *aksnodeconfigv1.Configuration) string {
+	c := cfg.GetContainerdConfig()
+	version := strings.TrimPrefix(c.GetContainerdVersion(), "v")
+	base, err := url.Parse(c.GetContainerdDownloadUrlBase())
+	if err != nil || !slices.Contains([]string{"https", "http", "file"}, base.Scheme) || version == "" || c.GetContainerdPackageUrl() != "" {
+		return ""
+	}
+	return strings.TrimRight(c.GetContainerdDownloadUrlBase(), "/") + "/containerd-" + version + "-linux-" + runtime.GOARCH + ".tar.gz"
 }
 
 func runcURL(cfg *aksnodeconfigv1.Configuration) string {

@@ -28,7 +28,7 @@ var features = map[string]condition{
 	"kube_binary_config.private_kube_binary_url":       archiveOf((*aksnodeconfigv1.KubeBinaryConfig).GetPrivateKubeBinaryUrl),
 	"kube_binary_config.linux_credential_provider_url": provided,
 	"containerd_config.containerd_version": func(c *aksnodeconfigv1.Configuration) bool {
-		return c.GetContainerdConfig().GetContainerdPackageUrl() != ""
+		return c.GetContainerdConfig().GetContainerdPackageUrl() != "" || c.GetContainerdConfig().GetContainerdDownloadUrlBase() != ""
 	},
 	"runc_config.runc_version":                                  func(c *aksnodeconfigv1.Configuration) bool { return c.GetRuncConfig().GetRuncPackageUrl() != "" },
 	"custom_cloud_config.custom_env_json_content":               func(c *aksnodeconfigv1.Configuration) bool { return joins(c) && CustomCloud(c) },
@@ -36,8 +36,17 @@ var features = map[string]condition{
 	"cluster_config.cluster_network_config.core_dns_service_ip": localDNS,
 	"custom_search_domain_config":                               joins,
 	"http_proxy_config.no_proxy_entries": func(c *aksnodeconfigv1.Configuration) bool {
-		return c.GetHttpProxyConfig().GetHttpProxy() != "" || c.GetHttpProxyConfig().GetHttpsProxy() != ""
+		return proxied(c) || c.GetPrivateEgressProxyAddress() != ""
 	},
+	"private_egress_proxy_address":  func(c *aksnodeconfigv1.Configuration) bool { return !proxied(c) },
+	"azure_private_registry_server": provided,
+	"network_config.vnet_cni_plugins_url": func(c *aksnodeconfigv1.Configuration) bool {
+		return c.GetNetworkConfig().GetNetworkPlugin() == aksnodeconfigv1.NetworkPlugin_NETWORK_PLUGIN_AZURE
+	},
+}
+
+func proxied(c *aksnodeconfigv1.Configuration) bool {
+	return c.GetHttpProxyConfig().GetHttpProxy() != "" || c.GetHttpProxyConfig().GetHttpsProxy() != ""
 }
 
 func localDNS(c *aksnodeconfigv1.Configuration) bool {

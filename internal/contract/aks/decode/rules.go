@@ -105,7 +105,7 @@ var nodeRules = []rule{
 
 	{fields: "ContainerdConfig.containerd_version RuncConfig.runc_version", readAs: "not set where it is no version x.y.z: any will do", read: versionOrAny},
 	{fields: "KubeBinaryConfig.kube_binary_url KubeBinaryConfig.custom_kube_binary_url KubeBinaryConfig.private_kube_binary_url " +
-		"KubeBinaryConfig.linux_credential_provider_url NetworkConfig.cni_plugins_url ContainerdConfig.containerd_package_url RuncConfig.runc_package_url",
+		"KubeBinaryConfig.linux_credential_provider_url NetworkConfig.cni_plugins_url NetworkConfig.vnet_cni_plugins_url ContainerdConfig.containerd_package_url RuncConfig.runc_package_url",
 		reader: download,
 		must: "https, http, `file:///path`, or an OCI reference: `oci://registry/repository:tag`; `oci://` may be missing where the registry has a dot, " +
 			"a port, or is `localhost` (see [artifacts](../artifacts.md))",
@@ -113,6 +113,8 @@ var nodeRules = []rule{
 	{fields: "KubeBinaryConfig.pod_infra_container_image_url", reader: imageReader,
 		must: "an image; the registry may be missing", value: str(image), readAs: "without blanks around it", read: trimmed},
 
+	{fields: "Configuration.azure_private_registry_server", reader: matchImages,
+		must: "`host[:port][/path]`", value: str(registry), readAs: "without https:// and slashes around it", read: plainRegistryServer},
 	{fields: "CustomCloudConfig.container_registry_dns_suffix", reader: matchImages,
 		must: "a DNS suffix; dots around it do not count", value: str(dnsSuffix)},
 	{fields: "CustomCloudConfig.custom_env_json_content", reader: environment,
@@ -132,7 +134,7 @@ var nodeRules = []rule{
 	{fields: "UlimitConfig.max_locked_memory", reader: limits, must: "a size, e.g. `64M`, `soft:hard`, or `infinity`", value: str(limitOfSize),
 		readAs: "without blanks around it", read: trimmed},
 
-	{fields: "HttpProxyConfig.http_proxy HttpProxyConfig.https_proxy", reader: proxyReader,
+	{fields: "HttpProxyConfig.http_proxy HttpProxyConfig.https_proxy Configuration.private_egress_proxy_address", reader: proxyReader,
 		must: "the URL of a proxy; the scheme may be missing", value: str(proxyURL), readAs: "without blanks around it", read: trimmed},
 
 	{fields: "LocalDnsProfile.cpu_limit_in_milli_cores", readAs: "2000 where it is 0 or less", number: defaultFor(2000)},

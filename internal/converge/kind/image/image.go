@@ -3,6 +3,8 @@ package image
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/desired"
@@ -37,6 +39,9 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 	}
 	t.Act(kind.VerbImport, reason, kind.DisruptNone)
 	t.Live = func(ctx context.Context) error { return bring(ctx, v, t, i) }
+	if i.Optional {
+		tryOnly(t, i)
+	}
 	return nil
 }
 
@@ -47,4 +52,25 @@ func bring(ctx context.Context, v *kind.View, t *kind.Task, i *desired.Image) er
 		kind.Detail(ctx, "from "+got.URL, got.Bytes)
 	}
 	return err
+}
+
+// patience is for an image that the machine does without.
+const patience = time.Minute
+
+// tryOnly makes a task's failure a remark, unless the run itself ends.
+func tryOnly(t *kind.Task, i *desired.Image) {
+	var missed error
+	whole := t.Live
+	t.Live = func(ctx context.Context) error {
+		bounded, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		missed = whole(bounded)
+		return ctx.Err()
+	}
+	t.Last = func(_ context.Context, t *kind.Task) error {
+		if missed != nil {
+			t.Remarks = append(t.Remarks, fmt.Sprintf("image %s did not come, its pods will pull it: %v", i.Reference, missed))
+		}
+		return nil
+	}
 }
