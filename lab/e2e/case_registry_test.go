@@ -98,7 +98,7 @@ func badRegistries(t *testing.T, s *privateSite) {
 	t.Run("another registry", func(t *testing.T) { s.notTheirs(t, m) })
 	t.Run("metadata service", func(t *testing.T) { s.noTokens(t, m) })
 	s.start(t)
-	if r := m.provision(t, badCase{name: "good", config: s.pulling(t, m, s.kubernetes)}); r.Code != 0 {
+	if r := m.provision(t, badCase{name: "good", config: s.pulling(t, m, s.kubernetes), within: 30 * time.Second}); r.Code != 0 {
 		t.Fatalf("exit code %d\n%s", r.Code, r.Stderr)
 	}
 	if _, err := s.lab.WaitNodeReady(within(t, time.Minute), m.node.Name); err != nil {
