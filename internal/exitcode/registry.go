@@ -18,6 +18,7 @@ const (
 	APILookupAzure          = 53
 	ContainerdDownload      = 70
 	RuncDownload            = 71
+	SearchDomain            = 80
 	Sysctl                  = 103
 	CrictlDownload          = 117
 	KubeletInstall          = 121
@@ -26,6 +27,7 @@ const (
 	SwapFile                = 130
 	SwapSpace               = 131
 	Killed                  = 137
+	Streaming               = 153
 	Trust                   = 161
 	SecureBootstrapDownload = 169
 	DisableSSH              = 172
@@ -90,6 +92,8 @@ var registry = []Code{
 		"Check that the URL in containerd_config is reachable from the node, or put containerd into the image."},
 	{RuncDownload, "ERR_RUNC_DOWNLOAD_TIMEOUT", "runc could not be downloaded",
 		"Check that the URL in runc_config is reachable from the node, or put runc into the image."},
+	{SearchDomain, "ERR_CUSTOM_SEARCH_DOMAINS_FAIL", "the machine could not enter its domain",
+		"Look at journalctl -u berth-realm-join: realmd and what it needs are the image's; domain, user and password are in custom_search_domain_config."},
 	{Sysctl, "ERR_SYSCTL_RELOAD", "a kernel parameter could not be set",
 		"Check the key and its range for the running kernel; the field that asks for it is named."},
 	{CrictlDownload, "ERR_CRICTL_DOWNLOAD_TIMEOUT", "crictl could not be downloaded",
@@ -106,6 +110,8 @@ var registry = []Code{
 		"Make swap_file_size smaller, or the disk larger."},
 	{Killed, "ERR_PROVISION_KILLED", "provisioning was killed before it could report (128 + SIGKILL; AKS gives it no name)",
 		"Look for the kernel's out-of-memory killer in the journal; systemctl start aks-node-controller runs it again."},
+	{Streaming, "ERR_ARTIFACT_STREAMING_INSTALL", "a service that streams images does not start, or is not in the image",
+		"Look at journalctl -u for the unit that is named; put the services into the image, or leave enable_artifact_streaming off."},
 	{Trust, "ERR_UPDATE_CA_CERTS", "a CA certificate could not be added to the machine's trust store",
 		"Check the certificate in custom_ca_certs or proxy_trusted_ca."},
 	{SecureBootstrapDownload, "ERR_SECURE_TLS_BOOTSTRAP_CLIENT_DOWNLOAD_ERROR", "the client of secure TLS bootstrapping could not be downloaded or unpacked, or is not in the image",

@@ -105,7 +105,9 @@ func configure(t testing.TB, name string) *configuration {
 		t.Fatal(err)
 	}
 	// The lab runs that on a real node; here every unit costs each mutation a run.
-	doc.Config.LocalDnsProfile, doc.Config.LinuxAdminUsername = nil, ""
+	doc.Config.LocalDnsProfile, doc.Config.LinuxAdminUsername, doc.Config.CustomSearchDomainConfig = nil, "", nil
+	// The image has no such services.
+	doc.Config.EnableArtifactStreaming = false
 	// A run does without it: it fails nothing, and is asked for by the next.
 	doc.Config.KubeProxyUrl = ""
 	// Only the scenarios that are about it make swap files: they cost each machine.

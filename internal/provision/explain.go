@@ -10,8 +10,10 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/localdns"
 	"github.com/berth-dev/berth/internal/component/packetfilter"
+	"github.com/berth-dev/berth/internal/component/searchdomain"
 	"github.com/berth-dev/berth/internal/component/securebootstrap"
 	"github.com/berth-dev/berth/internal/component/ssh"
+	"github.com/berth-dev/berth/internal/component/streaming"
 	"github.com/berth-dev/berth/internal/component/swap"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/kind/nftables"
@@ -99,6 +101,10 @@ func unitCode(name string, verb converge.Verb) int {
 		return exitcode.SecureBootstrap
 	case name == swap.Unit, path.Ext(name) == ".swap":
 		return exitcode.SwapFile
+	case name == searchdomain.Unit:
+		return exitcode.SearchDomain
+	case streaming.IsUnit(name):
+		return exitcode.Streaming
 	case ssh.IsUnit(name) && verb == converge.VerbReload:
 		return exitcode.PublicKeys
 	case ssh.IsUnit(name):

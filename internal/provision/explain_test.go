@@ -73,6 +73,8 @@ func TestExplain(t *testing.T) {
 		"no name server":        {action("artifact:localdns", "check", &artifact.AbsentError{}), 219, "check artifact:localdns", "CoreDNS"},
 		"attestation":           {action("unit:secure-tls-bootstrap.service", "start", &host.JobError{}), 220, "start unit:secure-tls-bootstrap.service", "journalctl"},
 		"attestation's program": {action("artifact:secure-tls-bootstrap-client", "fetch", errors.New("404")), 169, "fetch artifact:secure-tls-bootstrap-client", "download_url"},
+		"domain":                {action("unit:berth-realm-join.service", "start", &host.JobError{}), 80, "start unit:berth-realm-join.service", "realmd"},
+		"streaming":             {action("unit:overlaybd-tcmu.service", "start", &host.JobError{}), 153, "start unit:overlaybd-tcmu.service", "enable_artifact_streaming"},
 		"sysctl":                {action("sysctl:vm.max_map_count", "set", syscall.EINVAL), 103, "set sysctl:vm.max_map_count", "range"},
 		"huge pages":            {action("sysfs:/sys/kernel/mm/transparent_hugepage/enabled", "set", errors.New("no")), 103, "set sysfs:/sys/kernel/mm/transparent_hugepage/enabled", "range"},
 		"swap":                  {action("swap:/swapfile", "check", &swapkind.Error{Err: swapkind.ErrTaken}), 130, "check swap:/swapfile", "taken"},

@@ -36,6 +36,7 @@ func TestCaseBareImage(t *testing.T) {
 	reg, progs := serveImages(t, l), servePrograms(t, l)
 	cfg := nodeConfig(t, l, progs.Configure, func(c *aksnodeconfigv1.Configuration) {
 		c.KubeBinaryConfig.PodInfraContainerImageUrl = reg.pushPause(t, l) // not in the image either
+		c.LinuxAdminUsername, c.ProvisionOutput, c.EnableUnattendedUpgrade = "nobody", "/var/log/provision.log", true
 		c.OutboundCommand = "getent ahosts " + c.ApiServerConfig.ApiServerName
 	})
 	n := addNode(t, l, lab.NodeConfig{Name: "case-bare", Flavour: lab.Bare, UserData: customData(t, cfg), Files: reg.trust()})

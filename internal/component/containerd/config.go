@@ -93,7 +93,7 @@ func configV2(s Settings) fileV2 {
 		SandboxImage: s.SandboxImage, Containerd: runtimesOf(s), CNI: networkOf(s), Registry: registriesOf(s),
 		EnableCDI: takes(s.Version, cdi),
 	}
-	f.Plugins.CRI.Containerd.NoAnnotations = noAnnotations(s)
+	f.Plugins.CRI.Containerd.NoAnnotations, f.Plugins.CRI.Containerd.Snapshotter = noAnnotations(s), snapshotterOf(s)
 	return f
 }
 
@@ -107,6 +107,7 @@ type fileV3 struct {
 
 type imagesV3 struct {
 	NoAnnotations *bool             `toml:"disable_snapshot_annotations,omitempty"`
+	Snapshotter   string            `toml:"snapshotter,omitempty"`
 	PinnedImages  map[string]string `toml:"pinned_images,omitempty"`
 	Registry      registry          `toml:"registry"`
 }
@@ -118,7 +119,7 @@ type runtimeV3 struct {
 
 func configV3(s Settings) fileV3 {
 	f := fileV3{common: commonOf(s, 3)}
-	f.Plugins.Images.Registry, f.Plugins.Images.NoAnnotations = registriesOf(s), noAnnotations(s)
+	f.Plugins.Images.Registry, f.Plugins.Images.NoAnnotations, f.Plugins.Images.Snapshotter = registriesOf(s), noAnnotations(s), snapshotterOf(s)
 	if s.SandboxImage != "" {
 		f.Plugins.Images.PinnedImages = map[string]string{"sandbox": s.SandboxImage}
 	}

@@ -50,6 +50,9 @@ type Settings struct {
 	Client string
 	// Kata adds the runtimes that run pods in virtual machines of their own.
 	Kata bool
+	// Streaming: layers are read from the registry block by block, by services of the
+	// image.
+	Streaming bool
 	// Mirrors stand in for registries.
 	Mirrors []Mirror
 	// After is what must be in place before the service starts.

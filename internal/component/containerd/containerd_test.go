@@ -28,6 +28,8 @@ func TestConfig(t *testing.T) {
 		"config-least.toml":   {Version: "2.2.9"},
 		"kata-1.7.toml":       {Version: "1.7.29", Kata: true},
 		"kata-2.2.toml":       {Version: "2.2.9", Kata: true},
+		"streaming-1.7.toml":  {Version: "1.7.29", Streaming: true},
+		"streaming-2.2.toml":  {Version: "2.2.9", Streaming: true},
 	} {
 		text, err := Config(s)
 		if err != nil {

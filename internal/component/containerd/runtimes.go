@@ -4,7 +4,9 @@ package containerd
 // places are the published ones.
 type runtimes struct {
 	// NoAnnotations keeps from a snapshotter of which image a layer is.
-	NoAnnotations      *bool              `toml:"disable_snapshot_annotations,omitempty"`
+	NoAnnotations *bool `toml:"disable_snapshot_annotations,omitempty"`
+	// Snapshotter is another one than containerd's own choice.
+	Snapshotter        string             `toml:"snapshotter,omitempty"`
 	DefaultRuntimeName string             `toml:"default_runtime_name"`
 	Runtimes           map[string]runtime `toml:"runtimes"`
 }
@@ -57,6 +59,10 @@ func addKata(to map[string]runtime, version string) {
 // know of which image a layer is.
 const tardev = "tardev"
 
+// overlaybd is the snapshotter of images that are streamed, and must know of which image a
+// layer is, too.
+const overlaybd = "overlaybd"
+
 type proxyPlugin struct {
 	Type    string `toml:"type"`
 	Address string `toml:"address"`
@@ -65,15 +71,27 @@ type proxyPlugin struct {
 // snapshottersOf are those that are programs of their own: containerd connects to
 // one when a pod needs it.
 func snapshottersOf(s Settings) map[string]proxyPlugin {
-	if !s.Kata {
-		return nil
+	out := map[string]proxyPlugin{}
+	if s.Kata {
+		out[tardev] = proxyPlugin{"snapshot", "/run/containerd/tardev-snapshotter.sock"}
 	}
-	return map[string]proxyPlugin{tardev: {"snapshot", "/run/containerd/tardev-snapshotter.sock"}}
+	if s.Streaming {
+		out[overlaybd] = proxyPlugin{"snapshot", "/run/overlaybd-snapshotter/overlaybd.sock"}
+	}
+	return out
+}
+
+// snapshotterOf is the snapshotter of every image; empty: containerd's own choice.
+func snapshotterOf(s Settings) string {
+	if s.Streaming {
+		return overlaybd
+	}
+	return ""
 }
 
 // noAnnotations is the setting that lets the snapshotter know, where one needs it.
 func noAnnotations(s Settings) *bool {
-	if !s.Kata {
+	if !s.Kata && !s.Streaming {
 		return nil
 	}
 	return new(bool)

@@ -104,8 +104,12 @@ var settings = map[string]func(*config, *component.Facts){
 	"runc_config.runc_version": func(c *config, _ *component.Facts) {
 		c.RuncConfig = &aksnodeconfigv1.RuncConfig{RuncPackageUrl: "https://packages.example/runc"}
 	},
-	"custom_search_domain_config.": func(c *config, _ *component.Facts) {
+	"custom_search_domain_config.": func(c *config, f *component.Facts) {
+		f.Resolved = true
 		c.CustomSearchDomainConfig = &aksnodeconfigv1.CustomSearchDomainConfig{DomainName: "corp.test", RealmUser: "user", RealmPassword: "word"}
+	},
+	"network_config.standard_secondary_nic_count": func(_ *config, f *component.Facts) {
+		f.VendorUnits = append(slices.Clone(f.VendorUnits), "systemd-networkd.service")
 	},
 	"custom_linux_os_config.enable_swap_config": func(c *config, _ *component.Facts) {
 		besideSwap(c)

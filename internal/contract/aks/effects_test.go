@@ -266,6 +266,7 @@ var readers = map[string]string{
 	"file:/etc/ssh/":                   "sshd",
 	"file:/etc/berth/":                 "berth",
 	"file:/etc/berth/proxy.env":        "systemd",
+	"file:/etc/berth/realm-password":   "realmd",
 	"file:/opt/azure/containers/":      "the image's launcher",
 	"file:/opt/azure/outbound":         "the image's checks",
 	"file:/opt/azure/containers/local": "CoreDNS",
@@ -306,7 +307,7 @@ var seenBases = map[string]map[desired.ID]map[string]string{}
 
 func specsOf(t *testing.T, cfg *aksnodeconfigv1.Configuration, facts component.Facts) map[desired.ID]map[string]string {
 	t.Helper()
-	key := string(encoded(t, cfg)) + facts.ContainerdPath
+	key := fmt.Sprintf("%s%+v", encoded(t, cfg), facts)
 	if seenBases[key] == nil {
 		seenBases[key] = specs(t, translated(t, decoded(t, cfg), facts))
 	}

@@ -22,7 +22,7 @@ import (
 // credentials, and a kubelet that is there but not started.
 func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
 	t := &translation{cfg: doc.Config, facts: facts, state: &desired.State{Owner: desired.OwnerAKS}}
-	parts := []func() error{t.kernel, t.ssh, t.message, t.care, t.trust, t.proxy, t.names, t.features, t.network, t.isolation, t.containerd, t.kubernetes}
+	parts := []func() error{t.kernel, t.ssh, t.message, t.care, t.trust, t.proxy, t.names, t.domain, t.interfaces, t.features, t.network, t.isolation, t.containerd, t.kubernetes}
 	if t.joins() {
 		parts = append(parts, t.sandboxImage, t.azure, t.credentialProvider, t.packetFilter, t.localDNS)
 	}

@@ -67,7 +67,7 @@ var accountRules = map[string]rule{
 	kubeletFile + "tls_cert_file":                                             ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
 	kubeletFile + "tls_private_key_file":                                      ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
 	kubeletFile + "streaming_connection_idle_timeout":                         ofMember(fileField(when(streams, toState, useless("kubelet 1.34 dropped it")))),
-	"custom_search_domain_config":                                             when(joinsDomain, later, useless("it takes a domain, a user and a password")),
+	"custom_search_domain_config":                                             ofMember(when(joinsDomain, toState, useless("it takes a domain, a user and a password"))),
 	"custom_linux_os_config.sysctl_config":                                    toState,
 	"custom_linux_os_config.ulimit_config":                                    toState,
 	"custom_linux_os_config.enable_swap_config":                               when(swaps, toState, useless(halfSwap)),
@@ -86,7 +86,7 @@ var accountRules = map[string]rule{
 	"network_config.network_policy":                                           when((*translation).kubenet, toState, ofMember(toState)),
 	"network_config.vnet_cni_plugins_url":                                     when(azurePlugin, toState, useless("the network plugin is not Azure's")),
 	"network_config.cni_plugins_url":                                          toState,
-	"network_config.standard_secondary_nic_count":                             later,
+	"network_config.standard_secondary_nic_count":                             ofMember(when(moreInterfaces, when(networkd, toState, useless("the image has no systemd-networkd")), useless("it asks for no interface"))),
 	"kube_proxy_url":                                                          ofMember(when(pullsKubeProxy, toState, useless("it is no image"))),
 	"vm_size":                                                                 when(gpus, later, useless("only GPU drivers depend on it")),
 	"linux_admin_username":                                                    when(namesAdmin, toState, useless("it is no name of a user")),
@@ -102,7 +102,7 @@ var accountRules = map[string]rule{
 	"outbound_command":                                                        ofMember(when(mirrored, useless("a cluster without a way out has none to prove"), when(proves, toState, useless("it has no word")))),
 	"azure_private_registry_server":                                           ofMember(when(provided, toState, useless(noProvider))),
 	"private_egress_proxy_address":                                            when(privateEgress, when((*translation).joins, when(privateProxy, inPart(notForAll), toState), inPart(ofDownloads)), useless("http_proxy_config names the proxy")),
-	"enable_artifact_streaming":                                               later,
+	"enable_artifact_streaming":                                               inPart("registries are not asked through the mirror of the image's acr-config"),
 	"is_kata":                                                                 toState,
 	"needs_cgroupv2":                                                          when(driverFlag, useless("kubelet_flags names the cgroup driver"), toState),
 	"disable_custom_data":                                                     useless(unread),
@@ -249,11 +249,6 @@ func sshIs(t *translation) bool {
 func swaps(t *translation) bool {
 	c := t.cfg.GetCustomLinuxOsConfig()
 	return c.GetEnableSwapConfig() && c.GetSwapFileSize() > 0
-}
-
-func joinsDomain(t *translation) bool {
-	c := t.cfg.GetCustomSearchDomainConfig()
-	return c.GetDomainName() != "" && c.GetRealmUser() != "" && c.GetRealmPassword() != ""
 }
 
 func driverFlag(t *translation) bool {

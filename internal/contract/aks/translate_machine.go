@@ -14,6 +14,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/component/streaming"
 	"github.com/berth-dev/berth/internal/component/trust"
 	"github.com/berth-dev/berth/internal/component/ulimits"
 	"github.com/berth-dev/berth/internal/contract/aks/decode"
@@ -156,7 +157,7 @@ func (t *translation) containerd() error {
 		Root:          t.cfg.GetKubeletConfig().GetContainerDataDir(),
 		SandboxImage:  t.cfg.GetKubeBinaryConfig().GetPodInfraContainerImageUrl(),
 		SystemdCgroup: t.systemdCgroup(), Mirrors: t.mirrors(), IPTables: t.facts.IPTables,
-		Metrics: metrics, Client: "azure/aks", Kata: t.cfg.GetIsKata(),
+		Metrics: metrics, Client: "azure/aks", Kata: t.cfg.GetIsKata(), Streaming: t.cfg.GetEnableArtifactStreaming(),
 		After: t.runtime, Triggers: append(t.proxyFiles(), program),
 	}
 	if t.bridged() {
@@ -172,6 +173,9 @@ func (t *translation) containerd() error {
 	}
 	t.add("containerd_config", rs...)
 	t.node = append(t.node, desired.UnitID(containerd.Unit))
+	if s.Streaming {
+		t.node = append(t.node, t.add("enable_artifact_streaming", streaming.Resources([]desired.ID{desired.UnitID(containerd.Unit)})...)...)
+	}
 	return nil
 }
 

@@ -1,7 +1,9 @@
 package aks
 
 import (
+	"github.com/berth-dev/berth/internal/component/nics"
 	"github.com/berth-dev/berth/internal/component/resolver"
+	"github.com/berth-dev/berth/internal/component/searchdomain"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -22,4 +24,33 @@ func (t *translation) isolation() error {
 func (t *translation) names() error {
 	t.node = append(t.node, t.add("", resolver.Resources(t.facts.Resolved)...)...)
 	return nil
+}
+
+// domain is the domain that the machine is one of, before it is a node.
+func (t *translation) domain() error {
+	if s := t.searchDomain(); s.Complete() && t.joins() {
+		t.node = append(t.node, t.add("custom_search_domain_config", searchdomain.Resources(s)...)...)
+	}
+	return nil
+}
+
+func (t *translation) searchDomain() searchdomain.Settings {
+	c := t.cfg.GetCustomSearchDomainConfig()
+	return searchdomain.Settings{Domain: c.GetDomainName(), User: c.GetRealmUser(), Password: desired.Secret(c.GetRealmPassword()), Resolved: t.facts.Resolved}
+}
+
+func joinsDomain(t *translation) bool { return t.searchDomain().Complete() }
+
+// interfaces are those beside the first.
+func (t *translation) interfaces() error {
+	if networkd(t) && t.joins() {
+		t.add("network_config.standard_secondary_nic_count", nics.Resources(int(t.cfg.GetNetworkConfig().GetStandardSecondaryNicCount()))...)
+	}
+	return nil
+}
+
+func networkd(t *translation) bool { return t.facts.HasVendorUnit(nics.Unit) }
+
+func moreInterfaces(t *translation) bool {
+	return t.cfg.GetNetworkConfig().GetStandardSecondaryNicCount() > 0
 }
