@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/azure"
@@ -218,11 +219,41 @@ func (p *parts) peers(ctx context.Context, w *join.Wanted) (out join.Peers) {
 	if out.Server != "" || !ok {
 		return out
 	}
-	if c, err := apiserver.NewClient(apiserver.Access{Server: w.Server, CA: ca.Content.Data()}); err == nil {
-		defer c.Close()
-		out.Server, _ = c.ServerVersion(ctx)
-	}
+	out.Server = p.versionOf(ctx, w.State, apiserver.Access{Server: w.Server, CA: ca.Content.Data()})
 	return out
+}
+
+// versionOf is the API server's version; "" where it does not say. Where it tells strangers
+// nothing it is asked with what the machine is going to show it.
+func (p *parts) versionOf(ctx context.Context, st *desired.State, a apiserver.Access) string {
+	version, err := askVersion(ctx, a)
+	if !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
+		return version
+	}
+	for _, r := range st.Resources {
+		cert, ok := r.(*desired.ClientCertificate)
+		if !ok {
+			continue
+		}
+		if cert.Azure != nil {
+			a.Token, err = azure.New(p.host).Bootstrap(ctx, cert.Azure, cert.Via)
+		} else {
+			a.Token, err = tokenOf(p.host, cert)
+		}
+		if err == nil && a.Token != "" {
+			version, _ = askVersion(ctx, a)
+		}
+	}
+	return version
+}
+
+func askVersion(ctx context.Context, a apiserver.Access) (string, error) {
+	c, err := apiserver.NewClient(a)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	return c.ServerVersion(ctx)
 }
 
 // asNodeOf is an API server with kubelet's credential, if that is for it.

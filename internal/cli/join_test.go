@@ -159,6 +159,39 @@ func TestJoinAsksTheServerOfTheDocument(t *testing.T) {
 	}
 }
 
+// TestJoinAsksTheVersionWithItsToken: an API server that takes no requests of strangers says
+// its version to who shows the document's token; one that tells anybody is not shown it.
+func TestJoinAsksTheVersionWithItsToken(t *testing.T) {
+	for name, open := range map[string]bool{"to anybody": true, "to those that it knows": false} {
+		t.Run(name, func(t *testing.T) {
+			shown := ""
+			s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if shown = r.Header.Get("Authorization"); !open && shown != "Bearer abcdef.0123456789abcdef" {
+					w.WriteHeader(http.StatusUnauthorized)
+					fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Unauthorized", "code": 401}`)
+					return
+				}
+				fmt.Fprint(w, `{"gitVersion": "v1.36.3"}`)
+			}))
+			t.Cleanup(s.Close)
+			h := memory.New()
+			h.Put("/etc/berth/token", "abcdef.0123456789abcdef\n", 0o600)
+			ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+			st := &desired.State{}
+			st.Add(&desired.File{Path: kubelet.CAFile, Content: desired.Text(ca), Mode: 0o644, Life: desired.Managed},
+				&desired.ClientCertificate{NodeName: "n1", Server: s.URL, CA: ca, CAFile: kubelet.CAFile, TokenFile: "/etc/berth/token", Kubeconfig: kubelet.Kubeconfig, CertDir: "/var/lib/kubelet/pki", Timeout: time.Minute})
+			if err := st.Seal(); err != nil {
+				t.Fatal(err)
+			}
+			got := (&parts{host: h}).peers(t.Context(), &join.Wanted{State: st, Server: s.URL})
+			if got.Server != "v1.36.3" || open != (shown == "") {
+				t.Errorf("%+v, shown %q", got, shown)
+			}
+		})
+	}
+}
+
 // TestJoinAsksKubeletWhereItListens: --wait-for kubelet goes by kubeletConfig.
 func TestJoinAsksKubeletWhereItListens(t *testing.T) {
 	st := &desired.State{}
