@@ -159,7 +159,7 @@ func (t *translation) account() {
 		t.state.Unhandled = append(t.state.Unhandled, "identity.arc."+name)
 	}
 	if t.config.Agent.Keep && !t.facts.Agent {
-		t.state.Unhandled = append(t.state.Unhandled, "agent.keep")
+		t.state.Partial = append(t.state.Partial, desired.FieldNote{Path: "agent.keep", Reason: "nothing keeps the node so here: berth join has the agent do that"})
 	}
 }
 
