@@ -12,6 +12,7 @@ import (
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/contract"
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -121,7 +122,9 @@ func (o *opener) target(d *reconcile.Document, c contract.Contract, p *parts, fa
 	if c.Terms().RequireDigests {
 		p.fetcher = artifact.New(artifact.Options{RequireDigests: true})
 	}
-	t := &reconcile.Target{Document: d, State: st, Agent: agentParts(contract.AgentOf(c)), Engine: p.engine(o.host, agentCommandName, nil)}
+	opt := p.engineOptions(o.host, agentCommandName, nil)
+	opt.GoOn = true
+	t := &reconcile.Target{Document: d, State: st, Agent: agentParts(contract.AgentOf(c)), Engine: converge.New(opt)}
 	for _, n := range (&document{contract: c, state: st}).unused() {
 		t.Notes = append(t.Notes, n.Path+": "+n.Reason)
 	}

@@ -122,6 +122,7 @@ func (x *executor) bestEffort(ctx context.Context, t *kind.Task) error {
 // that have nothing to do themselves.
 func (x *executor) liveGraph() *graph {
 	g := x.newGraph("commit")
+	g.goOn = x.opt.GoOn && !x.try.onTrial()
 	for _, t := range x.sorted() {
 		if t.Live != nil {
 			g.nodes = append(g.nodes, &node{id: t.ID, verb: t.Verb(), field: t.Base.Field, after: x.liveBefore(t), do: t.Live})

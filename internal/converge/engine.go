@@ -52,6 +52,9 @@ type Options struct {
 	TakeOver bool
 	// Trial makes changes of what runs trials; nil: nothing is taken back.
 	Trial *Trial
+	// GoOn: a unit that fails keeps only what comes after it from what is to happen to
+	// it. A change on trial ends with its first failure.
+	GoOn bool
 	// Drainer empties the node for the time of a change; nil: nobody does.
 	Drainer  Drainer
 	Observer Observer

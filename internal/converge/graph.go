@@ -25,7 +25,9 @@ type graph struct {
 	nodes   []*node
 	workers int
 	// pick chooses among n ready nodes; nil takes the first.
-	pick  func(n int) int
+	pick func(n int) int
+	// goOn: after a failure all starts that does not come after what failed.
+	goOn  bool
 	phase string
 	now   func() time.Time
 	tell  func(Span)
@@ -41,8 +43,9 @@ type done struct {
 }
 
 // run returns the errors of the nodes that failed, joined. After a failure
-// nothing new starts and what runs is cancelled.
+// nothing new starts and what runs is cancelled, unless the graph goes on.
 func (g *graph) run(ctx context.Context) error {
+	stopped := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	waits, followers := g.edges()
@@ -51,8 +54,9 @@ func (g *graph) run(ctx context.Context) error {
 	last := map[*node]desired.ID{}
 	var errs []error
 	ended := 0
-	for running := 0; running > 0 || (len(ready) > 0 && len(errs) == 0); {
-		for len(ready) > 0 && running < g.workers && len(errs) == 0 {
+	goesOn := func() bool { return len(errs) == 0 || g.goOn && stopped.Err() == nil }
+	for running := 0; running > 0 || (len(ready) > 0 && goesOn()); {
+		for len(ready) > 0 && running < g.workers && goesOn() {
 			var n *node
 			n, ready = g.take(ready)
 			running++
@@ -64,7 +68,9 @@ func (g *graph) run(ctx context.Context) error {
 		ended++
 		if d.err != nil {
 			errs = append(errs, d.err)
-			cancel()
+			if !g.goOn {
+				cancel()
+			}
 			continue
 		}
 		for _, f := range followers[d.n.id] {

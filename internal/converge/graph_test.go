@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,6 +52,38 @@ func TestGraphOrder(t *testing.T) {
 		if len(order) != 5 || at["e"] > at["a"] || at["a"] > at["b"] || at["c"] > at["b"] || at["b"] > at["d"] {
 			t.Fatalf("seed %d: order %v", seed, order)
 		}
+	}
+}
+
+// TestGraphGoesOn with all that does not come after what failed.
+func TestGraphGoesOn(t *testing.T) {
+	var order []desired.ID
+	do := func(id desired.ID) func(context.Context) error {
+		return func(ctx context.Context) error {
+			order = append(order, id)
+			if id == "b" || id == "d" {
+				return errors.New(string(id) + " is broken")
+			}
+			return ctx.Err()
+		}
+	}
+	g := &graph{workers: 1, goOn: true, now: time.Now, tell: func(Span) {}}
+	for id, after := range map[desired.ID][]desired.ID{"a": nil, "b": {"a"}, "c": {"b"}, "d": {"a"}, "e": {"a"}} {
+		g.nodes = append(g.nodes, &node{id: id, after: after, do: do(id)})
+	}
+	err := g.run(t.Context())
+	slices.Sort(order)
+	if d := cmp.Diff([]desired.ID{"a", "b", "d", "e"}, order); d != "" {
+		t.Error(d)
+	}
+	if err == nil || !strings.Contains(err.Error(), "b is broken") || !strings.Contains(err.Error(), "d is broken") {
+		t.Error(err)
+	}
+	order = nil
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := g.run(stopped); !errors.Is(err, context.Canceled) || len(order) > 1 {
+		t.Errorf("stopped: %v, %v", err, order)
 	}
 }
 

@@ -99,8 +99,8 @@ func resident(t *testing.T) (kib int) {
 	return kib
 }
 
-// TestKeep: the runtime collects garbage by itself while there is work, and not at rest.
-func TestKeep(t *testing.T) {
+// TestCollectsWhileItWorks: the runtime collects garbage by itself while there is work, and not at rest.
+func TestCollectsWhileItWorks(t *testing.T) {
 	was, bound := debug.SetGCPercent(percent), debug.SetMemoryLimit(-1)
 	defer func() { debug.SetGCPercent(was); debug.SetMemoryLimit(bound) }()
 	synctest.Test(t, func(t *testing.T) {

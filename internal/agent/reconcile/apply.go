@@ -104,7 +104,7 @@ func (r *Reconciler) apply(ctx context.Context, d *Document) error {
 		if isBlocked(res) {
 			err = errors.Join(err, r.giveOn(ctx))
 		}
-		return err
+		return errors.Join(err, r.updateBeside(ctx, t, err))
 	}
 	r.o.Log.Info("a document is in force", "checksum", d.Checksum, "changes", len(res.Plan.Actions), "took", r.o.Host.Now().Sub(began).String())
 	if t.Agent == nil {

@@ -66,6 +66,55 @@ var failureScenarios = map[string]func(b *bench){
 			b.t.Error(b.conditions)
 		}
 	},
+	"a unit that fails keeps no other from running": func(b *bench) {
+		b.h.Behave("u.service", fails)
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a", "unit v.service /etc/a", "unit w.service /etc/a")
+		for _, name := range []string{"v.service", "w.service"} {
+			if st := b.h.Units()[name]; st.ActiveState != "active" {
+				b.t.Errorf("%s is %s", name, st.ActiveState)
+			}
+		}
+		if b.node.Annotations[AppliedAnnotation] != "" || b.lastCondition() != "False ApplyFailed" {
+			b.t.Error(b.node.Annotations, b.conditions)
+		}
+		b.pass(10 * time.Minute)
+		if n := b.restarts("v.service"); n != 1 {
+			b.t.Errorf("%d starts of what runs", n)
+		}
+	},
+	"what a unit that fails leaves undone comes about by itself": func(b *bench) {
+		b.h.Behave("u.service", fails)
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a", "unit v.service /etc/a")
+		b.h.Overwrite("/etc/a", "edited")
+		b.pass(10 * time.Minute)
+		b.wantFile("/etc/a", "one")
+		b.give("file /etc/a one", "unit v.service /etc/a")
+		b.wantMark("file /etc/a one", "unit v.service /etc/a")
+		if b.content("/etc/systemd/system/u.service") != "absent" || b.lastCondition() != "True Applied" {
+			b.t.Error("the unit is left, or it is not told that it is gone", b.conditions)
+		}
+	},
+	"units whose files somebody has removed are no error": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a", "unit v.service /etc/a")
+		b.stop()
+		for _, p := range []string{"/etc/systemd/system/u.service", "/etc/systemd/system/v.service"} {
+			if err := b.h.Remove(p); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		if err := b.h.StopUnit(b.t.Context(), "u.service"); err != nil {
+			b.t.Fatal(err)
+		}
+		b.start()
+		b.give("file /etc/a one")
+		b.wantMark("file /etc/a one")
+		if st := b.h.Units()["v.service"]; st.ActiveState == "active" || b.lastCondition() != "True Applied" {
+			b.t.Error(st, b.conditions)
+		}
+	},
 	"a change that breaks what ran is taken back and not tried again": func(b *bench) {
 		b.h.Behave("u.service", func(memory.Start) memory.Outcome {
 			if b.content("/etc/a") == "bad" {

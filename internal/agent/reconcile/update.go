@@ -3,8 +3,10 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/berth-dev/berth/internal/agent/selfupdate"
+	"github.com/berth-dev/berth/internal/converge"
 )
 
 // prove is this agent's word that it does its work, where it has yet to give it: it has
@@ -53,6 +55,22 @@ func (r *Reconciler) update(ctx context.Context) error {
 	r.settled(updating)
 	r.markInForce(t)
 	return r.rest(ctx)
+}
+
+// updateBeside is update of a document that failed when its files were in place: a unit
+// that does not start keeps no agent from coming, which may be the one that mends it.
+func (r *Reconciler) updateBeside(ctx context.Context, t *Target, failure error) error {
+	failed, ok := errors.AsType[*converge.ActionError](failure)
+	if t.Agent == nil || r.current != t || r.inForce || !ok || !strings.HasPrefix(string(failed.ID), "unit:") {
+		return nil
+	}
+	if _, err := r.o.Self.Update(ctx, t.Agent, t.Checksum); err != nil && ctx.Err() == nil {
+		r.tell(updating, err)
+		if _, final := errors.AsType[*selfupdate.FellBackError](err); !final {
+			return err
+		}
+	}
+	return nil
 }
 
 // restAfter is rest after an update that came to its end. With an agent that fell back

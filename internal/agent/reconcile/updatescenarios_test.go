@@ -10,6 +10,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/memory"
 )
 
 // updateScenarios are the agent out of a document.
@@ -29,6 +30,54 @@ var updateScenarios = map[string]func(b *bench){
 		b.wantMark("file /etc/a one", "agent two")
 		if b.proofs != 1 || b.updates != 2 || b.lastCondition() != "True Applied" {
 			b.t.Error(b.proofs, b.updates, b.conditions)
+		}
+	},
+	"a unit that fails keeps no agent from coming": func(b *bench) {
+		document := []string{"file /etc/a one", "unit u.service /etc/a", "agent two"}
+		b.h.Behave("u.service", fails)
+		b.ends = true
+		b.start()
+		b.give(document...)
+		if b.updates != 1 || b.node.Annotations[AppliedAnnotation] != "" || b.lastCondition() != "False ApplyFailed" {
+			b.t.Error(b.updates, b.node.Annotations, b.conditions)
+		}
+		b.stop()
+		b.onTrial, b.ends = true, false
+		b.start()
+		b.give(document...)
+		b.pass(time.Minute)
+		if b.proofs != 1 || b.node.Annotations[AppliedAnnotation] != "" {
+			b.t.Error(b.proofs, b.node.Annotations)
+		}
+		b.h.Behave("u.service", func(memory.Start) memory.Outcome { return memory.Outcome{} })
+		b.pass(10 * time.Minute)
+		b.wantMark(document...)
+	},
+	"an agent that falls back beside a unit that fails is told, too": func(b *bench) {
+		b.h.Behave("u.service", fails)
+		b.updateFails(&selfupdate.FellBackError{Err: errors.New("not proven")})
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a", "agent two")
+		b.pass(time.Hour)
+		if b.count("AgentUpdateFailed") != 1 || b.count("ApplyFailed") != 1 || b.node.Annotations[AppliedAnnotation] != "" {
+			b.t.Error(b.events, b.node.Annotations)
+		}
+	},
+	"a change that is taken back brings no agent": func(b *bench) {
+		b.h.Behave("u.service", func(s memory.Start) memory.Outcome {
+			if b.content("/etc/a") == "bad" {
+				return fails(s)
+			}
+			return memory.Outcome{}
+		})
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.pass(time.Minute)
+		b.give("file /etc/a bad", "unit u.service /etc/a", "agent two")
+		b.pass(time.Hour)
+		b.wantFile("/etc/a", "one")
+		if b.updates != 0 {
+			b.t.Error(b.updates)
 		}
 	},
 	"an agent that fell back is told, and the rest is kept": func(b *bench) {
