@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -227,10 +228,10 @@ func (m *agentMachine) broken(t *testing.T) {
 
 // killed: the agent may die at any time; what it is asked for comes about, once.
 func (m *agentMachine) killed(t *testing.T) {
-	for i := range 3 {
+	for i := range 10 {
 		text := fmt.Sprintf("killed %d", i)
 		sum := m.ask(t, hello(text))
-		time.Sleep(time.Duration(i*11) * time.Millisecond)
+		time.Sleep(rand.N(60 * time.Millisecond))
 		run(t, m.node, "systemctl", "kill", "-s", "KILL", agentUnit)
 		run(t, m.node, "systemctl", "reset-failed", agentUnit)
 		run(t, m.node, "systemctl", "start", agentUnit)
@@ -247,11 +248,11 @@ func (m *agentMachine) killed(t *testing.T) {
 func (m *agentMachine) away(t *testing.T) {
 	withoutServer(t, m.node, "DROP", func() {
 		run(t, m.node, "sh", "-c", "echo away >"+helloFile)
-		m.becomes(t, helloFile, "killed 2")
+		m.becomes(t, helloFile, "killed 9")
 		run(t, m.node, "systemctl", "stop", agentUnit)
 		run(t, m.node, "sh", "-c", "echo stopped >"+helloFile)
 		run(t, m.node, "systemctl", "start", agentUnit)
-		m.becomes(t, helloFile, "killed 2")
+		m.becomes(t, helloFile, "killed 9")
 	})
 	m.applied(t, m.ask(t, hello("back")))
 }

@@ -32,15 +32,19 @@ func slow(text string) string {
 
 // TestAgentsTakeTurns: where a pool goes one after another, no two of its machines
 // change at a time; the turn of one that dies in the middle of its change is free
-// when its time has passed, and not before.
+// when its time has passed, and not before. A cluster manager that waits by what agents
+// publish sees each rollout end, and sees that an agent has died.
 func TestAgentsTakeTurns(t *testing.T) {
 	t.Parallel()
 	pool := agentPool(t, agentOf(t, sharedLab(t), "turns"), slow("one"), "turn-a", "turn-b", "turn-c")
-	pool.inForce(t, pool.ask(t, slow("one")), pool.machines)
+	rollout := manager{pool.agentMachine, 3}
+	pool.ask(t, slow("one"))
+	rollout.rolledOut(t)
 	pool.oneByOne(t, 3)
 
 	t.Run("a second document", func(t *testing.T) {
-		pool.inForce(t, pool.ask(t, slow("two")), pool.machines)
+		pool.ask(t, slow("two"))
+		rollout.rolledOut(t)
 		pool.oneByOne(t, 6)
 	})
 	t.Run("one dies", func(t *testing.T) {
@@ -60,6 +64,7 @@ func TestAgentsTakeTurns(t *testing.T) {
 		pool.inForce(t, sum, left)
 		pool.machines = left
 		pool.oneByOne(t, 6)
+		rollout.finds(t, "the agent of "+dead.Name+" stopped running")
 	})
 }
 
@@ -90,6 +95,8 @@ func (p *pool) start(t *testing.T, n *lab.Node) {
 	m.node = n
 	m.provisioned(t)
 	m.told(t)
+	check(t, n.WriteFile(optionsFile, m.optionsOf(agentOptions+"lease: {renew: 5s, duration: 20s}\n"), 0o600))
+	m.patch(t, `{"metadata":{"labels":{%q:%q}}}`, agentSecretLabel, m.secret) // as the manager's kubelets do
 	run(t, n, berthPath, "agent", "bootstrap")
 }
 

@@ -105,6 +105,8 @@ func TestInitDataURL(t *testing.T) {
 	if n.Exists("/run/nologin") {
 		t.Error("nobody can log in")
 	}
+	makeKey(t, n)
+	saysToRoot(t, "before any document", n, "")
 	a.Add("/agent 1", []byte(standIn))
 	agentCalled(t, n) // by itself
 }
