@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/effect"
 )
 
 const ledgerFile = "/var/lib/berth/ledger.json"
@@ -154,4 +155,50 @@ func TestAdoptedIsReplaced(t *testing.T) {
 	if diff := cmp.Diff(before, others(h)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// After the loss of all that berth keeps, what it wrote is no original of anybody: it
+// goes when nobody wants it any more, and what others wrote comes back.
+func TestOwnFilesAreNoOriginals(t *testing.T) {
+	const ours, theirs = desired.Written + ".\n", "theirs\n"
+	state := func(v string) *desired.State {
+		return sealed(t, managed("/etc/made", ours+v), managed("/etc/systemd/system/containerd.service.d/a.conf", ours+"[Service]\nNice="+v+"\n"), managed("/etc/theirs", ours+v))
+	}
+	for name, between := range map[string][]*desired.State{"another is wanted": {state("2")}, "the same, then another": {state("1"), state("2")}} {
+		t.Run(name, func(t *testing.T) {
+			for n, hit := 1, true; hit; n++ {
+				h := newMachine()
+				h.PutDir("/etc/systemd/system/containerd.service.d") // whose a directory is, nothing in it says
+				before := others(h)
+				runs(t, h, state("1"))
+				wipe(h, "/var/lib/berth")
+				h.Put("/etc/theirs", theirs, 0o644)
+				hit = false
+				for _, s := range append(between, sealed(t)) {
+					in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+					_, _ = engine(in, &providers{}).Apply(t.Context(), s)
+					hit = hit || in.Hit() != nil
+					h.Kill()
+					if p := runs(t, h, s); len(p.Kept) > 0 {
+						t.Errorf("kept %q", p.Kept)
+					}
+				}
+				has(t, h, "/etc/theirs", theirs)
+				must(h.Remove("/etc/theirs"))
+				if d := cmp.Diff(before, others(h)); d != "" {
+					t.Fatalf("killed at effect %d of each: %s", n, d)
+				}
+			}
+		})
+	}
+}
+
+// wipe is rm -r.
+func wipe(h *machine, p string) {
+	if names, err := h.ReadDir(p); err == nil {
+		for _, name := range names {
+			wipe(h, p+"/"+name)
+		}
+	}
+	must(h.Remove(p))
 }

@@ -33,6 +33,10 @@ func (m Mode) String() string { return fmt.Sprintf("%04o", uint32(m)) }
 // MarshalJSON prints the octal text.
 func (m Mode) MarshalJSON() ([]byte, error) { return []byte(strconv.Quote(m.String())), nil }
 
+// Written begins what berth generates in files with comments. By it a machine that has
+// lost all of berth's state still tells such a file from one of others.
+const Written = "# Written by berth"
+
 // File is a regular file: content, mode and owner. Missing parents are made
 // root-owned 0755.
 type File struct {

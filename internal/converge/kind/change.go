@@ -29,6 +29,8 @@ type Change struct {
 	Late bool
 	// Foreign: what is there now was not berth's and is kept as the original.
 	Foreign bool
+	// Own: what is there now says that berth wrote it.
+	Own bool
 	// From are other owners that lose the name to this one.
 	From []desired.Owner
 	// Asked is what the owner asks for where the content does not tell.

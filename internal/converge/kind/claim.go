@@ -42,9 +42,12 @@ func (v *View) MayChange(q *Change, info *host.Info) error {
 }
 
 // foreign says whether what a change replaces is nobody's here, or berth's but for
-// the content.
+// the content. What berth wrote before its state was lost is no original.
 func (v *View) foreign(q *Change) bool {
 	e, ok := v.Ledger.Entries[q.Path]
+	if q.Own && (!ok || e.Adopted) {
+		return false
+	}
 	return !ok || e.InPlace() && !q.InPlace() || e.Adopted && !q.adoptedAs(e)
 }
 

@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"slices"
@@ -21,6 +22,7 @@ func (v *View) Want(t *Task, q *Change, info *host.Info) error {
 	if err != nil || reason == "" {
 		return err
 	}
+	q.Own = bytes.HasPrefix(have, []byte(desired.Written))
 	if err := v.MayChange(q, info); err != nil {
 		return err
 	}
