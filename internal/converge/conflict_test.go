@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -50,6 +51,9 @@ func conflicts(t *testing.T) map[string]conflict {
 		"mount":        {path: "mount:/mnt/data", mine: mounted(), theirs: mounted("noexec"), drift: func(h *machine) { must(h.Unmount(tctx, "/mnt/data")) }, actions: 2},
 		"trust":        {path: "/usr/local/share/ca-certificates/ca.crt", mine: one, theirs: other, drift: edit("/usr/local/share/ca-certificates/ca.crt"), actions: 2},
 		"sysctl":       {path: "sysctl:net.ipv4.ip_forward", mine: forwarding("1"), theirs: forwarding("2"), drift: func(h *machine) { h.Value("/proc/sys/net/ipv4/ip_forward", "0") }},
+		"sysfs":        {path: "sysfs:" + hugePages, mine: choice("madvise"), theirs: choice("never"), drift: func(h *machine) { must(h.WriteValue(hugePages, []byte("always"))) }},
+		"activation":   {path: "unit:containerd.service", mine: started("containerd.service"), theirs: &desired.Unit{Name: "containerd.service", Activation: desired.Stopped}, drift: func(h *machine) { must(h.StopUnit(tctx, "containerd.service")) }},
+		"credential":   {path: "credential:" + kubeconfig, mine: certificate("https://a"), theirs: certificate("https://b"), drift: remove(kubeconfig)},
 		"content":      {path: "/etc/kubernetes/a", mine: managed("/etc/kubernetes/a", "a\n"), theirs: managed("/etc/kubernetes/a", "b\n"), drift: edit("/etc/kubernetes/a")},
 		"mode":         {path: "/etc/kubernetes/a", mine: withMode(0o640), theirs: withMode(0o644), drift: edit("/etc/kubernetes/a")},
 		"link":         {path: "/etc/l", mine: &desired.Link{Path: "/etc/l", Target: "a"}, theirs: &desired.Link{Path: "/etc/l", Target: "b"}, drift: remove("/etc/l")},
@@ -64,6 +68,11 @@ func mounted(options ...string) *desired.Mount {
 	return &desired.Mount{Source: "tmpfs", Target: "/mnt/data", FSType: "tmpfs", Options: options}
 }
 
+func certificate(server string) *desired.ClientCertificate {
+	return &desired.ClientCertificate{NodeName: "n1", Server: server, CA: "ca", CAFile: "/etc/kubernetes/certs/ca.crt",
+		Token: "abcdef.secret", Kubeconfig: kubeconfig, CertDir: "/var/lib/kubelet/pki", Timeout: time.Minute}
+}
+
 func forwarding(value string) *desired.Sysctl {
 	return &desired.Sysctl{Key: "net.ipv4.ip_forward", Value: value}
 }
@@ -71,6 +80,7 @@ func forwarding(value string) *desired.Sysctl {
 // disputed is a machine with what the conflicts are about.
 func disputed() *machine {
 	h := newTrustingMachine()
+	offersHugePages(h)
 	h.PutDir("/mnt/data")
 	h.Value("/proc/sys/net/bridge/bridge-nf-call-iptables", "0") // a module that was loaded stays
 	h.Put(environment, "A=0\n", 0o644)

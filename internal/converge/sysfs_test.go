@@ -18,6 +18,11 @@ const hugePages = "/sys/kernel/mm/transparent_hugepage/enabled"
 // choosing is a machine whose kernel offers three words.
 func choosing() *machine {
 	h := newMachine()
+	offersHugePages(h)
+	return h
+}
+
+func offersHugePages(h *machine) {
 	h.ValueFunc(hugePages, "[always] madvise never\n", func(_, written string) (string, error) {
 		words := []string{"always", "madvise", "never"}
 		at := slices.Index(words, strings.TrimSpace(written))
@@ -27,7 +32,6 @@ func choosing() *machine {
 		words[at] = "[" + words[at] + "]"
 		return strings.Join(words, " ") + "\n", nil
 	})
-	return h
 }
 
 func chosen(t *testing.T, what string, h *machine, want string) {
