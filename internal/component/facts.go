@@ -71,6 +71,8 @@ type Facts struct {
 	IPTables string
 	// Apt says that the machine has apt: /etc/apt/apt.conf.d exists.
 	Apt bool
+	// Ubuntu is the code name of the release, "noble", where the distribution is Ubuntu.
+	Ubuntu string `json:",omitempty"`
 	// ResourceDisk is where the resource disk of an Azure machine is mounted, of which all
 	// has ResourceDiskBytes; empty where there is none.
 	ResourceDisk      string

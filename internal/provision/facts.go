@@ -65,7 +65,7 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 		VersionedPrograms: versionedPrograms(h), Packages: packages(h),
 
 		SSHServer: firstThere(h, sshPaths), SSHIncludes: sshIncludes(h), IPTables: firstThere(h, iptablesPaths),
-		Apt: there(h, proxy.AptDir),
+		Apt: there(h, proxy.AptDir), Ubuntu: ubuntu(h),
 	}
 	if f.ContainerdPath != "" {
 		// An unknown version is a fact, too: translation decides what it means.
@@ -105,6 +105,23 @@ func (s FactsSource) Ask(ctx context.Context) (answer func() (Cloud, error)) {
 		err := <-done
 		return cloud, err
 	})
+}
+
+// ubuntu is the code name of the release; "" for another distribution.
+func ubuntu(h host.FS) string {
+	b, err := h.ReadFile("/etc/os-release")
+	if err != nil {
+		return ""
+	}
+	said := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		said[name] = strings.Trim(value, `"'`)
+	}
+	if said["ID"] != "ubuntu" {
+		return ""
+	}
+	return said["VERSION_CODENAME"]
 }
 
 func cniConfigured(h host.FS) bool {

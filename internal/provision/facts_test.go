@@ -191,3 +191,19 @@ func TestResourceDisk(t *testing.T) {
 		}
 	}
 }
+
+func TestUbuntu(t *testing.T) {
+	for text, want := range map[string]string{
+		"ID=ubuntu\nVERSION_CODENAME=noble\n":     "noble",
+		"ID=\"ubuntu\"\nVERSION_CODENAME='noble'": "noble",
+		"ID=debian\nVERSION_CODENAME=bookworm\n":  "",
+		"ID=ubuntu\n":                             "",
+		"":                                        "",
+	} {
+		h := memory.New()
+		h.Put("/etc/os-release", text, 0o644)
+		if got := ubuntu(h); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}

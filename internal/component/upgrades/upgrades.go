@@ -2,7 +2,12 @@
 // itself.
 package upgrades
 
-import "github.com/berth-dev/berth/internal/desired"
+import (
+	"net/url"
+	"strings"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
 
 const (
 	// AptFile is the published place of apt's own settings for it.
@@ -57,4 +62,21 @@ func (s Settings) periodic() string {
 		"APT::Periodic::Download-Upgradeable-Packages \"0\";\n" +
 		"APT::Periodic::AutocleanInterval \"0\";\n" +
 		"APT::Periodic::Unattended-Upgrade \"" + days + "\";\n"
+}
+
+// DepotFile names the mirror that a cloud has of Ubuntu's packages, beside the sources of
+// the image.
+const DepotFile = "/etc/apt/sources.list.d/berth-repo-depot.list"
+
+// Depot is the mirror at an address for a release of Ubuntu; nil where apt can't read it.
+func Depot(address, release string) desired.Resource {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.ContainsAny(address, " \t\r\n[]#") || release == "" {
+		return nil
+	}
+	text := "# Written by berth.\n"
+	for _, suite := range []string{"", "-updates", "-security"} {
+		text += "deb " + strings.TrimRight(address, "/") + " " + release + suite + " main restricted universe multiverse\n"
+	}
+	return &desired.File{Path: DepotFile, Content: desired.Text(text), Mode: 0o644, Life: desired.Managed}
 }

@@ -53,3 +53,19 @@ func TestResources(t *testing.T) {
 		})
 	}
 }
+
+func TestDepot(t *testing.T) {
+	f := golden.File(t, golden.State(t, []desired.Resource{Depot("https://depot.example/ubuntu/", "noble")}), DepotFile)
+	want := "# Written by berth.\n"
+	for _, suite := range []string{"noble", "noble-updates", "noble-security"} {
+		want += "deb https://depot.example/ubuntu " + suite + " main restricted universe multiverse\n"
+	}
+	if d := cmp.Diff(want, string(f.Content.Data())); d != "" {
+		t.Error(d)
+	}
+	for _, c := range [][2]string{{"https://depot.example/ubuntu", ""}, {"depot.example", "noble"}, {"https://depot.example/a b", "noble"}, {"", "noble"}, {"https://x/\ndeb", "noble"}} {
+		if r := Depot(c[0], c[1]); r != nil {
+			t.Errorf("%q: %v", c, r)
+		}
+	}
+}

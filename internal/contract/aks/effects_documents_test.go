@@ -96,8 +96,9 @@ var settings = map[string]func(*config, *component.Facts){
 	"containerd_config.containerd_download_url_base": func(c *config, _ *component.Facts) {
 		c.ContainerdConfig = &aksnodeconfigv1.ContainerdConfig{ContainerdVersion: "2.3.1"}
 	},
-	"azure_private_registry_server": providerFlags,
-	"enable_unattended_upgrade":     func(_ *config, f *component.Facts) { f.Apt = true },
+	"custom_cloud_config.repo_depot_endpoint": func(_ *config, f *component.Facts) { f.Apt, f.Ubuntu = true, "noble" },
+	"azure_private_registry_server":           providerFlags,
+	"enable_unattended_upgrade":               func(_ *config, f *component.Facts) { f.Apt = true },
 	"containerd_config.containerd_version": func(c *config, _ *component.Facts) {
 		c.ContainerdConfig = &aksnodeconfigv1.ContainerdConfig{ContainerdPackageUrl: "https://packages.example/containerd.tar.gz"}
 	},

@@ -21,11 +21,24 @@ func (t *translation) care() error {
 		t.add("linux_admin_username", adminuser.Resources(t.cfg.GetLinuxAdminUsername())...)
 	}
 	t.add("enable_unattended_upgrade", upgrades.Resources(t.upgrades())...)
+	if r := t.depot(); r != nil {
+		t.add("custom_cloud_config.repo_depot_endpoint", r)
+	}
 	if linksLog(t) {
 		t.add("provision_output", &desired.Link{Path: t.cfg.GetProvisionOutput(), Target: logPath})
 	}
 	return nil
 }
+
+// depot is the mirror of packages that a cloud of its own has.
+func (t *translation) depot() desired.Resource {
+	if !t.facts.Apt || !inCustomCloud(t) {
+		return nil
+	}
+	return upgrades.Depot(t.cfg.GetCustomCloudConfig().GetRepoDepotEndpoint(), t.facts.Ubuntu)
+}
+
+func mirrorsPackages(t *translation) bool { return t.depot() != nil }
 
 func namesAdmin(t *translation) bool { return adminuser.IsName(t.cfg.GetLinuxAdminUsername()) }
 

@@ -47,7 +47,7 @@ var accountRules = map[string]rule{
 	"custom_cloud_config.custom_cloud_env_name":                               ofMember(when(inCustomCloud, toState, useless("only the name akscustom means something"))),
 	"custom_cloud_config.custom_env_json_content":                             ofMember(when(inCustomCloud, toState, useless("custom_cloud_env_name is not akscustom"))),
 	"custom_cloud_config.container_registry_dns_suffix":                       ofMember(when(namesRegistries, toState, useless(noProvider))),
-	"custom_cloud_config.repo_depot_endpoint":                                 when(inCustomCloud, later, useless("custom_cloud_env_name is not akscustom")),
+	"custom_cloud_config.repo_depot_endpoint":                                 when(inCustomCloud, when(mirrorsPackages, toState, useless("the image is no Ubuntu, or it is no address for apt")), useless("custom_cloud_env_name is not akscustom")),
 	"containerd_config.containerd_package_url":                                toState,
 	"containerd_config.containerd_version":                                    when(unpacks, toState, useless("the containerd of the image decides")),
 	"containerd_config.containerd_download_url_base":                          when(fromBase, toState, useless("it takes an address with its scheme, containerd_version, and no containerd_package_url")),
