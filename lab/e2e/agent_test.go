@@ -46,11 +46,12 @@ func TestAgentHealth(t *testing.T) {
 	m.parts(t, []agentPart{{"first document", m.first}, {"health", m.health}})
 }
 
-// TestAgentKilled kills the agent, and then takes the API server away.
+// TestAgentKilled kills the agent, takes the API server away, and then gives it a
+// document that is as large as a Secret may be.
 func TestAgentKilled(t *testing.T) {
 	t.Parallel()
 	m := newAgent(t, "agent-killed", nil)
-	m.parts(t, []agentPart{{"first document", m.first}, {"killed", m.killed}, {"API server away", m.away}})
+	m.parts(t, []agentPart{{"first document", m.first}, {"killed", m.killed}, {"API server away", m.away}, {"large", m.large}})
 }
 
 // TestAgentCertificates has the agent's certificate end, go, and be another cluster's.
@@ -244,7 +245,8 @@ func (m *agentMachine) killed(t *testing.T) {
 }
 
 // away: without an API server the machine is kept as it was asked for last, also by an
-// agent that has just started.
+// agent that has just started. One that it had reached is back after a minute: a document
+// that came meanwhile is in force, and the Lease goes on.
 func (m *agentMachine) away(t *testing.T) {
 	withoutServer(t, m.node, "DROP", func() {
 		run(t, m.node, "sh", "-c", "echo away >"+helloFile)
@@ -255,6 +257,22 @@ func (m *agentMachine) away(t *testing.T) {
 		m.becomes(t, helloFile, "killed 9")
 	})
 	m.applied(t, m.ask(t, hello("back")))
+	was, sum := m.invocation(t, agentUnit), ""
+	withoutServer(t, m.node, "DROP", func() {
+		run(t, m.node, "iptables", "-I", "INPUT", "-p", "tcp", "--sport", "443", "-j", "DROP") // nor does it hear one
+		defer run(t, m.node, "iptables", "-D", "INPUT", "-p", "tcp", "--sport", "443", "-j", "DROP")
+		sum = m.ask(t, hello("meanwhile"))
+		time.Sleep(30 * time.Second)
+		run(t, m.node, "sh", "-c", "echo away >"+helloFile)
+		m.becomes(t, helloFile, "back")
+		time.Sleep(30 * time.Second)
+	})
+	m.applied(t, sum)
+	back := time.Now()
+	eventually(t, "renewal of the Lease", time.Minute, func() bool { return m.lease(t).Spec.RenewTime.After(back) })
+	if m.invocation(t, agentUnit) != was {
+		t.Error("the agent was started anew")
+	}
 }
 
 // certificateLost: a new token gets the agent a new certificate.

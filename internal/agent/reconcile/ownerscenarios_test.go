@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	core "k8s.io/api/core/v1"
 
 	"github.com/berth-dev/berth/internal/converge/trial"
@@ -35,6 +36,34 @@ func (b *bench) recorded() record {
 
 // ownerScenarios are Secrets that hold a NodeConfig.
 var ownerScenarios = map[string]func(b *bench){
+	"what another contract has is disturbed by none that asks for the same, nor by one that does not name it": func(b *bench) {
+		same, err := state([]byte("file /etc/a one\nunit u.service /etc/a"))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.others(same.Resources...)
+		before, jobs := b.h.Tree("/etc"), len(b.h.Jobs())
+		undisturbed := func(when string) {
+			b.t.Helper()
+			now := b.h.Tree("/etc")
+			delete(now, "/etc/b")
+			if d := cmp.Diff(before, now); d != "" {
+				b.t.Errorf("%s: %s", when, d)
+			}
+			if len(b.h.Jobs()) != jobs || b.h.Units()["u.service"].ActiveState != "active" {
+				b.t.Errorf("%s: %v", when, b.h.Jobs()[jobs:])
+			}
+		}
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.pass(25 * time.Minute)
+		b.wantMark("file /etc/a one", "unit u.service /etc/a")
+		undisturbed("asked for the same")
+		b.give("file /etc/b one")
+		b.pass(25 * time.Minute)
+		b.wantMark("file /etc/b one")
+		undisturbed("asked for something else")
+	},
 	"a NodeConfig is in force as its own owner's": func(b *bench) {
 		b.start()
 		b.give("node", "file /etc/a one", "unit u.service /etc/a")
