@@ -2,9 +2,12 @@ package apiserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/berth-dev/berth/internal/host"
@@ -42,6 +45,71 @@ func parseInvocation(entry []byte) string {
 		return ""
 	}
 	return e.Run
+}
+
+// runEntries is how many entries of a unit are looked through for those of one run:
+// what kubelet says at its next start is among them.
+const runEntries = 1000
+
+// lag is how far an entry may be from those of its run.
+const lag = 10 * time.Second
+
+// saidIn is what a unit and systemd said of a run. Once a unit has failed, systemd
+// tells the journal no more of the run, so that an entry that the journal takes late,
+// on a busy machine, has the unit's name alone, and may stand before systemd's own:
+// one that is near counts as the run's.
+func saidIn(ctx context.Context, h host.Runner, unit, run string) string {
+	out := readJournal(ctx, h, runEntries, "json", "--output-fields=MESSAGE,INVOCATION_ID,_SYSTEMD_INVOCATION_ID", "-u", unit)
+	var all []entry
+	for line := range bytes.Lines(out) {
+		all = append(all, parseEntry(line))
+	}
+	first := slices.IndexFunc(all, func(e entry) bool { return e.run == run })
+	if first < 0 {
+		return ""
+	}
+	since := all[first].at - lag
+	var said []string
+	for _, e := range all {
+		if e.run == run || e.run == "" && e.message != "" && e.at >= since {
+			said = append(said, e.message)
+		}
+	}
+	return strings.Join(said, "\n")
+}
+
+// entry is what the journal has of one message; run is "" where it doesn't say, and
+// at the time since the boot.
+type entry struct {
+	message, run string
+	at           time.Duration
+}
+
+// parseEntry reads an entry as journalctl -o json prints it: a message that is no
+// UTF-8 is a list of bytes, one that is too long null.
+func parseEntry(line []byte) entry {
+	var e struct {
+		Message json.RawMessage `json:"MESSAGE"`
+		Of      string          `json:"INVOCATION_ID"`
+		By      string          `json:"_SYSTEMD_INVOCATION_ID"`
+		At      int64           `json:"__MONOTONIC_TIMESTAMP,string"` // microseconds
+	}
+	if json.Unmarshal(line, &e) != nil {
+		return entry{}
+	}
+	got := entry{run: cmp.Or(e.Of, e.By), at: time.Duration(e.At) * time.Microsecond}
+	if json.Unmarshal(e.Message, &got.message) == nil {
+		return got
+	}
+	var octets []uint16
+	if json.Unmarshal(e.Message, &octets) == nil {
+		b := make([]byte, len(octets))
+		for i, o := range octets {
+			b[i] = byte(o)
+		}
+		got.message = strings.ToValidUTF8(string(b), "?")
+	}
+	return got
 }
 
 // readJournal reads the last n entries of this boot that match; nothing where

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -15,6 +16,20 @@ import (
 // the fields that it always adds.
 func exited(run string) string {
 	return fmt.Sprintf(`{"_BOOT_ID":"1","__CURSOR":"s=2;i=1","INVOCATION_ID":%q,"__MONOTONIC_TIMESTAMP":"3","__REALTIME_TIMESTAMP":"4"}`+"\n", run)
+}
+
+// entries are what journalctl prints of a unit, at seconds since the boot: systemd's own entries name the run in
+// another field than the unit's.
+func entries(said ...entry) string {
+	var b strings.Builder
+	for i, e := range said {
+		field := [2]string{"INVOCATION_ID", "_SYSTEMD_INVOCATION_ID"}[i%2]
+		if e.run == "" {
+			field = "PRIORITY"
+		}
+		fmt.Fprintf(&b, `{"__MONOTONIC_TIMESTAMP":"%d","MESSAGE":%q,%q:%q}`+"\n", e.at*1e6, e.message, field, e.run)
+	}
+	return b.String()
 }
 
 // journal is a machine's: the answers of journalctl by the query's own words.
@@ -30,6 +45,7 @@ func journal(h *memory.Host, answers map[string]string) (asked *[]string) {
 const (
 	askEnded = "-b -q --no-pager -n 1 -o json --output-fields=INVOCATION_ID -u kubelet.service MESSAGE_ID=" + processExit
 	askWords = "-b -q --no-pager -n 40 -o cat -u kubelet.service"
+	askUnit  = "-b -q --no-pager -n 1000 -o json --output-fields=MESSAGE,INVOCATION_ID,_SYSTEMD_INVOCATION_ID -u kubelet.service"
 	askOfA   = "-b -q --no-pager -n 40 -o cat _SYSTEMD_INVOCATION_ID=a + _PID=1 INVOCATION_ID=a"
 )
 
@@ -41,12 +57,17 @@ func TestLastLogLines(t *testing.T) {
 		"nothing":                {nil, ""},
 		"never ended":            {map[string]string{askWords: "one\ntwo\n"}, "; its last lines:\n  one\n  two"},
 		"the next run has begun": {map[string]string{askEnded: exited("a"), askOfA: "bad flag\nexited\n", askWords: "FLAG: --x\n"}, "; its last lines:\n  bad flag\n  exited"},
-		"an odd answer":          {map[string]string{askEnded: "-- Boot 1 --\n", askWords: "one\n"}, "; its last lines:\n  one"},
-		"a field given twice":    {map[string]string{askEnded: `{"INVOCATION_ID":["a","b"]}`, askWords: "one\n"}, "; its last lines:\n  one"},
-		"deprecated flags":       {map[string]string{askWords: "Flag --x has been deprecated, this parameter\nbad flag\nI1122 DEPRECATED: y\n"}, "; its last lines:\n  bad flag"},
-		"flags of a start":       {map[string]string{askWords: "I1123 20:39:29.444108     372 flags.go:64] FLAG: --tls-cert-file=\"\"\nE1123 bad setting\n"}, "; its last lines:\n  E1123 bad setting"},
-		"bytes":                  {map[string]string{askWords: "hi\xff\n"}, "; its last lines:\n  hi?"},
-		"secret":                 {map[string]string{askWords: "token abcdef.0123456789abcdef\n"}, "; its last lines:\n  token REDACTED#"},
+		"the journal was late": {map[string]string{askEnded: exited("b"), askUnit: entries(
+			entry{"other flag", "", 0}, entry{"Starting", "a", 1}, entry{"flag", "", 31}, entry{"Starting", "b", 40}, entry{"bad", "b", 41}, entry{"end", "", 42}, entry{"Starting", "c", 43},
+		)}, "; its last lines:\n  flag\n  Starting\n  bad\n  end"},
+		"odd messages": {map[string]string{askEnded: exited("a"), askUnit: `{"MESSAGE":[104,105,255],"_SYSTEMD_INVOCATION_ID":"a"}` + "\n" +
+			`{"MESSAGE":null}` + "\nrubbish\n" + `{"MESSAGE":"end"}`}, "; its last lines:\n  hi?\n  end"},
+		"an odd answer":       {map[string]string{askEnded: "-- Boot 1 --\n", askWords: "one\n"}, "; its last lines:\n  one"},
+		"a field given twice": {map[string]string{askEnded: `{"INVOCATION_ID":["a","b"]}`, askWords: "one\n"}, "; its last lines:\n  one"},
+		"deprecated flags":    {map[string]string{askWords: "Flag --x has been deprecated, this parameter\nbad flag\nI1122 DEPRECATED: y\n"}, "; its last lines:\n  bad flag"},
+		"flags of a start":    {map[string]string{askWords: "I1123 20:39:29.444108     372 flags.go:64] FLAG: --tls-cert-file=\"\"\nE1123 bad setting\n"}, "; its last lines:\n  E1123 bad setting"},
+		"bytes":               {map[string]string{askWords: "hi\xff\n"}, "; its last lines:\n  hi?"},
+		"secret":              {map[string]string{askWords: "token abcdef.0123456789abcdef\n"}, "; its last lines:\n  token REDACTED#"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := memory.New()
@@ -84,6 +105,17 @@ func TestABusyJournalIsReadAllTheSame(t *testing.T) {
 	if got != "; its last lines:\n  bad flag" {
 		t.Errorf("got %q", got)
 	}
+}
+
+func FuzzEntry(f *testing.F) {
+	f.Add([]byte(`{"MESSAGE":"a","INVOCATION_ID":"b"}`))
+	f.Add([]byte(`{"MESSAGE":[1,255,65535],"_SYSTEMD_INVOCATION_ID":"b"}`))
+	f.Add([]byte(`{"MESSAGE":null,"INVOCATION_ID":[]}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if e := parseEntry(line); len(e.message) > 3*len(line) || len(e.run) > 3*len(line) || !utf8.ValidString(e.message) {
+			t.Errorf("%+v", e)
+		}
+	})
 }
 
 func FuzzInvocation(f *testing.F) {

@@ -30,6 +30,9 @@ func (w *nodeWait) lastLogLines(ctx context.Context) string { return LastLogLine
 func LastLogLines(ctx context.Context, h host.Runner, unit string) string {
 	syncJournal(ctx, h)
 	if run := endedRun(ctx, h, unit); run != "" {
+		if said := saidIn(ctx, h, unit, run); said != "" {
+			return asLastLines(said)
+		}
 		return logLines(ctx, h, "_SYSTEMD_INVOCATION_ID="+run, "+", "_PID=1", "INVOCATION_ID="+run)
 	}
 	return logLines(ctx, h, "-u", unit)
@@ -37,8 +40,12 @@ func LastLogLines(ctx context.Context, h host.Runner, unit string) string {
 
 // logLines is the end of what the entries say that match.
 func logLines(ctx context.Context, h host.Runner, match ...string) string {
-	said := readJournal(ctx, h, 2*maxLines, "cat", match...)
-	text := ending(telling(strings.TrimSpace(string(said))))
+	return asLastLines(string(readJournal(ctx, h, 2*maxLines, "cat", match...)))
+}
+
+// asLastLines is the end of a log as the end of an error message.
+func asLastLines(log string) string {
+	text := ending(telling(strings.TrimSpace(log)))
 	if text == "" {
 		return ""
 	}
