@@ -14,6 +14,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -175,13 +176,9 @@ func (a *azure) machine(t *testing.T, name string, i v1alpha1.Identity, before f
 // askedAs: the certificate of the Node was asked for by the identity, or by nobody.
 func (a *azure) askedAs(t *testing.T, n *lab.Node, objects ...string) {
 	t.Helper()
-	all, err := a.lab.Client().CertificatesV1().CertificateSigningRequests().List(within(t, 10*time.Second), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var users []string
-	for _, r := range all.Items {
-		if block, _ := pem.Decode(r.Spec.Request); block != nil && strings.Contains(string(block.Bytes), "system:node:"+n.Name) && r.Spec.SignerName == "kubernetes.io/kube-apiserver-client-kubelet" {
+	for _, r := range requestsFor(t, a.lab, n) {
+		if r.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName {
 			users = append(users, r.Spec.Username)
 		}
 	}

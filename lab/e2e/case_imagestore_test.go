@@ -75,7 +75,7 @@ func runImported(t *testing.T, l *lab.Lab, n *lab.Node) {
 	t.Helper()
 	awaitServiceAccount(t, l)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "imported"},
+		ObjectMeta: metav1.ObjectMeta{Name: "imported-" + n.Name}, // cases run beside each other
 		Spec: corev1.PodSpec{NodeName: n.Name, Containers: []corev1.Container{{
 			Name: "workload", Image: importedImage, ImagePullPolicy: corev1.PullNever}}},
 	}
@@ -84,7 +84,7 @@ func runImported(t *testing.T, l *lab.Lab, n *lab.Node) {
 	}
 	t.Cleanup(func() { deletePod(t, l, pod.Name) })
 	waitRunning(t, l, pod.Name)
-	if out := kubectl(t, l, "logs", pod.Name); out != "workload runs in imported\n" {
+	if out := kubectl(t, l, "logs", pod.Name); out != "workload runs in "+pod.Name+"\n" {
 		t.Errorf("kubectl logs: %q", out)
 	}
 }

@@ -3,12 +3,15 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/berth-dev/berth/lab"
 	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -68,16 +71,31 @@ func traceOf(t *testing.T, l *lab.Lab, n *lab.Node) trace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	csrs, err := l.Client().CertificatesV1().CertificateSigningRequests().List(within(t, 10*time.Second), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	tree, err := n.Tree(volatile, "/etc", "/opt", "/var/lib/berth", "/var/lib/kubelet/kubeconfig", "/var/log/azure", "/usr/local")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return trace{Result: read(t, n, resultPath), Sentinel: read(t, n, sentinelPath), Log: read(t, n, "/var/log/azure/aks-node-controller.log"),
-		UID: string(node.UID), Requests: len(csrs.Items), Tree: tree}
+		UID: string(node.UID), Requests: len(requestsFor(t, l, n)), Tree: tree}
+}
+
+// requestsFor are those for a certificate of this node: others register beside it.
+func requestsFor(t *testing.T, l *lab.Lab, n *lab.Node) (requests []certificatesv1.CertificateSigningRequest) {
+	t.Helper()
+	all, err := l.Client().CertificatesV1().CertificateSigningRequests().List(within(t, 10*time.Second), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all.Items {
+		block, _ := pem.Decode(r.Spec.Request)
+		if block == nil {
+			continue
+		}
+		if csr, err := x509.ParseCertificateRequest(block.Bytes); err == nil && csr.Subject.CommonName == "system:node:"+n.Name {
+			requests = append(requests, r)
+		}
+	}
+	return requests
 }
 
 // volatile is what others write at each boot.
