@@ -73,6 +73,9 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, w
 	res, err := engine.Apply(ctx, d.state)
 	if err = withCause(ctx, provision.WithUnitLog(ctx, d.host, err)); err != nil {
 		saveTimeline(d.host, applyCommand, e.start, res, classify(err))
+		if s := toConfirm(res); s != "" {
+			p.say(s)
+		}
 		return err
 	}
 	p.say(applied(res, time.Since(e.start)))
@@ -103,11 +106,8 @@ func applied(res *converge.Result, took time.Duration) string {
 	if res.Plan.Empty() {
 		s = "no changes"
 	}
-	switch {
-	case res.Left != "":
-		s += fmt.Sprintf("\nrun berth confirm within %s, or the last good configuration comes back", res.Left)
-	case !res.Until.IsZero():
-		s += fmt.Sprintf("\nrun berth confirm until %s, or the last good configuration comes back", report.SystemdTime(res.Until))
+	if c := toConfirm(res); c != "" {
+		s += "\n" + c
 	}
 	for _, u := range res.Unverified {
 		s += "\nwarning: " + u + " came without a digest"
@@ -119,6 +119,17 @@ func applied(res *converge.Result, took time.Duration) string {
 		s += "\nkept: " + m
 	}
 	return s
+}
+
+// toConfirm says how long a person has to confirm what was done; "" where nobody has to.
+func toConfirm(res *converge.Result) string {
+	switch {
+	case res == nil || res.Until.IsZero():
+		return ""
+	case res.Left != "":
+		return fmt.Sprintf("run berth confirm within %s, or the last good configuration comes back", res.Left)
+	}
+	return fmt.Sprintf("run berth confirm until %s, or the last good configuration comes back", report.SystemdTime(res.Until))
 }
 
 // saveTimeline keeps the timeline for `berth timeline`. It is not worth a failure.

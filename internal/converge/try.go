@@ -326,6 +326,8 @@ func (t *try) end(ctx context.Context, err error) error {
 		return errors.Join(err, t.unchanged(ctx))
 	case t.awaits != nil && errors.Is(err, t.awaits) && ctx.Err() == nil:
 		return t.local(ctx)
+	case t.awaits != nil && errors.Is(err, t.awaits) && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return t.local(context.WithoutCancel(ctx)) // the API server alone took all of the time
 	case err == nil && t.note != nil:
 		if err = t.confirm(ctx); err == nil {
 			err = t.inTime()
@@ -334,11 +336,17 @@ func (t *try) end(ctx context.Context, err error) error {
 	switch {
 	case err != nil:
 		return t.failed(ctx, err)
-	case t.note != nil && !t.note.Until.IsZero() && t.Within > 0:
+	case t.byHand():
+		if err := trial.KeepTried(t.h, t.st.Owner, &t.Contract); err != nil {
+			return err
+		}
 		return t.wait()
 	}
 	return t.keep(ctx)
 }
+
+// byHand says that a person has to confirm the change.
+func (t *try) byHand() bool { return t.note != nil && !t.note.Until.IsZero() && t.Within > 0 }
 
 // aside does what waits for the API server. Where that fails and nothing has come of
 // it, the change of the machine is decided about by itself.
@@ -357,10 +365,18 @@ func (t *try) aside(do func() error) error {
 }
 
 // local decides about a change of which a part waits for the API server. What holds stays,
-// but the contract as a whole is not known to be good.
+// for good or until a person has had a word on it, but the contract as a whole is not known
+// to be good.
 func (t *try) local(ctx context.Context) error {
-	if err := t.confirm(ctx); err != nil {
+	err := t.confirm(ctx)
+	if err == nil {
+		err = t.inTime()
+	}
+	switch {
+	case err != nil:
 		return t.failed(ctx, err)
+	case t.byHand():
+		return errors.Join(t.awaits, t.wait())
 	}
 	return errors.Join(t.awaits, trial.Disarm(context.WithoutCancel(ctx), t.h, t.note))
 }
@@ -409,9 +425,6 @@ func (t *try) inTime() error {
 
 // wait leaves the change to a person.
 func (t *try) wait() error {
-	if err := trial.KeepTried(t.h, t.st.Owner, &t.Contract); err != nil {
-		return err
-	}
 	t.note.Waiting, t.res.Until = true, t.note.Until
 	if left, ok := t.note.Left(t.h); ok {
 		t.res.Left = left.String()
