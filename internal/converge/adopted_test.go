@@ -162,7 +162,8 @@ func TestAdoptedIsReplaced(t *testing.T) {
 func TestOwnFilesAreNoOriginals(t *testing.T) {
 	const ours, theirs = desired.Written + ".\n", "theirs\n"
 	state := func(v string) *desired.State {
-		return sealed(t, managed("/etc/made", ours+v), managed("/etc/systemd/system/containerd.service.d/a.conf", ours+"[Service]\nNice="+v+"\n"), managed("/etc/theirs", ours+v))
+		return sealed(t, managed("/etc/made", ours+v), managed("/etc/systemd/system/containerd.service.d/a.conf", ours+"[Service]\nNice="+v+"\n"), managed("/etc/theirs", ours+v),
+			managed("/etc/apt/apt.conf.d/95proxy", "//"+ours[1:]+v+"\n"))
 	}
 	for name, between := range map[string][]*desired.State{"another is wanted": {state("2")}, "the same, then another": {state("1"), state("2")}} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,6 +37,12 @@ func (m Mode) MarshalJSON() ([]byte, error) { return []byte(strconv.Quote(m.Stri
 // Written begins what berth generates in files with comments. By it a machine that has
 // lost all of berth's state still tells such a file from one of others.
 const Written = "# Written by berth"
+
+// IsWritten says that a content begins with that line, after whichever sign begins a
+// comment in its format.
+func IsWritten(content []byte) bool {
+	return bytes.HasPrefix(content, []byte(Written)) || bytes.HasPrefix(content, []byte("//"+Written[1:]))
+}
 
 // File is a regular file: content, mode and owner. Missing parents are made
 // root-owned 0755.

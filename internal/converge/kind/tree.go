@@ -1,7 +1,6 @@
 package kind
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"slices"
@@ -22,7 +21,7 @@ func (v *View) Want(t *Task, q *Change, info *host.Info) error {
 	if err != nil || reason == "" {
 		return err
 	}
-	q.Own = bytes.HasPrefix(have, []byte(desired.Written))
+	q.Own = desired.IsWritten(have)
 	if err := v.MayChange(q, info); err != nil {
 		return err
 	}
