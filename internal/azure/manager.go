@@ -99,16 +99,21 @@ func (m *Manager) renew(ctx context.Context) error {
 
 // persist asks until the answer is another one, or the time is over: what Azure said
 // last says best why.
-func (m *Manager) persist(ctx context.Context, budget time.Duration, ask func(context.Context) (answer, error), again func(answer) bool) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, budget)
+func (m *Manager) persist(outer context.Context, budget time.Duration, ask func(context.Context) (answer, error), again func(answer) bool) (answer, error) {
+	ctx, cancel := context.WithTimeout(outer, budget)
 	defer cancel()
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = m.source.endpoints.pause, 15*m.source.endpoints.pause
+	var last *answer
 	for {
 		got, err := ask(ctx)
-		if err != nil || !again(got) {
+		switch {
+		case err != nil && last != nil && ctx.Err() != nil && outer.Err() == nil:
+			return *last, nil
+		case err != nil || !again(got):
 			return got, err
 		}
+		last = &got
 		select {
 		case <-time.After(pauses.NextBackOff()):
 		case <-ctx.Done():

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -189,15 +190,21 @@ func (g *registering) give(ctx context.Context, a Assignment) error {
 		return err
 	}
 	ours, err := g.manager.Assign(ctx, a)
-	if err != nil {
+	switch {
+	case err != nil && !refused(err):
 		return err // it may be there all the same
-	}
-	if !ours {
+	case err != nil || !ours:
 		g.note.forget(a.ID())
-		return g.save(g.made)
+		return errors.Join(err, g.save(g.made))
 	}
 	g.say("gave the machine's identity the role " + a.Role)
 	return nil
+}
+
+// refused says that Azure has not done what it was asked for, and knows that.
+func refused(err error) bool {
+	e, ok := errors.AsType[*StatusError](err)
+	return ok && slices.Contains([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}, e.Status)
 }
 
 // identityTries is how often Azure is asked for the identity of a machine that it has

@@ -293,6 +293,38 @@ func TestRegisterRefused(t *testing.T) {
 	}
 }
 
+// Nothing is to be undone of an assignment that Azure has refused.
+func TestRefusedAssignmentIsForgotten(t *testing.T) {
+	c := newCloud(t)
+	c.local, c.objects[c.machine()], c.forbid = true, "", http.MethodPut
+	if err := c.register(); err == nil || !strings.Contains(err.Error(), "403") || hintOf(err) == "" {
+		t.Fatal(err)
+	}
+	if c.has(MadePath) {
+		t.Error("the note of it stays")
+	}
+	c.forbid = http.MethodDelete
+	if stayed := c.unregister(); len(stayed) > 0 {
+		t.Errorf("%v", stayed)
+	}
+}
+
+// What Azure said last says best why, also where the time is over during a request.
+func TestPersistTellsLastAnswer(t *testing.T) {
+	m := &Manager{source: &Source{host: machine(), endpoints: endpoints{pause: time.Microsecond}}}
+	asked := 0
+	got, err := m.persist(t.Context(), 50*time.Millisecond, func(ctx context.Context) (answer, error) {
+		if asked++; asked == 1 {
+			return answer{status: http.StatusForbidden}, nil
+		}
+		<-ctx.Done()
+		return answer{}, ctx.Err()
+	}, func(answer) bool { return true })
+	if err != nil || got.status != http.StatusForbidden {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // Two machines of one name register at once: the one that comes second deletes nothing
 // of the first, neither when it joins again nor when it leaves.
 func TestRegisterLosesRace(t *testing.T) {

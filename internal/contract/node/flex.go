@@ -73,6 +73,16 @@ func take[T any](f *flex, paths ...string) (out T) {
 	return out
 }
 
+// number is a whole one, as the published agent reads it into an int.
+func (f *flex) number(path string) int32 {
+	v := take[float64](f, path)
+	if n := int32(v); float64(n) == v {
+		return n
+	}
+	f.faults = append(f.faults, invalid(field.NewPath(path), "expected a whole number"))
+	return 0
+}
+
 func (f *flex) has(path string) bool {
 	at := f.tree
 	names := strings.Split(path, ".")
@@ -250,7 +260,7 @@ func (f *flex) node() {
 	n := &f.out.Node
 	n.Name = take[string](f, "agent.nodeName")
 	n.NodeIP = take[string](f, "node.kubelet.nodeIP")
-	n.MaxPods = int32(take[float64](f, "node.maxPods"))
+	n.MaxPods = f.number("node.maxPods")
 	n.Labels = texts(take[map[string]any](f, "node.labels"))
 	n.KubeReserved = texts(take[map[string]any](f, "node.kubelet.kubeReserved"))
 	for i, t := range take[[]any](f, "node.taints") {

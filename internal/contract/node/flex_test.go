@@ -58,6 +58,15 @@ node: {name: edge-7, maxPods: 40, nodeIP: 10.1.0.7, labels: {a.b/c: d}, taints: 
 	}
 }
 
+func TestFromFlexWholeNumbers(t *testing.T) {
+	for _, n := range []string{"110.5", "1e12", "-1e12"} {
+		_, _, err := FromFlex(fmt.Appendf(nil, `{"azure": {"arc": {}, "targetCluster": {"resourceId": %q, "location": "westeurope"}}, "kubernetes": {"version": "1.32.7"}, "node": {"maxPods": %s}}`, flexCluster, n), SecretPlace{Dir: "/etc/berth"})
+		if err == nil || !strings.Contains(err.Error(), "node.maxPods") || !strings.Contains(err.Error(), "whole number") {
+			t.Errorf("%s: %v", n, err)
+		}
+	}
+}
+
 // The first shape: an Azure identity, versions in places of their own, dots in keys.
 func TestFromFirstFlex(t *testing.T) {
 	for name, c := range map[string]struct{ azure, want string }{
