@@ -122,6 +122,10 @@ type References struct {
 	// Arc says which machine of Azure Arc this is to be; nil where the identity is
 	// another.
 	Arc *ArcRegistration
+	// Way is how the document has the machine reach what is outside; nil is the machine's own.
+	// WayCAFiles are trusted on it besides.
+	Way        *desired.Egress
+	WayCAFiles []string
 }
 
 // RegistrationTag is the tag of a machine in Azure that says which registration made it.

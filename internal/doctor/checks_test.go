@@ -23,6 +23,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/host/survey"
 )
 
@@ -247,6 +248,10 @@ var checkCases = []checkCase{
 	{"credential", Preflight, Error, "does not know the token of the identity", func(w *world) { w.azure("other", nil) }},
 
 	{"credential", Preflight, OK, "the identity arc", func(w *world) { w.direct() }},
+	{"credential", Preflight, Unknown, "trust.caFiles", func(w *world) {
+		w.direct()
+		w.o.References.Way, w.o.References.WayCAFiles = &desired.Egress{}, []string{"/absent.pem"}
+	}},
 	{"approval", Preflight, OK, "no certificate is asked for", func(w *world) { w.direct() }},
 	{"approval", Preflight, Error, "may not create nodes", func(w *world) { w.direct(); w.api.rights = nil }},
 	{"credential-expiry", Preflight, OK, "whenever", func(w *world) { w.azure("x.y.z", nil) }},
@@ -532,4 +537,32 @@ func dated(skew time.Duration) func() string {
 func jwt(end time.Time) desired.Secret {
 	body := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, end.Unix()))
 	return desired.Secret("h." + body + ".s")
+}
+
+// A token is fetched the way that the document says, with its CAs.
+func TestDirectTokenWay(t *testing.T) {
+	h := memory.New()
+	h.Put("/ca.pem", "ANOTHER", 0o644)
+	text, err := azureidentity.Marshal(desired.AzureIdentity{Kind: desired.AzureArc, ServerID: azureidentity.AKS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &desired.State{}
+	st.Add(&desired.File{Path: azureidentity.Path, Content: desired.SecretBytes(text), Mode: 0o600, Life: desired.Managed})
+	if err := st.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	var got *desired.Egress
+	v := &visit{Options: Options{Host: h, References: component.References{
+		Way: &desired.Egress{HTTPSProxy: "http://proxy", CAs: []string{"ONE"}}, WayCAFiles: []string{"/ca.pem"}},
+		Tokens: func(_ context.Context, _ *desired.AzureIdentity, via *desired.Egress) (desired.Secret, error) {
+			got = via
+			return token, nil
+		}}}
+	if _, err := v.directToken(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	if want := (&desired.Egress{HTTPSProxy: "http://proxy", CAs: []string{"ONE", "ANOTHER"}}); got == nil || !slices.Equal(got.CAs, want.CAs) || got.HTTPSProxy != want.HTTPSProxy {
+		t.Errorf("%+v", got)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,8 +77,29 @@ func (v *visit) directToken(ctx context.Context, st *desired.State) (*credential
 		return nil, err
 	}
 	out := &credential{azure: a.Kind, direct: true, field: "identity." + string(a.Kind)}
-	out.token, err = v.Tokens(ctx, &a, nil)
+	way, err := v.way()
+	if err != nil {
+		return nil, err
+	}
+	out.token, err = v.Tokens(ctx, &a, way)
 	return out, err
+}
+
+// way is how the document has tokens fetched: the machine's own proxy and CAs may not be
+// there yet.
+func (v *visit) way() (*desired.Egress, error) {
+	if v.References.Way == nil {
+		return nil, nil
+	}
+	way := *v.References.Way
+	for _, file := range v.References.WayCAFiles {
+		text, err := v.Host.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("trust.caFiles: %w", err)
+		}
+		way.CAs = append(slices.Clone(way.CAs), string(text))
+	}
+	return &way, nil
 }
 
 // readToken takes the token from where the document has it.

@@ -31,6 +31,7 @@ func (d *Document) References() component.References {
 	}
 	r.Settings = d.settingsQuestion()
 	r.Arc = arcRegistration(c)
+	r.Way, r.WayCAFiles = wayOut(c), c.Trust.CAFiles
 	if asksAzure(c) {
 		r.Azure = &component.AzureCluster{ResourceID: c.Cluster.ResourceID, Manager: cmp.Or(c.Azure.ResourceManager, resourceManager), Identity: azureIdentity(c)}
 		r.Azure.Via, r.Azure.CAFiles = wayOut(c), c.Trust.CAFiles

@@ -249,7 +249,7 @@ func TestClusterSettings(t *testing.T) {
 	}
 }
 
-// TestReferences: what is read beforehand holds no secret.
+// TestReferences: what is read beforehand prints no secret.
 func TestReferences(t *testing.T) {
 	asks := func(q component.SettingsQuestion) *component.SettingsQuestion {
 		q.Kubeconfig, q.Known = kubelet.Kubeconfig, kubelet.ConfigFile
@@ -258,8 +258,9 @@ func TestReferences(t *testing.T) {
 	const server, ca, token = "https://10.0.0.1:6443", "/etc/berth/ca.pem", "abcdef.0123456789abcdef"
 	for name, want := range map[string]component.References{
 		"minimal.yaml": {Files: []string{ca}, Settings: asks(component.SettingsQuestion{Server: server, CAFile: ca, TokenFile: "/etc/berth/token"})},
-		"full.yaml":    {Files: []string{ca, "/etc/berth/site.pem"}},
-		"bridge.json":  {Files: []string{ca, "/etc/berth/node.pem"}, Settings: asks(component.SettingsQuestion{Server: "https://[fd00::1]:443", CAFile: ca})},
+		"full.yaml": {Files: []string{ca, "/etc/berth/site.pem"}, WayCAFiles: []string{"/etc/berth/site.pem"}, Way: &desired.Egress{
+			HTTPProxy: "http://proxy.example:3128", HTTPSProxy: "http://me:secret@proxy.example:3128", NoProxy: []string{".example", "10.0.0.0/8"}}},
+		"bridge.json": {Files: []string{ca, "/etc/berth/node.pem"}, Settings: asks(component.SettingsQuestion{Server: "https://[fd00::1]:443", CAFile: ca})},
 		"discovery.yaml": {Discovery: &component.Discovery{Server: server, Known: kubelet.CAFile, Token: token,
 			Pin: decoded(t, "discovery.yaml").Config.Cluster.CACertHash}, Settings: asks(component.SettingsQuestion{Server: server, Token: token})},
 	} {
