@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	core "k8s.io/api/core/v1"
@@ -55,7 +56,11 @@ func (a *Agent) lookAfter(ctx context.Context, g *errgroup.Group) {
 	a.start(ctx, g, hostname.Check{Host: a.Host, Started: a.host}.Run)
 }
 
-// control starts the controllers that go by what the cluster says.
+// tokensFirst is how long the first document waits for the tokens of its units.
+const tokensFirst = 5 * time.Second
+
+// control starts the controllers that go by what the cluster says. It returns when the
+// tokens are in place that units of a document may start with.
 func (a *Agent) control(ctx context.Context, g *errgroup.Group, client *apiserver.Client) {
 	node := &a.node.latest
 	beat := &heartbeat.Heartbeat{Calls: client, Node: node, Renew: a.options.Lease.Renew.Duration, Duration: a.options.Lease.Duration.Duration}
@@ -63,6 +68,9 @@ func (a *Agent) control(ctx context.Context, g *errgroup.Group, client *apiserve
 	for _, s := range a.config.Controllers.Token.SyncConfigs {
 		tokens.Files = append(tokens.Files, token.File{Secret: s.SecretName, Path: s.Path})
 	}
+	var begun sync.WaitGroup
+	begun.Add(len(tokens.Files))
+	tokens.Begun = begun.Done
 	restarts := &restart.Restarts{Systemd: a.Host, Calls: client, Events: a.events, Node: node, Own: config.Unit}
 	address := &health.Address{Systemd: a.Host, Calls: client, Events: a.events, Node: node, Kubelet: kubelet.Unit, Paused: a.paused}
 	toggles := &health.Toggles{Events: a.events, Node: node}
@@ -75,6 +83,19 @@ func (a *Agent) control(ctx context.Context, g *errgroup.Group, client *apiserve
 		a.start(ctx, g, run)
 	}
 	a.checkUnits(ctx, g, client, node)
+	awaitAll(ctx, &begun, tokensFirst)
+}
+
+// awaitAll waits for a group, but no longer than a time.
+func awaitAll(ctx context.Context, group *sync.WaitGroup, most time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
 }
 
 func (a *Agent) checkUnits(ctx context.Context, g *errgroup.Group, client *apiserver.Client, node *apiserver.Latest[core.Node]) {

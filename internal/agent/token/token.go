@@ -57,6 +57,9 @@ type Sync struct {
 	Host    Host
 	Events  Recorder
 	Files   []File
+	// Begun, unless nil, is called once for each file: when it holds its token, it is known
+	// why it does not, or nobody looks after it any more.
+	Begun func()
 
 	noting sync.Mutex
 }
@@ -87,6 +90,8 @@ type keeper struct {
 	fault error
 
 	said string // the fault that was told last
+
+	begun sync.Once
 }
 
 // see takes the token out of the Secret and keeps nothing else.
@@ -127,6 +132,7 @@ func (k *keeper) get() ([]byte, error) {
 
 // run writes when the Secret or the file changes, and again where that failed.
 func (k *keeper) run(ctx context.Context) {
+	defer k.begin()
 	changes, err := k.Host.Watch(ctx, host.Watched{Names: []string{k.Path}})
 	if err != nil {
 		k.tell(fmt.Errorf("watch %s: %w", k.Path, err)) // the Secret's own changes are still written
@@ -153,6 +159,15 @@ func (k *keeper) run(ctx context.Context) {
 			next.Reset()
 		}
 		k.tell(fault)
+		if len(token) > 0 || fault != nil {
+			k.begin()
+		}
+	}
+}
+
+func (k *keeper) begin() {
+	if k.Begun != nil {
+		k.begun.Do(k.Begun)
 	}
 }
 

@@ -58,6 +58,39 @@ const (
 	two = "/var/lib/two/deep/token"
 )
 
+// TestBegun: who waits for the tokens waits no longer than for what is known of each.
+func TestBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, h, begun := &cluster{followers: map[string]apiserver.Follower[core.Secret]{}}, memory.New(), 0
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &Sync{Cluster: c, Host: h, Events: &events{}, Files: []File{{"first", one}, {"second", two}, {"third", "/three"}}}
+		s.Begun = func() {
+			if begun++; begun == 1 {
+				if text, err := h.ReadFile(one); err != nil || string(text) != "A" {
+					t.Errorf("before the file: %q, %v", text, err)
+				}
+			}
+		}
+		ended := make(chan error)
+		go func() { ended <- s.Run(ctx) }()
+		synctest.Wait()
+		for _, step := range []struct {
+			do   func()
+			want int
+		}{
+			{func() {}, 0},
+			{func() { c.has("first", "A") }, 1},
+			{func() { c.has("first", "B") }, 1},
+			{func() { c.followers["kube-system/second"].See(nil); synctest.Wait() }, 2},
+			{func() { cancel(); <-ended }, 3},
+		} {
+			if step.do(); begun != step.want {
+				t.Errorf("%d of %d", begun, step.want)
+			}
+		}
+	})
+}
+
 // keep runs a sync of two files in a bubble.
 func keep(t *testing.T, h Host, try func(*cluster, *events)) {
 	t.Helper()
