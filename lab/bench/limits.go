@@ -35,7 +35,7 @@ func limits(ctx context.Context, l *lab.Lab, o Options, w io.Writer) error {
 func Limits(ctx context.Context, l *lab.Lab, n *lab.Node, runs int) ([]Limit, error) {
 	var out []Limit
 	for _, m := range []struct{ name, bound, script string }{
-		{"berth version", "20 ms", timed("berth version")},
+		{"berth version", "12 ms", timed("berth version")},
 		{"berth plan of a converged node", "40 ms", timed("berth plan -f " + nodeconfig)},
 		{"provision-wait wakes after the sentinel", "50 ms", wake},
 	} {
