@@ -9,6 +9,8 @@ import (
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/proxy"
+	"github.com/berth-dev/berth/internal/component/securebootstrap"
+	"github.com/berth-dev/berth/internal/component/streaming"
 	"github.com/berth-dev/berth/internal/component/trust"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -22,13 +24,33 @@ func (t *translation) proxy() error {
 		return err
 	}
 	s, field := t.wayOut(), "http_proxy_config"
-	s.Services, s.Apt = []string{containerd.Unit, kubelet.Unit}, t.facts.Apt
-	if privateEgress(t) { // kubelet's way to the API server is another one
-		s.Services, field = []string{containerd.Unit}, "private_egress_proxy_address"
+	s.Services, s.Apt = t.fetching(), t.facts.Apt
+	if privateEgress(t) { // the way to the API server is another one
+		field = "private_egress_proxy_address"
+	} else {
+		s.Services = append(s.Services, t.asking()...)
 	}
 	ids := t.add(field, proxy.Resources(s)...)
 	t.runtime, t.node = append(t.runtime, ids...), append(t.node, ids...)
 	return nil
+}
+
+// fetching are the units that ask registries.
+func (t *translation) fetching() []string {
+	units := []string{containerd.Unit}
+	if t.cfg.GetEnableArtifactStreaming() {
+		units = append(units, streaming.Units()...)
+	}
+	return units
+}
+
+// asking are the units that ask the API server and the cloud.
+func (t *translation) asking() []string {
+	units := []string{kubelet.Unit}
+	if attested(t) && !hasToken(t) {
+		units = append(units, securebootstrap.Unit)
+	}
+	return units
 }
 
 // wayOut is the proxy of the document: that of http_proxy_config, else the one of

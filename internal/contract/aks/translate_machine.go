@@ -174,7 +174,7 @@ func (t *translation) containerd() error {
 	t.add("containerd_config", rs...)
 	t.node = append(t.node, desired.UnitID(containerd.Unit))
 	if s.Streaming {
-		t.node = append(t.node, t.add("enable_artifact_streaming", streaming.Resources([]desired.ID{desired.UnitID(containerd.Unit)})...)...)
+		t.node = append(t.node, t.add("enable_artifact_streaming", streaming.Resources([]desired.ID{desired.UnitID(containerd.Unit)}, t.proxyFiles())...)...)
 	}
 	return nil
 }
