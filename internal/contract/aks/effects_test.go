@@ -56,6 +56,9 @@ func TestEveryFieldHasItsEffect(t *testing.T) {
 		lines = append(lines, f.path+"\n"+e.detail())
 		rows = append(rows, e.row(f))
 	}
+	if at := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, nobody) }); at >= 0 {
+		t.Errorf("something is written that has no reader: %s", lines[at])
+	}
 	if fields != 257 {
 		t.Errorf("the contract has %d fields", fields)
 	}
@@ -273,6 +276,9 @@ var readers = map[string]string{
 	"file:/etc/default/secure":         "the cloud's bootstrap client",
 }
 
+// nobody is the reader of what has none.
+const nobody = "nobody: "
+
 func readerOf(id string) string {
 	longest := ""
 	for prefix := range readers {
@@ -281,7 +287,7 @@ func readerOf(id string) string {
 		}
 	}
 	if longest == "" {
-		return "nobody: " + id
+		return nobody + id
 	}
 	return readers[longest]
 }
