@@ -25,6 +25,14 @@ func TestWhatWasFound(t *testing.T) {
 	h.PutDir("/var/lib/kubelet")
 	h.Put("/var/lib/kubelet/pki/key", "k", 0o600)
 	h.Put("/etc/a", "theirs", 0o644)
+	mount := func(target string) {
+		h.PutDir(target)
+		if err := h.Mount(t.Context(), host.Mount{Source: "tmpfs", Target: target, Type: "tmpfs"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount("/run/netns/cni-theirs")
+	mount("/srv")
 	e := engine(h, &providers{})
 	if _, err := e.Apply(t.Context(), sealed(t, managed("/etc/a", "a\n"))); err != nil {
 		t.Fatal(err)
@@ -33,11 +41,15 @@ func TestWhatWasFound(t *testing.T) {
 	if diff := cmp.Diff([]string{"pki"}, found["/var/lib/kubelet"].Names); diff != "" || !found["/var/lib/kubelet"].Mode.IsDir() {
 		t.Errorf("%s %+v", diff, found)
 	}
+	if diff := cmp.Diff(ledger.Found{Names: []string{"/run/netns/cni-theirs"}}, found[ledger.MountsFound]); diff != "" {
+		t.Error(diff)
+	}
 	if _, ok := found["/var/lib/cni"]; ok {
 		t.Error("what was not there was found")
 	}
 	h.Put("/var/lib/kubelet/cpu_manager_state", "", 0o600)
 	h.Put("/var/lib/cni/results/r", "", 0o600)
+	mount("/run/netns/cni-pod")
 	if _, err := e.Apply(t.Context(), sealed(t, managed("/etc/a", "b\n"), managed("/etc/b", "b\n"))); err != nil {
 		t.Fatal(err)
 	}

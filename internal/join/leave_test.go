@@ -502,6 +502,51 @@ func TestLeaveKeepsWhatOthersMounted(t *testing.T) {
 	}
 }
 
+// TestLeaveUnmounts: what kubelet and the runtime mounted for pods goes. What stood at
+// such a place before berth came stays, and so does what other containers have.
+func TestLeaveUnmounts(t *testing.T) {
+	const tasks = "/run/containerd/io.containerd.runtime.v2.task/"
+	for _, tc := range []struct {
+		target       string
+		before, stay bool
+	}{
+		{target: tasks + "k8s.io/2/rootfs"},
+		{target: "/run/containerd/io.containerd.grpc.v1.cri/sandboxes/2/shm"},
+		{target: "/run/netns/cni-2"},
+		{target: "/var/lib/kubelet/plugins/kubernetes.io/csi/disk"},
+		{target: "/var/lib/kubelet/pods/u2/volumes/token"},
+		{target: tasks + "default/nerdctl/rootfs", before: true, stay: true},
+		{target: tasks + "default/later/rootfs", stay: true},
+		{target: "/run/netns/cni-theirs", before: true, stay: true},
+		{target: "/var/lib/kubelet/plugins/theirs", before: true, stay: true},
+		{target: tasks + "k8s.io/theirs/rootfs", before: true, stay: true},
+	} {
+		t.Run(tc.target, func(t *testing.T) {
+			w := newWorld(t)
+			mount := func() {
+				w.m.PutDir(tc.target)
+				if err := w.m.Mount(t.Context(), host.Mount{Source: "tmpfs", Target: tc.target, Type: "tmpfs"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.before {
+				mount()
+			}
+			w.join(desired.OwnerAKS)
+			if !tc.before {
+				mount()
+			}
+			if _, err := w.leave(forced); err != nil {
+				t.Error(err)
+			}
+			mounts, err := w.m.Mounts(t.Context())
+			if stays := slices.ContainsFunc(mounts, func(m host.Mount) bool { return m.Target == tc.target }); err != nil || stays != tc.stay {
+				t.Errorf("stays: %v, %v", stays, err)
+			}
+		})
+	}
+}
+
 // TestLeaveOfOneOwner: as long as another document wants kubelet, the machine is a node.
 func TestLeaveOfOneOwner(t *testing.T) {
 	w := newWorld(t)

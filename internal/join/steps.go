@@ -112,20 +112,22 @@ func (l *leave) clearNetwork(ctx context.Context) {
 const linksDir = "/sys/class/net"
 
 // podMounts begin the paths below which kubelet and the runtime mount for pods.
+// Containers of other clients of containerd are in other namespaces than k8s.io.
 var podMounts = []string{
-	"/var/lib/kubelet/pods/", "/var/lib/kubelet/plugins/", "/run/containerd/io.containerd.", "/run/netns/cni-",
+	"/var/lib/kubelet/pods/", "/var/lib/kubelet/plugins/", tasksDir + "/", "/run/containerd/io.containerd.grpc.v1.cri/", "/run/netns/cni-",
 }
 
-// unmountAll takes away what pods had mounted, the last first. What is mounted elsewhere
-// is somebody else's.
+// unmountAll takes away what pods had mounted, the last first. What is mounted elsewhere,
+// and what was mounted before berth came, is somebody else's.
 func (l *leave) unmountAll(ctx context.Context) {
 	mounts, err := l.Host.Mounts(ctx)
 	if err != nil {
 		l.failed("list mounts", err)
 		return
 	}
+	theirs := l.led.Found[ledger.MountsFound].Names
 	for _, m := range slices.Backward(mounts) {
-		if !slices.ContainsFunc(podMounts, func(p string) bool { return strings.HasPrefix(m.Target, p) }) {
+		if slices.Contains(theirs, m.Target) || !ofPods(m.Target) {
 			continue
 		}
 		if err := l.Host.Unmount(ctx, m.Target); err != nil {
@@ -137,6 +139,10 @@ func (l *leave) unmountAll(ctx context.Context) {
 			l.failed("remove "+m.Target, ledger.RemoveIfThere(l.Host, m.Target))
 		}
 	}
+}
+
+func ofPods(target string) bool {
+	return slices.ContainsFunc(podMounts, func(p string) bool { return strings.HasPrefix(target, p) })
 }
 
 // endGroups ends the slices and control groups of pods.

@@ -1,7 +1,10 @@
 package ledger
 
 import (
+	"context"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -12,6 +15,13 @@ var FilledByOthers = []string{
 	"/etc/cni/net.d", "/opt/cni/bin", "/opt/containerd", "/run/containerd", "/sys/class/net",
 	"/var/lib/cni", "/var/lib/containerd", "/var/lib/kubelet",
 }
+
+// MountsFound is under what Found has the mount points that stood where kubelet and the
+// runtime mount for pods: by its path alone nobody tells a disk of others from theirs.
+const MountsFound = "/proc/self/mountinfo"
+
+// mountRoots begin the paths below which mount points are noted.
+var mountRoots = []string{"/run/containerd/", "/run/netns/", "/var/lib/kubelet/"}
 
 // Found is what stood in one of those directories when berth first came: whoever gives
 // the machine back knows by it what came since.
@@ -28,8 +38,8 @@ type Found struct {
 
 // find looks into the directories that others fill. What can't be looked into is
 // unknown, which is no reason to end a run.
-func find(h host.FS) map[string]Found {
-	found := map[string]Found{}
+func find(h host.Host) map[string]Found {
+	found := map[string]Found{MountsFound: findMounts(h)}
 	for _, dir := range FilledByOthers {
 		info, err := Lstat(h, dir)
 		if err == nil && info == nil {
@@ -43,4 +53,17 @@ func find(h host.FS) map[string]Found {
 		found[dir] = f
 	}
 	return found
+}
+
+// findMounts are the mount points of others. The table of mounts is read at once, so that
+// no caller's end is waited for.
+func findMounts(h host.Mounter) Found {
+	mounts, err := h.Mounts(context.Background())
+	f := Found{Unknown: err != nil}
+	for _, m := range mounts {
+		if slices.ContainsFunc(mountRoots, func(root string) bool { return strings.HasPrefix(m.Target, root) }) {
+			f.Names = append(f.Names, m.Target)
+		}
+	}
+	return f
 }

@@ -33,7 +33,7 @@ const (
 type Ledger struct {
 	Entries map[string]Entry
 	// Found is what berth found in directories that others fill, by path; one that was
-	// not there is left out. nil: nobody knows.
+	// not there is left out. What was mounted is under MountsFound. nil: nobody knows.
 	Found map[string]Found
 	// Owed is the run that did not come to its end; nil where the last one did.
 	Owed *Run
@@ -161,7 +161,7 @@ func (l *Ledger) Made(path string) bool {
 }
 
 // Begin makes durable what a run is about to do, before it writes anything else.
-func (l *Ledger) Begin(h host.FS, r *Run) error {
+func (l *Ledger) Begin(h host.Host, r *Run) error {
 	for _, dir := range []string{StateDir, OriginalsDir, StampDir} {
 		if err := host.PrivateDir(h, dir); err != nil {
 			return fmt.Errorf("begin: %w", err)
@@ -170,7 +170,7 @@ func (l *Ledger) Begin(h host.FS, r *Run) error {
 	return l.save(h, r)
 }
 
-func (l *Ledger) save(h host.FS, r *Run) error {
+func (l *Ledger) save(h host.Host, r *Run) error {
 	if l.fresh && !l.stored {
 		l.Found = find(h)
 	}
@@ -194,7 +194,7 @@ func (l *Ledger) save(h host.FS, r *Run) error {
 
 // Exist makes the file, if there is none: before the first original is kept, which
 // would look like the rest of a ledger that was lost.
-func (l *Ledger) Exist(h host.FS) error {
+func (l *Ledger) Exist(h host.Host) error {
 	if l.stored {
 		return nil
 	}
