@@ -15,7 +15,7 @@ type Systemd interface {
 	Unit(ctx context.Context, name string) (UnitStatus, error)
 	// ListUnits lists what systemd has loaded whose name matches one of the shell
 	// patterns (all of it if there is none), by name. Only Name, LoadState,
-	// ActiveState and SubState are told; aliases do not count.
+	// ActiveState, SubState and Following are told; aliases do not count.
 	ListUnits(ctx context.Context, patterns ...string) ([]UnitStatus, error)
 	// DaemonReload rereads all definitions.
 	DaemonReload(ctx context.Context) error
@@ -49,6 +49,9 @@ type UnitStatus struct {
 	LoadState   string // loaded, not-found, masked, bad-setting, error
 	ActiveState string // active, reloading, inactive, failed, activating, deactivating
 	SubState    string
+	// Following is the unit whose state this one shows, "" for one that has its own: of a
+	// device or a swap area with several names in /dev systemd has a unit for each name.
+	Following string
 	// UnitFileState is enabled, disabled, static, masked, indirect (an alias leads to
 	// it), linked (it stands elsewhere), bad (it has gone), … as systemd found it when
 	// it was first asked after it had loaded the unit: links that changed since show

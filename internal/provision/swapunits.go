@@ -11,7 +11,8 @@ import (
 
 // swapUnits are the units of swap areas that are in use, and those that are masked: they
 // would be in use otherwise, so that an area which berth has taken out of use is one still.
-// systemd has a unit for each area, whoever began to use it.
+// systemd has a unit for each area, whoever began to use it, and more for the other names
+// of its device: these show the state of the first, and nothing could start them again.
 func swapUnits(ctx context.Context, h host.Host) []string {
 	var out []string
 	all, err := h.ListUnits(ctx, "*.swap")
@@ -19,7 +20,7 @@ func swapUnits(ctx context.Context, h host.Host) []string {
 		all = nil // a machine without systemd has no units
 	}
 	for _, u := range all {
-		if u.ActiveState == "active" || u.ActiveState == "activating" {
+		if u.Following == "" && (u.ActiveState == "active" || u.ActiveState == "activating") {
 			out = append(out, u.Name)
 		}
 	}

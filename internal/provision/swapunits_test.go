@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"context"
 	"encoding/binary"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/swap"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
@@ -68,5 +70,43 @@ func TestSwapOff(t *testing.T) {
 	is("active", "loaded")
 	if diff := cmp.Diff(before, h.Tree("/etc")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// areas is a machine whose systemd lists these units.
+type areas struct {
+	host.Host
+	units []host.UnitStatus
+}
+
+// ListUnits implements host.Systemd.
+func (a areas) ListUnits(context.Context, ...string) ([]host.UnitStatus, error) { return a.units, nil }
+
+// TestSwapUnits: a unit that only shows the state of another one has no definition, and
+// could not be started again: the one that it follows stands for the area.
+func TestSwapUnits(t *testing.T) {
+	const fstab, node, link = `dev-disk-by\x2duuid-1.swap`, "dev-sda2.swap", `dev-disk-by\x2dpath-2.swap`
+	for _, tc := range []struct {
+		name  string
+		units []host.UnitStatus
+		want  []string
+	}{
+		{"none", nil, nil},
+		{"of fstab", []host.UnitStatus{
+			{Name: link, ActiveState: "active", Following: fstab},
+			{Name: fstab, ActiveState: "active"},
+			{Name: node, ActiveState: "active", Following: fstab},
+		}, []string{fstab}},
+		{"by hand", []host.UnitStatus{
+			{Name: link, ActiveState: "active", Following: node},
+			{Name: node, ActiveState: "active"},
+		}, []string{node}},
+		{"not in use", []host.UnitStatus{{Name: fstab, ActiveState: "inactive"}, {Name: "a.swap", ActiveState: "activating"}}, []string{"a.swap"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, swapUnits(t.Context(), areas{memory.New(), tc.units})); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"syscall"
 	"testing"
 
+	systemd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -139,5 +141,14 @@ func TestProps(t *testing.T) {
 	}
 	if hasJob(p) || !hasJob(props{"Job": p["C"]}) {
 		t.Error("job not recognised")
+	}
+}
+
+// TestListed: what a listing tells of a unit that shows the state of another one.
+func TestListed(t *testing.T) {
+	got := listed(systemd.UnitStatus{Name: "dev-sda2.swap", LoadState: "loaded", ActiveState: "active", SubState: "active", Followed: "disk.swap"})
+	want := host.UnitStatus{Name: "dev-sda2.swap", LoadState: "loaded", ActiveState: "active", SubState: "active", Following: "disk.swap"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

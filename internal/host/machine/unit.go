@@ -164,6 +164,7 @@ func status(name string, p props) host.UnitStatus {
 		LoadState:        get[string](p, "LoadState"),
 		ActiveState:      get[string](p, "ActiveState"),
 		SubState:         get[string](p, "SubState"),
+		Following:        get[string](p, "Following"),
 		UnitFileState:    get[string](p, "UnitFileState"),
 		FragmentPath:     get[string](p, "FragmentPath"),
 		DropInPaths:      get[[]string](p, "DropInPaths"),
@@ -203,8 +204,13 @@ func (m *manager) ListUnits(ctx context.Context, patterns ...string) ([]host.Uni
 	}
 	var out []host.UnitStatus
 	for _, u := range found {
-		out = append(out, host.UnitStatus{Name: u.Name, LoadState: u.LoadState, ActiveState: u.ActiveState, SubState: u.SubState})
+		out = append(out, listed(u))
 	}
 	slices.SortFunc(out, func(a, b host.UnitStatus) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
+}
+
+// listed is what a listing tells of a unit.
+func listed(u systemd.UnitStatus) host.UnitStatus {
+	return host.UnitStatus{Name: u.Name, LoadState: u.LoadState, ActiveState: u.ActiveState, SubState: u.SubState, Following: u.Followed}
 }
