@@ -26,6 +26,8 @@ const (
 	mode = fs.FileMode(0o640)
 	// reason of the events.
 	reason = "TokenSync"
+	// deafFor is how long a file that can't be watched goes without a look at it.
+	deafFor = time.Minute
 )
 
 // Cluster follows Secrets.
@@ -89,6 +91,12 @@ type keeper struct {
 	token []byte
 	fault error
 
+	// changes are those of the file; without them it is looked at when retry says so,
+	// and deaf is why.
+	changes <-chan host.Event
+	retry   <-chan time.Time
+	deaf    error
+
 	said string // the fault that was told last
 
 	begun sync.Once
@@ -133,25 +141,14 @@ func (k *keeper) get() ([]byte, error) {
 // run writes when the Secret or the file changes, and again where that failed.
 func (k *keeper) run(ctx context.Context) {
 	defer k.begin()
-	changes, err := k.Host.Watch(ctx, host.Watched{Names: []string{k.Path}})
-	if err != nil {
-		k.tell(fmt.Errorf("watch %s: %w", k.Path, err)) // the Secret's own changes are still written
-	}
+	k.listen(ctx)
+	k.tell(k.deaf) // the Secret's own changes are still written
 	next := apiserver.Intervals(time.Second, time.Minute)
 	var again <-chan time.Time
-	for {
-		select {
-		case <-k.news:
-		case <-again:
-		case _, open := <-changes:
-			if !open {
-				changes = nil
-			}
-		case <-ctx.Done():
-			return
-		}
+	for k.wait(ctx, again) {
 		again = nil
 		token, fault := k.get()
+		fault = errors.Join(k.deaf, fault)
 		if err := k.write(token); err != nil {
 			again = time.After(next.NextBackOff())
 			fault = errors.Join(fault, err)
@@ -169,6 +166,37 @@ func (k *keeper) begin() {
 	if k.Begun != nil {
 		k.begun.Do(k.Begun)
 	}
+}
+
+// wait waits until there is a reason to look at the file; false is the end of ctx.
+func (k *keeper) wait(ctx context.Context, again <-chan time.Time) bool {
+	select {
+	case <-k.news:
+	case <-again:
+	case _, open := <-k.changes:
+		if !open {
+			k.deafen(errors.New("the watch has ended"))
+		}
+	case <-k.retry:
+		k.listen(ctx)
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil // its end closes changes, too, and fails a watch
+}
+
+// listen hears of what happens to the file. Where that is not possible now, it is
+// tried again soon.
+func (k *keeper) listen(ctx context.Context) {
+	changes, err := k.Host.Watch(ctx, host.Watched{Names: []string{k.Path}})
+	if err != nil {
+		k.deafen(err)
+		return
+	}
+	k.changes, k.retry, k.deaf = changes, nil, nil
+}
+
+func (k *keeper) deafen(why error) {
+	k.changes, k.retry, k.deaf = nil, time.After(deafFor), fmt.Errorf("changes are seen late: %w", why)
 }
 
 // tell says a fault once, until it is another.

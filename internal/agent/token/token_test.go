@@ -218,21 +218,95 @@ func TestWhatCannotBeWrittenIsTriedAgain(t *testing.T) {
 	})
 }
 
-// deaf is a machine that can't be watched.
-type deaf struct{ *memory.Host }
+// hardOfHearing is a machine that can't be watched for a while, or whose first watches
+// end by themselves.
+type hardOfHearing struct {
+	*memory.Host
+	until time.Duration
+	ends  bool
 
-func (deaf) Watch(context.Context, host.Watched) (<-chan host.Event, error) {
+	begun time.Time
+	mu    sync.Mutex
+}
+
+func (h *hardOfHearing) Watch(ctx context.Context, w host.Watched) (<-chan host.Event, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.begun.IsZero() {
+		h.begun = time.Now()
+	}
+	switch {
+	case time.Since(h.begun) >= h.until:
+		return h.Host.Watch(ctx, w)
+	case h.ends:
+		none := make(chan host.Event)
+		close(none)
+		return none, nil
+	}
 	return nil, errors.New("too many watches")
 }
 
 func TestWithoutAWatchOfTheFileTheSecretStillCounts(t *testing.T) {
 	h := memory.New()
-	keep(t, deaf{h}, func(c *cluster, e *events) {
+	keep(t, &hardOfHearing{Host: h, until: time.Hour}, func(c *cluster, e *events) {
 		c.has("first", "a")
 		wantFile(t, h, one, "a")
 		if !strings.Contains(e.String(), "too many watches") {
 			t.Errorf("told %q", e)
 		}
+	})
+}
+
+func TestAFileThatCannotBeWatchedIsLookedAtEachMinuteUntilItCan(t *testing.T) {
+	for name, tc := range map[string]struct {
+		until time.Duration
+		ends  bool
+		want  string
+	}{
+		"no watch":        {150 * time.Second, false, "too many watches"},
+		"the watch ended": {time.Second, true, "the watch has ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := memory.New()
+			keep(t, &hardOfHearing{Host: h, until: tc.until, ends: tc.ends}, func(c *cluster, e *events) {
+				c.has("first", "a")
+				for range 3 {
+					_ = h.Remove(one)
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					wantFile(t, h, one, "a")
+				}
+				_ = h.Remove(one)
+				synctest.Wait()
+				wantFile(t, h, one, "a")
+				if got := e.String(); strings.Count(got, one+": ") != 1 || !strings.Contains(got, tc.want) {
+					t.Errorf("told %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAWatchThatFailsIsNotTakenForSuccess(t *testing.T) {
+	h := memory.New()
+	synctest.Test(t, func(t *testing.T) {
+		k := &keeper{Sync: &Sync{Host: &hardOfHearing{Host: h, until: 90 * time.Second}, Events: &events{}}, File: File{"first", one}, news: make(chan struct{}, 1)}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { k.run(ctx); close(ended) }()
+		k.see(&core.Secret{Data: map[string][]byte{"token": []byte("a")}})
+		for _, c := range []struct {
+			after time.Duration
+			deaf  bool
+		}{{time.Second, true}, {time.Minute, true}, {time.Minute, false}} {
+			time.Sleep(c.after)
+			synctest.Wait()
+			if is := strings.Contains(k.said, "too many watches"); is != c.deaf {
+				t.Errorf("after %s more the fault is %q", c.after, k.said)
+			}
+		}
+		cancel()
+		<-ended
 	})
 }
 
