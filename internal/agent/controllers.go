@@ -132,8 +132,7 @@ func (a *Agent) units() []unitcheck.Unit {
 
 func (a *Agent) paused() bool { return a.Host.Now().Before(a.repairsRestUntil()) }
 
-// units are those of a document. One that it wants stopped is none that should run;
-// of a template there are only instances.
+// units are those of a document; of a template there are only instances.
 func units(st *desired.State) []unitcheck.Unit {
 	if st == nil {
 		return nil
@@ -144,12 +143,17 @@ func units(st *desired.State) []unitcheck.Unit {
 		if !ok || unitname.IsTemplate(u.Name) {
 			continue
 		}
-		c := unitcheck.Unit{Name: u.Name}
-		if u.Enablement != desired.AnyEnablement || u.Activation == desired.Stopped {
-			runs := u.Enablement == desired.Enabled && u.Activation != desired.Stopped
-			c.Enable = &runs
-		}
-		all = append(all, c)
+		all = append(all, unitcheck.Unit{Name: u.Name, Enable: enable(u), Stop: u.Activation == desired.Stopped})
 	}
 	return all
+}
+
+// enable is what a document says of whether a unit is enabled; nil where it does not.
+// One that is to be stopped, and of which it says no more, must not run.
+func enable(u *desired.Unit) *bool {
+	enabled := u.Enablement == desired.Enabled
+	if u.Mentioned || u.Enablement == desired.AnyEnablement && u.Activation != desired.Stopped {
+		return nil
+	}
+	return &enabled
 }

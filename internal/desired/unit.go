@@ -40,6 +40,9 @@ type Unit struct {
 	Name       string     `json:"name"`
 	Enablement Enablement `json:"enablement,omitempty"`
 	Activation Activation `json:"activation,omitempty"`
+	// Mentioned means that the contract only names the unit: that it is enabled and
+	// started is what goes without saying, and whether it stays so is nobody's matter.
+	Mentioned bool `json:"mentioned,omitempty"`
 	// Triggers are paths whose change restarts the unit.
 	Triggers []string `json:"triggers,omitempty"`
 	// ReloadTriggers are paths whose change makes the running unit reload; one that

@@ -62,7 +62,7 @@ func run(t *testing.T, systemd Systemd, try func(*server, chan struct{})) {
 		now := make(chan struct{})
 		c := &Check{Systemd: systemd, Calls: s, Node: s.node, Every: time.Minute, Stuck: 5 * time.Minute, Refresh: 5 * time.Minute, Now: now,
 			Units: func() []Unit {
-				return []Unit{{Name: "a.service", Own: true}, {Name: `dev-disk-by\x2dlabel.service`, Enable: &yes}}
+				return []Unit{{Name: "a.service", Enable: &yes}, {Name: `dev-disk-by\x2dlabel.service`, Enable: &yes}}
 			}}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)

@@ -23,20 +23,14 @@ const (
 // Unit is what the applied document says of a unit.
 type Unit struct {
 	Name string
-	// Enable is the document's word, if it says one.
+	// Enable is the document's word; a unit that it brings is enabled if it does not
+	// say otherwise, and of one that it only mentions it says nothing.
 	Enable *bool
-	// Own: the document has the unit's content, or drop-ins of it.
-	Own bool
+	// Stop: the document has the unit stopped, though it may be enabled.
+	Stop bool
 }
 
-// enabled: what the document brings is to run unless it says otherwise. Of a unit
-// that it only mentions it says nothing.
-func (u Unit) enabled() bool {
-	if u.Enable != nil {
-		return *u.Enable
-	}
-	return u.Own
-}
+func (u Unit) enabled() bool { return u.Enable != nil && *u.Enable }
 
 func (u Unit) disabled() bool { return u.Enable != nil && !*u.Enable }
 
@@ -62,7 +56,7 @@ func byTheRules(u Unit, s host.UnitStatus, since, stuck time.Duration) finding {
 		return u.wrongIf(true, "is %s for more than %s", s.ActiveState, stuck)
 	case "inactive":
 		rests := s.SubState == "dead" && (s.ServiceType == "oneshot" || len(s.TriggeredBy) > 0)
-		return u.wrongIf(u.enabled() && !rests, "is inactive (%s)", s.SubState)
+		return u.wrongIf(u.enabled() && !rests && !u.Stop, "is inactive (%s)", s.SubState)
 	}
 	return u.wrongIf(u.disabled(), "is %s although it is disabled", s.ActiveState)
 }

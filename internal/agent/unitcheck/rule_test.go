@@ -12,8 +12,8 @@ import (
 var yes, no = true, false
 
 func TestRules(t *testing.T) {
-	own, only := Unit{Name: "a.service", Own: true}, Unit{Name: "a.service"}
-	on, off := Unit{Name: "a.service", Enable: &yes}, Unit{Name: "a.service", Enable: &no, Own: true}
+	own, only := Unit{Name: "a.service", Enable: &yes}, Unit{Name: "a.service"}
+	stopped, off := Unit{Name: "a.service", Enable: &yes, Stop: true}, Unit{Name: "a.service", Enable: &no}
 	loaded := func(active, sub string) host.UnitStatus {
 		return host.UnitStatus{LoadState: "loaded", ActiveState: active, SubState: sub, Result: "exit-code"}
 	}
@@ -30,27 +30,30 @@ func TestRules(t *testing.T) {
 		want        string
 		progressing bool
 	}{
-		"runs":                        {own, loaded("active", "running"), old, "", false},
-		"reloads":                     {own, loaded("reloading", "reload"), old, "", false},
-		"failed":                      {own, loaded("failed", "failed"), 0, "a.service has failed (exit-code)", false},
-		"failed, disabled":            {off, loaded("failed", "failed"), 0, "", false},
-		"failed, only mentioned":      {only, loaded("failed", "failed"), 0, "", false},
-		"failed, enabled":             {on, loaded("failed", "failed"), 0, "a.service has failed (exit-code)", false},
-		"starts":                      {own, loaded("activating", "start"), young, "a.service is activating", true},
-		"stuck":                       {own, loaded("activating", "start"), old, "a.service is activating for more than 5m0s", false},
-		"stuck in stopping":           {off, loaded("deactivating", "stop-sigterm"), old, "a.service is deactivating for more than 5m0s", false},
-		"is restarted for long":       {own, loaded("activating", "auto-restart"), old, "a.service is activating", true},
-		"inactive":                    {own, loaded("inactive", "dead"), 0, "a.service is inactive (dead)", false},
-		"inactive oneshot":            {own, oneshot, 0, "", false},
-		"inactive, has a timer":       {own, triggered, 0, "", false},
-		"oneshot not dead":            {own, odd, 0, "a.service is inactive (dead-before-auto-restart)", false},
-		"inactive, disabled":          {off, loaded("inactive", "dead"), 0, "", false},
-		"absent":                      {own, absent, 0, "a.service is not loaded (not-found)", false},
-		"absent, disabled":            {off, absent, 0, "", false},
-		"masked":                      {own, masked, 0, "a.service is not loaded (masked)", false},
-		"active, disabled":            {off, loaded("active", "running"), 0, "a.service is active although it is disabled", false},
-		"active, only mentioned":      {only, loaded("active", "exited"), 0, "", false},
-		"enabled without its content": {on, loaded("inactive", "dead"), 0, "a.service is inactive (dead)", false},
+		"runs":                     {own, loaded("active", "running"), old, "", false},
+		"reloads":                  {own, loaded("reloading", "reload"), old, "", false},
+		"failed":                   {own, loaded("failed", "failed"), 0, "a.service has failed (exit-code)", false},
+		"failed, disabled":         {off, loaded("failed", "failed"), 0, "", false},
+		"failed, only mentioned":   {only, loaded("failed", "failed"), 0, "", false},
+		"starts":                   {own, loaded("activating", "start"), young, "a.service is activating", true},
+		"stuck":                    {own, loaded("activating", "start"), old, "a.service is activating for more than 5m0s", false},
+		"stuck in stopping":        {off, loaded("deactivating", "stop-sigterm"), old, "a.service is deactivating for more than 5m0s", false},
+		"is restarted for long":    {own, loaded("activating", "auto-restart"), old, "a.service is activating", true},
+		"inactive":                 {own, loaded("inactive", "dead"), 0, "a.service is inactive (dead)", false},
+		"inactive oneshot":         {own, oneshot, 0, "", false},
+		"inactive, has a timer":    {own, triggered, 0, "", false},
+		"oneshot not dead":         {own, odd, 0, "a.service is inactive (dead-before-auto-restart)", false},
+		"inactive, disabled":       {off, loaded("inactive", "dead"), 0, "", false},
+		"absent":                   {own, absent, 0, "a.service is not loaded (not-found)", false},
+		"absent, disabled":         {off, absent, 0, "", false},
+		"masked":                   {own, masked, 0, "a.service is not loaded (masked)", false},
+		"active, disabled":         {off, loaded("active", "running"), 0, "a.service is active although it is disabled", false},
+		"active, only mentioned":   {only, loaded("active", "exited"), 0, "", false},
+		"inactive, only mentioned": {only, loaded("inactive", "dead"), 0, "", false},
+		"absent, only mentioned":   {only, absent, 0, "", false},
+		"stopped":                  {stopped, loaded("inactive", "dead"), 0, "", false},
+		"active, stopped":          {stopped, loaded("active", "running"), 0, "", false},
+		"failed, stopped":          {stopped, loaded("failed", "failed"), 0, "a.service has failed (exit-code)", false},
 	} {
 		if got := byTheRules(tc.unit, tc.status, tc.since, 5*time.Minute); got != (finding{tc.want, tc.progressing}) {
 			t.Errorf("%s: %+v", name, got)

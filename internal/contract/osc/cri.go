@@ -189,6 +189,7 @@ func (t *translation) restarts(triggers []string) {
 		u = &desired.Unit{Name: containerd.Unit, Activation: desired.Started}
 		t.add(criPath, u)
 	}
+	u.Mentioned = false // a drop-in of it comes with the configuration
 	if u.Activation != desired.Stopped {
 		u.Triggers = append(u.Triggers, triggers...)
 		slices.Sort(u.Triggers)

@@ -63,19 +63,20 @@ func TestUnits(t *testing.T) {
 		unit       string
 		enablement desired.Enablement
 		activation desired.Activation
+		mentioned  bool
 	}{
-		"nothing said":        {`{name: a.service}`, desired.Enabled, desired.Started},
-		"start":               {`{name: a.service, command: start}`, desired.Enabled, desired.Started},
-		"restart":             {`{name: a.service, command: restart, enable: true}`, desired.Enabled, desired.Started},
-		"stop":                {`{name: a.service, command: stop}`, desired.Enabled, desired.Stopped},
-		"not enabled":         {`{name: a.service, enable: false}`, desired.Disabled, desired.Stopped},
-		"started, yet not on": {`{name: a.service, enable: false, command: start}`, desired.Disabled, desired.Stopped},
-		"template":            {`{name: a@.service}`, desired.Enabled, desired.AnyActivation},
-		"dotted template":     {`{name: io.example.proxy@.service}`, desired.Enabled, desired.AnyActivation},
-		"dotted instance":     {`{name: io.example.proxy@a.b.service}`, desired.Enabled, desired.Started},
-		"instance at a dot":   {`{name: proxy@.a.service}`, desired.Enabled, desired.Started},
-		"later one counts":    {`{name: a.service, enable: true, command: start}, {name: a.service, enable: false}`, desired.Disabled, desired.Stopped},
-		"the rest stays":      {`{name: a.service, command: stop}, {name: a.service}`, desired.Enabled, desired.Stopped},
+		"nothing said":        {`{name: a.service}`, desired.Enabled, desired.Started, true},
+		"start":               {`{name: a.service, command: start}`, desired.Enabled, desired.Started, true},
+		"restart":             {`{name: a.service, command: restart, enable: true}`, desired.Enabled, desired.Started, false},
+		"stop":                {`{name: a.service, command: stop}`, desired.Enabled, desired.Stopped, true},
+		"not enabled":         {`{name: a.service, enable: false}`, desired.Disabled, desired.Stopped, false},
+		"started, yet not on": {`{name: a.service, enable: false, command: start}`, desired.Disabled, desired.Stopped, false},
+		"template":            {`{name: a@.service}`, desired.Enabled, desired.AnyActivation, true},
+		"dotted template":     {`{name: io.example.proxy@.service}`, desired.Enabled, desired.AnyActivation, true},
+		"dotted instance":     {`{name: io.example.proxy@a.b.service}`, desired.Enabled, desired.Started, true},
+		"instance at a dot":   {`{name: proxy@.a.service}`, desired.Enabled, desired.Started, true},
+		"later one counts":    {`{name: a.service, enable: true, command: start}, {name: a.service, enable: false}`, desired.Disabled, desired.Stopped, false},
+		"the rest stays":      {`{name: a.service, command: stop}, {name: a.service}`, desired.Enabled, desired.Stopped, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st, err := Translate(decoded(t, head+"spec: {units: ["+c.unit+"]}"), component.Facts{})
@@ -83,7 +84,7 @@ func TestUnits(t *testing.T) {
 				t.Fatal(err)
 			}
 			u := st.Resources[0].(*desired.Unit)
-			if len(st.Resources) != 1 || u.Enablement != c.enablement || u.Activation != c.activation {
+			if len(st.Resources) != 1 || u.Enablement != c.enablement || u.Activation != c.activation || u.Mentioned != c.mentioned {
 				t.Errorf("%+v", u)
 			}
 		})

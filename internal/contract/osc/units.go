@@ -74,6 +74,11 @@ func (m *unit) runs() bool {
 	return m.enabled() && (m.command == nil || *m.command != v1alpha1.CommandStop)
 }
 
+// isMentioned: the document neither defines the unit nor says whether it is enabled.
+func (m *unit) isMentioned() bool {
+	return m.enable == nil && m.content == nil && len(m.dropIns) == 0
+}
+
 func (m *unit) isTemplate() bool { return unitname.IsTemplate(m.name) }
 
 const unitDir = "/etc/systemd/system/"
@@ -101,7 +106,7 @@ func definition(p, text string) *desired.File {
 
 // wanted is whether the unit starts at boot and runs.
 func (t *translation) wanted(u *unit) *desired.Unit {
-	out := &desired.Unit{Name: u.name, Enablement: desired.Enabled, Activation: desired.Started, Triggers: slices.Sorted(slices.Values(u.filePaths))}
+	out := &desired.Unit{Name: u.name, Enablement: desired.Enabled, Activation: desired.Started, Mentioned: u.isMentioned(), Triggers: slices.Sorted(slices.Values(u.filePaths))}
 	if !u.enabled() {
 		out.Enablement = desired.Disabled
 	}
