@@ -35,9 +35,10 @@ var options = []string{"defaults", "prjquota", "errors=remount-ro"}
 
 // Ensure mounts the file system with the label at Dir. Where there is none it makes
 // it on the one disk of size bytes that is empty, and takes along what Dir holds. It
-// waits for a disk that is not there yet, until ctx ends. A disk with anything on it
-// is never written to: the error is a *UsedError. What a running kubelet has in Dir is
-// not covered: a *RunningError. Killed anywhere, the next call completes it.
+// waits for a disk that is not there yet, until ctx ends. A disk on which
+// anything is seen is never written to: the error is a *UsedError. What a running
+// kubelet has in Dir is not covered: a *RunningError. Killed anywhere, the next call
+// completes it.
 func Ensure(ctx context.Context, h host.Host, size int64) error {
 	mounted, err := isMounted(ctx, h, Dir)
 	if err != nil || mounted != "" {

@@ -24,6 +24,7 @@ type disk struct {
 	size        int64
 	fs, label   string
 	table, data bool
+	bytes       []int64 // where there are some that blkid knows nothing of
 	parts       []string
 	files       []string
 }
@@ -101,7 +102,13 @@ func (w *world) mkfs(args []string) (string, int) {
 }
 
 func (w *world) compare(args []string) (string, int) {
-	if w.disks[args[len(args)-2]].data {
+	d, from, bytes := w.disks[args[len(args)-2]], int64(0), int64(0)
+	for _, a := range args {
+		_, _ = fmt.Sscanf(a, "--ignore-initial=%d:0", &from)
+		_, _ = fmt.Sscanf(a, "--bytes=%d", &bytes)
+	}
+	hit := func(at int64) bool { return at >= from && at < from+bytes }
+	if d.data || slices.ContainsFunc(d.bytes, hit) || from+bytes > d.size {
 		return "", 1
 	}
 	return "", 0
@@ -181,6 +188,8 @@ func TestRefuses(t *testing.T) {
 		"partition table": {map[string]*disk{"/dev/vdb": {size: size, table: true}}, &UsedError{}},
 		"partitions":      {map[string]*disk{"/dev/vdb": {size: size, parts: []string{"vdb1"}}}, &UsedError{}},
 		"unknown data":    {map[string]*disk{"/dev/vdb": {size: size, data: true}}, &UsedError{}},
+		"data at 1 GiB":   {map[string]*disk{"/dev/vdb": {size: size, bytes: spread(1<<30, size)}}, &UsedError{}},
+		"data at the end": {map[string]*disk{"/dev/vdb": {size: size, bytes: []int64{size - 1}}}, &UsedError{}},
 		"two with label":  {map[string]*disk{"/dev/vdb": {size: 1, fs: "ext4", label: Label}, "/dev/vdc": {size: 1, fs: "ext4", label: Label}}, &ManyError{}},
 		"none":            {nil, &AbsentError{}},
 		"other size":      {map[string]*disk{"/dev/vdb": {size: size - sector}}, &AbsentError{}},
@@ -196,6 +205,32 @@ func TestRefuses(t *testing.T) {
 				t.Errorf("before %s, after %s", before, after)
 			}
 		})
+	}
+}
+
+// spread is data from a place up to another, of which each MiB has a byte.
+func spread(from, to int64) (all []int64) {
+	for at := from; at < to; at += 1 << 20 {
+		all = append(all, at)
+	}
+	return all
+}
+
+func TestPlaces(t *testing.T) {
+	for _, size := range []int64{sector, edge, 160 << 20, 160<<20 + sector, 161<<20 - sector, 200 << 20, size, 16<<40 + sector} {
+		all := places(size)
+		slices.SortFunc(all, func(a, b place) int { return int(a.from - b.from) })
+		var end, read, widest int64
+		for _, p := range all {
+			if p.from < end || p.bytes <= 0 {
+				t.Errorf("of %d bytes: %+v begins before %d", size, p, end)
+			}
+			widest = max(widest, p.from-end)
+			end, read = p.from+p.bytes, read+p.bytes
+		}
+		if all[0].from != 0 || end != size || read > 2*edge+2*samples*sample || widest > size/samples+sample {
+			t.Errorf("of %d bytes up to %d, %d in all, with a gap of %d: %+v", size, end, read, widest, all)
+		}
 	}
 }
 

@@ -16,8 +16,13 @@ const (
 	sysBlock = "/sys/block"
 	// sector is the unit of a size in sysfs, in bytes, whatever the disk's own is.
 	sector = 512
-	// looked is how much of a disk is read to tell whether it is empty, in bytes.
-	looked = 16 << 20
+	// edge is how much is read at either end of a disk to tell whether it is empty, in
+	// bytes: there most formats have what tells them.
+	edge = 16 << 20
+	// samples is how many places between the ends are read, and sample how much of
+	// each: a disk is too large to be read as a whole while a machine waits.
+	samples = 64
+	sample  = 1 << 20
 )
 
 // virtual are the beginnings of names of devices that are no disks.
@@ -139,7 +144,7 @@ func choose(ctx context.Context, h host.Host, sizes map[string]int64, size int64
 		if has != size {
 			continue
 		}
-		what, err := contents(ctx, h, device, device == strings.TrimSpace(string(begun)))
+		what, err := contents(ctx, h, device, size, device == strings.TrimSpace(string(begun)))
 		switch {
 		case err != nil:
 			return "", err
@@ -163,7 +168,7 @@ func choose(ctx context.Context, h host.Host, sizes map[string]int64, size int64
 
 // contents says what is on a disk; "" for nothing. On one that berth had begun with
 // there may be its own file system, which has no label yet.
-func contents(ctx context.Context, h host.Host, device string, begun bool) (string, error) {
+func contents(ctx context.Context, h host.Host, device string, size int64, begun bool) (string, error) {
 	link, err := h.Readlink(path.Join(sysBlock, path.Base(device)))
 	if err != nil {
 		return "", fmt.Errorf("look at %s: %w", device, err)
@@ -186,14 +191,41 @@ func contents(ctx context.Context, h host.Host, device string, begun bool) (stri
 	case begun:
 		return "", nil
 	}
-	_, err = h.Run(ctx, host.Command{Path: "cmp", Args: []string{"--silent", "--bytes=" + strconv.Itoa(looked), device, "/dev/zero"}})
-	if isExit(err, differs) {
-		return "data of a kind that blkid does not know", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("look at %s: %w", device, err)
+	return data(ctx, h, device, size)
+}
+
+// data says where a disk has other bytes than zeros; "" for nowhere that is looked at.
+func data(ctx context.Context, h host.Host, device string, size int64) (string, error) {
+	for _, p := range places(size) {
+		_, err := h.Run(ctx, host.Command{Path: "cmp", Args: []string{
+			"--silent", fmt.Sprintf("--ignore-initial=%d:0", p.from), fmt.Sprintf("--bytes=%d", p.bytes), device, "/dev/zero"}})
+		if isExit(err, differs) {
+			return fmt.Sprintf("data of a kind that blkid does not know, in the %d bytes from %d on", p.bytes, p.from), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("look at %s: %w", device, err)
+		}
 	}
 	return "", nil
+}
+
+// place is a part of a disk, in bytes.
+type place struct{ from, bytes int64 }
+
+// places are what is looked at of a disk: its ends, and samples evenly spread between
+// them. Of a disk that has little more than these it is all.
+func places(size int64) []place {
+	between := size - 2*edge
+	if between <= 2*samples*sample {
+		return []place{{0, size}}
+	}
+	all := []place{{0, edge}, {size - edge, edge}}
+	for n := range int64(samples) {
+		// In the middle of its share, at a whole sample: what is aligned is hit at its head.
+		from := edge + (2*n+1)*between/(2*samples)
+		all = append(all, place{from - from%sample, sample})
+	}
+	return all
 }
 
 // differs is cmp's exit code for that; it has the same for a disk that is shorter.
