@@ -169,7 +169,9 @@ func TestOwnFilesAreNoOriginals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for n, hit := 1, true; hit; n++ {
 				h := newMachine()
-				h.PutDir("/etc/systemd/system/containerd.service.d") // whose a directory is, nothing in it says
+				for _, dir := range []string{"/etc/systemd/system/containerd.service.d", "/etc/apt/apt.conf.d"} {
+					h.PutDir(dir) // whose a directory is, nothing in it says
+				}
 				before := others(h)
 				runs(t, h, state("1"))
 				wipe(h, "/var/lib/berth")

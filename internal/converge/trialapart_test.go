@@ -25,7 +25,7 @@ func TestTrialWithoutAPIServer(t *testing.T) {
 			must(err)
 			kubelet := h.Units()["kubelet.service"].InvocationID
 			w := wish{goodWish.Kubelet, c.now}
-			_, err = applyApart(t, t.Context(), h, w, &providers{probe: errAway})
+			_, err = applyApart(t.Context(), t, h, w, &providers{probe: errAway})
 			trialErr, taken := errors.AsType[*converge.TrialError](err)
 			if !errors.Is(err, errAway) || taken != (name == "bad") {
 				t.Errorf("%v (%v)", err, trialErr)
@@ -54,7 +54,7 @@ func TestTrialWithoutAPIServer(t *testing.T) {
 
 // applyApart applies what a machine is to be that has lost its kubeconfig: what that
 // needs of an API server waits alone.
-func applyApart(t *testing.T, ctx context.Context, h *machine, w wish, p converge.Prober, edit ...func(*converge.Trial)) (*converge.Result, error) {
+func applyApart(ctx context.Context, t *testing.T, h *machine, w wish, p converge.Prober, edit ...func(*converge.Trial)) (*converge.Result, error) {
 	t.Helper()
 	must(h.Remove(kubeconfig))
 	once := func(st *desired.State) *desired.State {
@@ -77,7 +77,7 @@ func TestConfirmWithoutAPIServer(t *testing.T) {
 	w := wish{goodWish.Kubelet, "version = 4\n"}
 	start := func(t *testing.T) *machine {
 		h := fussy(t)
-		res, err := applyApart(t, t.Context(), h, w, &providers{probe: errAway}, within)
+		res, err := applyApart(t.Context(), t, h, w, &providers{probe: errAway}, within)
 		if !errors.Is(err, errAway) || res.Until.IsZero() {
 			t.Fatal(res.Until, err)
 		}
@@ -149,7 +149,7 @@ func TestTimeoutWithoutAPIServer(t *testing.T) {
 	t.Run("time is over", func(t *testing.T) {
 		h := fussy(t)
 		ctx := timed{t.Context(), make(chan struct{})}
-		_, err := applyApart(t, ctx, h, w, &deaf{asked: func() { close(ctx.over) }})
+		_, err := applyApart(ctx, t, h, w, &deaf{asked: func() { close(ctx.over) }})
 		if _, taken := errors.AsType[*converge.TrialError](err); taken || !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
@@ -158,7 +158,7 @@ func TestTimeoutWithoutAPIServer(t *testing.T) {
 	t.Run("told to stop", func(t *testing.T) {
 		h := fussy(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := applyApart(t, ctx, h, w, &deaf{asked: cancel})
+		_, err := applyApart(ctx, t, h, w, &deaf{asked: cancel})
 		if _, taken := errors.AsType[*converge.TrialError](err); !taken {
 			t.Error(err)
 		}
