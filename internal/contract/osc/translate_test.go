@@ -201,3 +201,16 @@ func TestContainerdOfTheDocument(t *testing.T) {
 		}
 	}
 }
+
+// A document that configures containerd says more of its unit than the name.
+func TestConfiguredIsNotOnlyMentioned(t *testing.T) {
+	for cri, want := range map[string]bool{"": true, "criConfig: {name: containerd, cgroupDriver: systemd}, ": false} {
+		st, err := Translate(decoded(t, head+"spec: {"+cri+"units: [{name: containerd.service}]}"), component.Facts{Hostname: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u := st.Lookup(desired.UnitID(containerd.Unit)).(*desired.Unit); u.Mentioned != want {
+			t.Errorf("%q: mentioned %v", cri, u.Mentioned)
+		}
+	}
+}
