@@ -288,26 +288,21 @@ func TestAFileThatCannotBeWatchedIsLookedAtEachMinuteUntilItCan(t *testing.T) {
 }
 
 func TestAWatchThatFailsIsNotTakenForSuccess(t *testing.T) {
-	h := memory.New()
-	synctest.Test(t, func(t *testing.T) {
-		k := &keeper{Sync: &Sync{Host: &hardOfHearing{Host: h, until: 90 * time.Second}, Events: &events{}}, File: File{"first", one}, news: make(chan struct{}, 1)}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { k.run(ctx); close(ended) }()
-		k.see(&core.Secret{Data: map[string][]byte{"token": []byte("a")}})
-		for _, c := range []struct {
-			after time.Duration
-			deaf  bool
-		}{{time.Second, true}, {time.Minute, true}, {time.Minute, false}} {
-			time.Sleep(c.after)
-			synctest.Wait()
-			if is := strings.Contains(k.said, "too many watches"); is != c.deaf {
-				t.Errorf("after %s more the fault is %q", c.after, k.said)
+	for after, deaf := range map[time.Duration]bool{time.Second: true, 61 * time.Second: true, 121 * time.Second: false} {
+		synctest.Test(t, func(t *testing.T) {
+			k := &keeper{Sync: &Sync{Host: &hardOfHearing{Host: memory.New(), until: 90 * time.Second}, Events: &events{}}, File: File{"first", one}, news: make(chan struct{}, 1)}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { k.run(ctx); close(ended) }()
+			k.see(&core.Secret{Data: map[string][]byte{"token": []byte("a")}})
+			time.Sleep(after)
+			cancel()
+			<-ended
+			if is := strings.Contains(k.said, "too many watches"); is != deaf {
+				t.Errorf("after %s the fault is %q", after, k.said)
 			}
-		}
-		cancel()
-		<-ended
-	})
+		})
+	}
 }
 
 // full is a machine whose disk is full until it isn't.
