@@ -108,6 +108,26 @@ func TestConfirmWithoutAPIServer(t *testing.T) {
 	})
 }
 
+// What a person confirms is not the change that waited before.
+func TestConfirmKeepsNoEarlierChange(t *testing.T) {
+	within := func(tr *converge.Trial) { tr.Within = 5 * time.Minute }
+	h := fussy(t)
+	good, err := h.ReadFile(goodFile)
+	must(err)
+	if _, err := newWish.apply(t, h, within); err != nil {
+		t.Fatal(err)
+	}
+	w := wish{newWish.Kubelet, "version = 4\n"}
+	if res, err := applyApart(t.Context(), t, h, w, &providers{probe: errAway}, within); !errors.Is(err, errAway) || res.Until.IsZero() {
+		t.Fatal(res.Until, err)
+	}
+	if _, err := tried(t, h, wish{}).Confirm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	has(t, h, runtimeToml, w.Containerd)
+	has(t, h, goodFile, string(good))
+}
+
 // deaf is an API server that does not answer: the first to ask it takes all the time that
 // there is.
 type deaf struct {

@@ -376,6 +376,9 @@ func (t *try) local(ctx context.Context) error {
 	case err != nil:
 		return t.failed(ctx, err)
 	case t.byHand():
+		if err := trial.ForgetTried(t.h, t.st.Owner); err != nil {
+			return errors.Join(t.awaits, err)
+		}
 		return errors.Join(t.awaits, t.wait())
 	}
 	return errors.Join(t.awaits, trial.Disarm(context.WithoutCancel(ctx), t.h, t.note))

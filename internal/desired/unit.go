@@ -41,7 +41,7 @@ type Unit struct {
 	Enablement Enablement `json:"enablement,omitempty"`
 	Activation Activation `json:"activation,omitempty"`
 	// Mentioned means that the contract only names the unit: that it is enabled and
-	// started is what goes without saying, and whether it stays so is nobody's matter.
+	// started is the default, and the Node's condition does not report on it.
 	Mentioned bool `json:"mentioned,omitempty"`
 	// Triggers are paths whose change restarts the unit.
 	Triggers []string `json:"triggers,omitempty"`

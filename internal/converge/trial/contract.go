@@ -74,6 +74,15 @@ func Keep(h host.FS, o desired.Owner, c *Contract) error { return write(h, goodP
 // KeepTried keeps a contract that waits for a person's word.
 func KeepTried(h host.FS, o desired.Owner, c *Contract) error { return write(h, triedPath(o), c) }
 
+// ForgetTried removes the contract of an earlier change that waited for a person's word:
+// the word on this one must not make that one good.
+func ForgetTried(h host.FS, o desired.Owner) error {
+	if err := removeDurably(h, triedPath(o)); err != nil {
+		return fmt.Errorf("forget the contract on trial: %w", err)
+	}
+	return nil
+}
+
 func write(h host.FS, p string, c *Contract) error {
 	if err := host.PrivateDir(h, Dir); err != nil {
 		return fmt.Errorf("keep the contract: %w", err)
