@@ -68,6 +68,7 @@ fuzz: ## every fuzz target for FUZZTIME, one after the other; what one finds is 
 modules: setup-tests ## build and test the nested modules that need no machine
 	go -C tools test ./...
 	cd pkg/nodeconfigutils/examples/azure && go vet ./... && go test ./...
+	go -C lab/images/coredns test ./...
 	cd lab && go vet ./... && go test $$(go list ./... | grep -v /e2e)
 
 .PHONY: e2e
@@ -81,7 +82,7 @@ lint: ## golangci-lint with the layer rules
 	cd lab && $(LABTOOL) golangci-lint run ./...
 
 .PHONY: bench
-bench: setup ## ratios against kubeadm join and another day's engine, and the limits; BENCHFLAGS='--only engine' for some (root)
+bench: setup ## ratios against kubeadm join and reset and another day's engine, and the limits; BENCHFLAGS='--only engine' for some (root)
 	cd lab && go run ./cmd/berth-lab bench $(BENCHFLAGS)
 
 .PHONY: generate

@@ -69,7 +69,7 @@ type Entry struct {
 func (n *Node) Tree(skip func(path string) bool, dirs ...string) (map[string]Entry, error) {
 	tree := map[string]Entry{}
 	for _, dir := range dirs {
-		root, rel := n.spec.Place(dir)
+		root, rel := n.spec.Locate(dir)
 		base := strings.TrimSuffix(dir, rel) // "" unless the directory is a bind of its own
 		err := filepath.WalkDir(root+rel, func(p string, d fs.DirEntry, err error) error {
 			if err != nil {

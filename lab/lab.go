@@ -31,6 +31,10 @@ import (
 // APIServerName is the API server's DNS name inside the lab.
 const APIServerName = "api.lab.test"
 
+// PrivateAPIServerName is a name of the API server that its certificate has, too, and that
+// the lab's name server does not know: that of a private link.
+const PrivateAPIServerName = "api.privatelink.lab.test"
+
 // Token is a bootstrap token that every lab has.
 const Token = "abcdef.0123456789abcdef"
 
@@ -157,7 +161,7 @@ func newLab(c Config) (*Lab, error) {
 	}
 	l := &Lab{Name: c.Name, log: log, cache: cache, root: c.Root, subnet: c.Subnet,
 		ns: netns.Namespace("berth-lab-" + c.Name), lowers: map[Flavour][]string{}}
-	l.plane = &controlplane.Plane{Namespace: l.ns, Address: l.Gateway().String(), Names: []string{APIServerName},
+	l.plane = &controlplane.Plane{Namespace: l.ns, Address: l.Gateway().String(), Names: []string{APIServerName, PrivateAPIServerName},
 		Dir: filepath.Join(state.DataDir, c.Name, "controlplane"), Started: l.recordProcess, AuditGroup: c.AuditGroup}
 	return l, nil
 }

@@ -29,6 +29,8 @@ type VMConfig struct {
 	InstanceID   string
 	WithoutBerth bool
 	IP           netip.Addr
+	// Cards is how many network cards the machine has beside the first: see VM.Cards.
+	Cards int
 }
 
 // VM is an emulated machine with its own kernel, cgroup v2 and disk.
@@ -36,6 +38,8 @@ type VM struct {
 	*vm.VM
 	Name string
 	IP   netip.Addr
+	// Cards are those beside the first.
+	Cards []vm.Card
 
 	lab *Lab
 	tap string
@@ -147,7 +151,10 @@ func (v *VM) create(ctx context.Context, c VMConfig, img vm.Image) error {
 	if err := vm.AddTap(ctx, v.lab.spawn, netns.Bridge, v.tap); err != nil {
 		return err
 	}
-	machine, err := vm.New(ctx, vm.Config{Name: c.Name, Dir: v.dir, Image: img, MAC: v.mac(), Tap: v.tap, Spawn: v.lab.spawn,
+	for i := range c.Cards {
+		v.Cards = append(v.Cards, v.card(i+1))
+	}
+	machine, err := vm.New(ctx, vm.Config{Name: c.Name, Dir: v.dir, Image: img, MAC: v.MAC(), Tap: v.tap, Further: v.Cards, Spawn: v.lab.spawn,
 		Seed: v.seed(c.InstanceID, c.UserData)})
 	v.VM = machine
 	return err
@@ -160,15 +167,23 @@ func (v *VM) seed(instanceID string, userData []byte) vm.Seed {
 		instanceID = "i-" + v.Name
 	}
 	cidr := netip.PrefixFrom(v.IP, v.lab.subnet.Bits()).String()
-	s := vm.SeedFor(instanceID, v.Name, v.mac(), cidr, v.lab.Gateway().String(), userData)
+	s := vm.SeedFor(instanceID, v.Name, v.MAC(), cidr, v.lab.Gateway().String(), userData)
 	s.NetworkConfig = append(s.NetworkConfig, "    nameservers: {addresses: ["+v.lab.Gateway().String()+"]}\n"...)
 	return s
 }
 
-// mac is derived from the address, which is the machine's own.
-func (v *VM) mac() string {
+// MAC is the first card's hardware address. It is derived from the IP address, which is
+// the machine's own.
+func (v *VM) MAC() string {
 	b := v.IP.As4()
 	return fmt.Sprintf("52:54:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])
+}
+
+// card is the nth one beside the first. Its network is nobody else's.
+func (v *VM) card(n int) vm.Card {
+	b := v.IP.As4()
+	return vm.Card{MAC: fmt.Sprintf("52:55:%02x:%02x:%02x:%02x", n, b[1], b[2], b[3]),
+		Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 77, byte(n), 0}), 24)}
 }
 
 // SetInstance gives a machine that is off a new instance-id and user data.

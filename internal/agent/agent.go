@@ -52,6 +52,8 @@ type Settings struct {
 	// Version is the program's own.
 	Version   string
 	ConfigDir string
+	// Kubeconfig is that of the environment; "" is none.
+	Kubeconfig string
 	// Ready is called once the agent does its work, Release after a document of so
 	// many bytes.
 	Ready   func()
@@ -92,7 +94,7 @@ type Agent struct {
 func New(s Settings) (*Agent, error) {
 	a := &Agent{Settings: s}
 	refused := a.read(&a.Settings)
-	if refused != nil && a.readKept(s.Host) != nil {
+	if refused != nil && a.readKept(&a.Settings) != nil {
 		return nil, refused
 	}
 	a.Log = s.NewLog(a.config.LogLevel, a.config.LogFormat)
@@ -292,7 +294,7 @@ func (a *Agent) delay(checksum string) time.Duration {
 
 // watchConfig ends the agent when its configuration has changed.
 func (a *Agent) watchConfig(ctx context.Context) error {
-	if a.heed(ctx, []string{a.ConfigDir, a.file, a.config.APIServer.CAFile, config.OptionsPath}, func() bool { return a.changed(ctx) }) {
+	if a.heed(ctx, append(a.beside(), a.ConfigDir, a.file), func() bool { return a.changed(ctx) }) {
 		a.Log.Info("the configuration has changed: the agent starts anew", "directory", path.Dir(a.file))
 		return errRestart
 	}

@@ -64,10 +64,7 @@ const tokensFirst = 5 * time.Second
 func (a *Agent) control(ctx context.Context, g *errgroup.Group, client *apiserver.Client) {
 	node := &a.node.latest
 	beat := &heartbeat.Heartbeat{Calls: client, Node: node, Renew: a.options.Lease.Renew.Duration, Duration: a.options.Lease.Duration.Duration}
-	tokens := &token.Sync{Cluster: client, Host: a.Host, Events: a.events}
-	for _, s := range a.config.Controllers.Token.SyncConfigs {
-		tokens.Files = append(tokens.Files, token.File{Secret: s.SecretName, Path: s.Path})
-	}
+	tokens := a.tokens(client)
 	var begun sync.WaitGroup
 	begun.Add(len(tokens.Files))
 	tokens.Begun = begun.Done
@@ -84,6 +81,16 @@ func (a *Agent) control(ctx context.Context, g *errgroup.Group, client *apiserve
 	}
 	a.checkUnits(ctx, g, client, node)
 	awaitAll(ctx, &begun, tokensFirst)
+}
+
+// tokens are the token files of the configuration.
+func (a *Agent) tokens(cluster token.Cluster) *token.Sync {
+	told := a.config.Controllers.Token
+	s := &token.Sync{Cluster: cluster, Host: a.Host, Events: a.events, Every: told.SyncPeriod.Duration}
+	for _, c := range told.SyncConfigs {
+		s.Files = append(s.Files, token.File{Secret: c.SecretName, Path: c.Path})
+	}
+	return s
 }
 
 // awaitAll waits for a group, but no longer than a time.

@@ -12,6 +12,7 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-dev/berth/internal/agent/token"
 	"github.com/berth-dev/berth/internal/agent/unitcheck"
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/component"
@@ -40,6 +41,15 @@ func TestUnitsThatAreToRun(t *testing.T) {
 	}
 	if got := units(nil); got != nil {
 		t.Errorf("of nothing: %v", got)
+	}
+}
+
+// TestTokensAreThoseOfTheConfiguration: which, where, and how often they are looked at.
+func TestTokensAreThoseOfTheConfiguration(t *testing.T) {
+	h := machineWith(configText + "  token: {syncPeriod: 30m, syncConfigs: [{secretName: s, path: /var/lib/s/token}]}\n")
+	got := begin(t, h).tokens(nil)
+	if d := cmp.Diff([]token.File{{Secret: "s", Path: "/var/lib/s/token"}}, got.Files); d != "" || got.Every != 30*time.Minute {
+		t.Errorf("every %s%s", got.Every, d)
 	}
 }
 

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// bootID is the kernel's name for this boot. kubelet writes it on the Node.
+// bootID is the kernel's name for this boot. kubelet writes it on the Node, also after a
+// restart of userspace alone.
 const bootID = "/proc/sys/kernel/random/boot_id"
 
 // joined takes the token and kubelet's first credential away once kubelet has spoken

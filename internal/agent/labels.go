@@ -15,8 +15,8 @@ const (
 	zoneLabel    = "topology.kubernetes.io/zone"
 )
 
-// marks are the labels that go with a document.
-func marks(h host.FS, c *config.NodeAgent, t *reconcile.Target) map[string]string {
+// labels are those that go with a document.
+func labels(h host.FS, c *config.NodeAgent, t *reconcile.Target) map[string]string {
 	out := map[string]string{versionLabel: c.Controllers.OperatingSystemConfig.KubernetesVersion, roleLabel + "worker": ""}
 	if t.ControlPlane {
 		delete(out, roleLabel+"worker")

@@ -53,7 +53,7 @@ func goesWith(led *ledger.Ledger, p string) bool {
 	e := led.Entries[p]
 	back := e.Was != nil && e.Was.Type != ledger.Gone
 	return ledger.IsPath(p) && led.Made(p) && e.Owns(desired.OwnerBerth) && len(e.Others(desired.OwnerBerth)) == 0 && !back &&
-		(e.Put.Type == ledger.Link || e.Put.Type == ledger.File)
+		(e.Applied.Type == ledger.Link || e.Applied.Type == ledger.File)
 }
 
 // unitTexts are the definitions and drop-ins that are not the agent's, by path.

@@ -109,20 +109,20 @@ func TestNodeIsWritten(t *testing.T) {
 	}
 }
 
-func TestMarks(t *testing.T) {
+func TestLabels(t *testing.T) {
 	h := memory.New()
 	c := &config.NodeAgent{Controllers: config.Controllers{OperatingSystemConfig: config.OperatingSystemConfig{KubernetesVersion: "1.34.2"}}}
 	want := map[string]string{versionLabel: "1.34.2", "node-role.kubernetes.io/worker": ""}
-	if d := cmp.Diff(want, marks(h, c, &reconcile.Target{})); d != "" {
+	if d := cmp.Diff(want, labels(h, c, &reconcile.Target{})); d != "" {
 		t.Error(d)
 	}
 	h.Put(config.Zone, "z1\n", 0o644)
 	want = map[string]string{versionLabel: "1.34.2", "node-role.kubernetes.io/control-plane": "", zoneLabel: "z1"}
-	if d := cmp.Diff(want, marks(h, c, &reconcile.Target{ControlPlane: true})); d != "" {
+	if d := cmp.Diff(want, labels(h, c, &reconcile.Target{ControlPlane: true})); d != "" {
 		t.Error(d)
 	}
 	h.Overwrite(config.Zone, " \n")
-	if got := marks(h, c, &reconcile.Target{}); got[zoneLabel] != "" {
+	if got := labels(h, c, &reconcile.Target{}); got[zoneLabel] != "" {
 		t.Error(got)
 	}
 }

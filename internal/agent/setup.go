@@ -94,8 +94,22 @@ func unitText(program, configDir string) string {
 	return unitfile.Text(
 		unitfile.In("Unit", "Description", "berth's node agent",
 			"Wants", "network-online.target", "After", "network-online.target"),
-		unitfile.In("Service", "Type", "notify", "NotifyAccess", "main",
+		append(unitfile.In("Service", "Type", "notify", "NotifyAccess", "main",
 			"ExecStart", command+" --config-dir="+unitfile.Word(configDir),
-			"Restart", "always", "RestartSec", "5", "WatchdogSec", "60"),
+			"Restart", "always", "RestartSec", "5", "WatchdogSec", "60"), hardening()...),
 		unitfile.In("Install", "WantedBy", "multi-user.target"))
+}
+
+// hardening is what neither the agent nor a program that it starts needs. All of it is a
+// filter of system calls. What systemd.exec(5) makes with a mount namespace is not here: the
+// agent mounts for the whole machine. Nor are NoNewPrivileges=, which takes nothing from root
+// and may keep SELinux from giving the agent its domain; MemoryDenyWriteExecute=, which stops
+// what the distribution hooks into update-ca-certificates (Java); and RestrictSUIDSGID= and
+// UMask=, since modes are the document's.
+func hardening() []*unitfile.Setting {
+	return unitfile.In("Service",
+		"LockPersonality", "yes", "RestrictRealtime", "yes", "RestrictNamespaces", "yes",
+		"RestrictAddressFamilies", "AF_UNIX AF_INET AF_INET6 AF_NETLINK",
+		"SystemCallArchitectures", "native",
+		"SystemCallFilter", "~@cpu-emulation @debug @obsolete @raw-io", "SystemCallErrorNumber", "EPERM")
 }

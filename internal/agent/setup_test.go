@@ -25,6 +25,13 @@ ExecStart=/usr/local/bin/berth agent --config-dir=/etc/na
 Restart=always
 RestartSec=5
 WatchdogSec=60
+LockPersonality=yes
+RestrictRealtime=yes
+RestrictNamespaces=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+SystemCallArchitectures=native
+SystemCallFilter=~@cpu-emulation @debug @obsolete @raw-io
+SystemCallErrorNumber=EPERM
 
 [Install]
 WantedBy=multi-user.target

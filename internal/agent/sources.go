@@ -46,7 +46,7 @@ func (a *Agent) assembleSources() {
 	o.Turns = &turn{log: a.Log, mine: func() { a.reconciler.Again() }, turns: a.turns(a.node)}
 	o.Self = a.Updater(a.options, a.events, a.Log)
 	self := o.Self
-	o.Delay, o.Marks = a.delay, func(t *reconcile.Target) map[string]string { return marks(a.Host, a.config, t) }
+	o.Delay, o.Labels = a.delay, func(t *reconcile.Target) map[string]string { return labels(a.Host, a.config, t) }
 	if !*s.Secret {
 		o.Delay = noDelay
 	}
@@ -65,7 +65,7 @@ func (a *Agent) assembleSources() {
 		o.Owners = []desired.Owner{f.owner}
 		o.Opener, o.Record = a.Open(Source{o.Owners, f.path}, a.secret, *a.options.Trial), f.record
 		o.Self, o.Joined = noUpdate{self}, a.joinedByFile
-		o.Turns, o.Delay, o.Marks = noTurns{}, noDelay, func(*reconcile.Target) map[string]string { return nil }
+		o.Turns, o.Delay, o.Labels = noTurns{}, noDelay, func(*reconcile.Target) map[string]string { return nil }
 		a.files = append(a.files, fileSource{f.path, reconcile.New(o)})
 	}
 }
@@ -90,7 +90,7 @@ func noDelay(string) time.Duration { return 0 }
 type noTurns struct{}
 
 // Acquire implements reconcile.Turns.
-func (noTurns) Acquire(context.Context) bool { return true }
+func (noTurns) Acquire(ctx context.Context) context.Context { return ctx }
 
 // Release implements reconcile.Turns.
 func (noTurns) Release(context.Context) error { return nil }
@@ -111,7 +111,9 @@ func (noUpdate) Prove(context.Context) error { return errOnTrial }
 func (noUpdate) Claim(context.Context, *selfupdate.Parts) error { return nil }
 
 // Update implements reconcile.SelfUpdate.
-func (noUpdate) Update(context.Context, *selfupdate.Parts, string) (bool, error) { return false, nil }
+func (noUpdate) Update(context.Context, *selfupdate.Parts, string, func() error) (bool, error) {
+	return false, nil
+}
 
 // Own implements reconcile.SelfUpdate.
 func (noUpdate) Own() (*desired.State, error) { return nil, nil }

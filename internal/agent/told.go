@@ -12,6 +12,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/identity/kubeconfig"
 )
 
 // Copies of what the agent took last: it begins with them where what it is told is
@@ -46,6 +47,9 @@ func (o *orders) read(s *Settings) error {
 	if o.config, o.notes, err = config.Parse(file, o.configText); err != nil {
 		return err
 	}
+	if err := o.config.UseKubeconfig(s.Kubeconfig); err != nil {
+		return err
+	}
 	if o.optionsText, err = s.Host.ReadFile(config.OptionsPath); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the agent's options: %w", err)
 	}
@@ -54,8 +58,12 @@ func (o *orders) read(s *Settings) error {
 }
 
 // readKept reads the copies.
-func (o *orders) readKept(h host.FS) (err error) {
+func (o *orders) readKept(s *Settings) (err error) {
+	h := s.Host
 	if o.config, o.notes, err = config.Read(h, keptConfig); err != nil {
+		return err
+	}
+	if err := o.config.UseKubeconfig(s.Kubeconfig); err != nil {
 		return err
 	}
 	text, err := h.ReadFile(keptOptions)
@@ -99,6 +107,11 @@ func (a *Agent) usable() error {
 	if err := now.read(&a.Settings); err != nil {
 		return err
 	}
+	if p := now.config.ClientConnection.Kubeconfig; p != "" {
+		if _, err := kubeconfig.Read(a.Host, p); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+	}
 	if now.config.APIServer.CAFile != a.config.APIServer.CAFile {
 		return nil
 	}
@@ -129,12 +142,21 @@ func (a *Agent) refuse(err error) bool {
 	return true
 }
 
+// beside are the files that count beside the configuration.
+func (a *Agent) beside() []string {
+	out := []string{a.config.APIServer.CAFile, config.OptionsPath}
+	if p := a.config.ClientConnection.Kubeconfig; p != "" {
+		out = append(out, p)
+	}
+	return out
+}
+
 // told is all that the agent is told, as it is now: which file counts, and what is in
 // each.
 func (a *Agent) told() []byte {
 	file, _ := config.Find(a.Host, a.ConfigDir, a.Version) // none is a change, too
 	all := [][]byte{[]byte(file)}
-	for _, p := range []string{file, a.config.APIServer.CAFile, config.OptionsPath} {
+	for _, p := range append(a.beside(), file) {
 		text, _ := a.Host.ReadFile(p)
 		all = append(all, text)
 	}

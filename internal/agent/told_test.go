@@ -109,6 +109,42 @@ func said(t *testing.T, a *Agent, do func()) []string {
 	return p.told
 }
 
+// TestKubeconfigOfTheEnvironment: it counts before the configuration's, and is one of the
+// files that the agent goes by.
+func TestKubeconfigOfTheEnvironment(t *testing.T) {
+	const byConfig, byEnvironment = "/etc/config.kubeconfig", "/etc/environment.kubeconfig"
+	good := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n" +
+		"clusters: [{name: k, cluster: {server: \"https://api\"}}]\nusers: [{name: u, user: {token: a}}]\n"
+	for _, c := range []struct{ environment, want string }{{"", byConfig}, {byEnvironment, byEnvironment}} {
+		h := machineWith(configText + "clientConnection: {kubeconfig: " + byConfig + "}\n")
+		h.Put(byConfig, good, 0o600)
+		h.Put(byEnvironment, good, 0o600)
+		s := settingsOf(h)
+		s.Kubeconfig = c.environment
+		a, err := New(s)
+		if err != nil || a.keeper.Given != c.want {
+			t.Fatalf("%q: %v", c.environment, err)
+		}
+		h.Overwrite(c.want, "{")
+		if told := said(t, a, func() {
+			if a.changed(t.Context()) {
+				t.Error("a kubeconfig that can't be read ends the agent")
+			}
+		}); len(told) != 1 || !strings.Contains(told[0], c.want) {
+			t.Errorf("told %q", told)
+		}
+		h.Overwrite(c.want, strings.Replace(good, "https://api", "https://other", 1))
+		if !a.changed(t.Context()) {
+			t.Error("another server does not start the agent anew")
+		}
+	}
+	s := settingsOf(machineWith(configText))
+	s.Kubeconfig = "relative"
+	if _, err := New(s); err == nil || !strings.Contains(err.Error(), "KUBECONFIG") {
+		t.Errorf("a relative path: %v", err)
+	}
+}
+
 var spoilt = map[string]func(h *memory.Host){
 	"refused":         func(h *memory.Host) { h.Overwrite(configFile, strings.Replace(configText, "https", "http", 1)) },
 	"no YAML":         func(h *memory.Host) { h.Overwrite(configFile, "{") },

@@ -17,17 +17,18 @@ type turn struct {
 	mine func()
 
 	mu      sync.Mutex
-	held    bool
 	waiting bool
+	// held ends when the turn is over; nil while it has not come.
+	held context.Context
 	// end ends the wait or what keeps the turn; nil when there is nothing to give on.
 	end context.CancelFunc
 }
 
-// Acquire says whether the turn has come, and else waits for it.
-func (t *turn) Acquire(ctx context.Context) bool {
+// Acquire is the turn if it has come, and else waits for it.
+func (t *turn) Acquire(ctx context.Context) (held context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.held && !t.waiting {
+	if t.held == nil && !t.waiting {
 		t.waiting = true
 		var own context.Context
 		own, t.end = context.WithCancel(ctx)
@@ -40,24 +41,26 @@ func (t *turn) take(ctx context.Context) {
 	if err := t.turns.Take(ctx); err != nil {
 		return // ctx has ended: nothing else ends the wait
 	}
-	if !t.set(ctx, true) {
+	held, over := context.WithCancel(ctx)
+	defer over()
+	if !t.set(ctx, held) {
 		return
 	}
 	t.mine()
 	if err := t.turns.Keep(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn("the turn is over", "error", err)
 	}
-	t.set(ctx, false)
+	t.set(ctx, nil)
 }
 
 // set notes how it stands, unless the turn was given on meanwhile.
-func (t *turn) set(ctx context.Context, held bool) bool {
+func (t *turn) set(ctx, held context.Context) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if ctx.Err() != nil {
 		return false
 	}
-	t.held, t.waiting = held, held
+	t.held, t.waiting = held, held != nil
 	return true
 }
 
@@ -70,7 +73,7 @@ func (t *turn) Release(ctx context.Context) error {
 		return nil
 	}
 	t.end()
-	t.held, t.waiting = false, false
+	t.held, t.waiting = nil, false
 	if err := t.turns.Release(ctx); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func TestTurn(t *testing.T) {
 		a, b := of("a"), of("b")
 		acquire := func(u *turn, want bool) {
 			t.Helper()
-			if u.Acquire(t.Context()) != want {
+			if got := u.Acquire(t.Context()) != nil; got != want {
 				t.Errorf("turn of %s: want %v", u.turns.Holder, want)
 			}
 			synctest.Wait()
@@ -65,6 +65,41 @@ func TestTurn(t *testing.T) {
 		acquire(a, false)
 		if told.Load() != 3 {
 			t.Errorf("told %d times", told.Load())
+		}
+	})
+}
+
+// TestATurnThatIsLostEnds: who works by it is told, and waits for it anew.
+func TestATurnThatIsLostEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := leasetest.New()
+		told := 0
+		u := &turn{log: slog.New(slog.DiscardHandler), mine: func() { told++ }, turns: &rollout.Turns{Leases: s, Name: "pool", Holder: "a"}}
+		if u.Acquire(t.Context()) != nil {
+			t.Error("at once")
+		}
+		synctest.Wait()
+		held := u.Acquire(t.Context())
+		time.Sleep(rollout.TurnFor) // it is renewed
+		if held == nil || held.Err() != nil {
+			t.Fatalf("held: %v", held)
+		}
+		s.Fail(errors.New("away"))
+		time.Sleep(rollout.TurnFor)
+		synctest.Wait()
+		if held.Err() == nil {
+			t.Error("it does not end")
+		}
+		s.Fail(nil)
+		if u.Acquire(t.Context()) != nil {
+			t.Error("it is held without being taken")
+		}
+		synctest.Wait()
+		if again := u.Acquire(t.Context()); again == nil || again.Err() != nil || told != 2 {
+			t.Errorf("taken again: %v, told %d times", again, told)
+		}
+		if err := u.Release(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

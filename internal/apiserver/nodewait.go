@@ -81,8 +81,9 @@ type nodeWait struct {
 	asked   bool
 	lost    Reason
 	// node is the Node as last seen; nodeErr why it can't be seen; watching that
-	// it would be seen if it were there.
+	// it would be seen if it were there; first the version of the Node as first seen.
 	node     *core.Node
+	first    string
 	nodeErr  error
 	watching bool
 	// broken is the panic of a watcher.

@@ -159,6 +159,52 @@ func TestWaitForKubeletAsksNoServer(t *testing.T) {
 	}
 }
 
+// TestAHeartbeatOfTheSecondOfTheStart: kubelet was restarted within the second of its
+// last heartbeat, so that nothing in the Node says which of the two processes spoke.
+func TestAHeartbeatOfTheSecondOfTheStart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		arrange func(w *world, n *core.Node)
+		ready   bool
+	}{
+		"of the process before": {func(*world, *core.Node) {}, false},
+		"Ready since the start": {func(_ *world, n *core.Node) {
+			n.Status.Conditions[0].LastTransitionTime = n.Status.Conditions[0].LastHeartbeatTime
+		}, true},
+		"the Node changes": {func(w *world, n *core.Node) {
+			next := n.DeepCopy()
+			next.ResourceVersion = "8"
+			w.nodes = append(w.nodes, next)
+		}, true},
+		"the process is older": {func(w *world, _ *core.Node) { _ = w.m.Sleep(w.t.Context(), spokenAfter+time.Second) }, true},
+		"a heartbeat afterwards": {func(_ *world, n *core.Node) {
+			n.Status.Conditions[0].LastHeartbeatTime.Time = n.Status.Conditions[0].LastHeartbeatTime.Add(time.Second)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t).credential().start()
+			u, err := w.m.Unit(t.Context(), testUnit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := w.node(core.ConditionTrue, "")
+			n.Status.Conditions[0].LastHeartbeatTime = meta.NewTime(u.ExecMainStart.Truncate(time.Second))
+			n.Status.Conditions[0].LastTransitionTime = meta.NewTime(u.ExecMainStart.Add(-time.Hour))
+			w.nodes = []*core.Node{n}
+			tc.arrange(w, n)
+			timeout := time.Minute
+			if !tc.ready {
+				timeout = 500 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			defer cancel()
+			if got, err := w.watcher(healthy).WaitFor(ctx, StageReady); tc.ready != (err == nil) || got.Registered.IsZero() {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
 // waitLongEnough waits in vain, for longer if a busy machine has not got as far as the
 // error that is wanted.
 func waitLongEnough(t *testing.T, w NodeWatcher, until NodeStage, wanted func(*StageError) bool) (e *StageError, ok bool, err error) {

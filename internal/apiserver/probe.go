@@ -37,7 +37,7 @@ func (pr Prober) Probe(ctx context.Context, c *desired.Check) error {
 	if err != nil {
 		return &Error{Layer: LayerTLS, Host: c.Host, Cause: err, Permanent: true}
 	}
-	p := &probe{host: net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), name: c.Host, ca: []byte(c.CA), roots: pool, start: time.Now(), connections: pr.Connections}
+	p := &probe{host: net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), name: c.Host, address: c.Address, ca: []byte(c.CA), roots: pool, start: time.Now(), connections: pr.Connections}
 	budget, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	err = p.run(budget)
@@ -50,12 +50,14 @@ func (pr Prober) Probe(ctx context.Context, c *desired.Check) error {
 // probe is one Probe on its way.
 type probe struct {
 	host, name string
-	ca         []byte
-	roots      *x509.CertPool
-	start      time.Time
-	last       *Error
-	attempts   int
-	asked      resolvers
+	// address is that of host, where it is known; else "".
+	address  string
+	ca       []byte
+	roots    *x509.CertPool
+	start    time.Time
+	last     *Error
+	attempts int
+	asked    resolvers
 	// connections takes over the connection that was good.
 	connections *Connections
 }
@@ -80,6 +82,9 @@ func (p *probe) try(ctx context.Context) (failed *Error) {
 	defer cancel()
 	ctx, way := traceConnection(ctx)
 	t := newTransport(&tls.Config{RootCAs: p.roots, ServerName: p.name, MinVersion: tls.VersionTLS12}, p.asked.resolver())
+	if p.address != "" {
+		t.DialContext = at(t.DialContext, p.host, p.address)
+	}
 	defer func() {
 		if failed == nil {
 			p.connections.give(p.host, p.ca, t)
@@ -100,6 +105,22 @@ func (p *probe) try(ctx context.Context) (failed *Error) {
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 	_ = resp.Body.Close()
 	return nil
+}
+
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// at dials a host at an address; what else is dialled, a proxy, is where it is.
+func at(d dial, host, address string) dial {
+	return func(ctx context.Context, network, to string) (net.Conn, error) {
+		if to == host {
+			_, port, err := net.SplitHostPort(host)
+			if err != nil {
+				return nil, err
+			}
+			to = net.JoinHostPort(address, port)
+		}
+		return d(ctx, network, to)
+	}
 }
 
 // note keeps the error of a try. One that the end of the budget cut off says

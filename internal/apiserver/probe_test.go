@@ -217,3 +217,18 @@ func reserved(t *testing.T) (addr net.Addr, open func() net.Listener) {
 }
 
 var _ converge.Prober = Prober{}
+
+// A server of which the address is known is asked there, and proves that it has the name;
+// no name server is asked for that.
+func TestProbeAtAnAddress(t *testing.T) {
+	s, ca := serve(t, http.HandlerFunc(refuse))
+	check := checkOf(s.Listener.Addr(), ca, 10*time.Second)
+	check.Address, check.Host = check.Host, "example.com" // which the certificate of the server names
+	if err := (Prober{}).Probe(t.Context(), check); err != nil {
+		t.Error(err)
+	}
+	check.Host = "other.invalid"
+	if e, ok := errors.AsType[*Error]((Prober{}).Probe(t.Context(), check)); !ok || e.Layer != LayerTLS {
+		t.Errorf("another name: %v", e)
+	}
+}

@@ -64,7 +64,12 @@ func (w *nodeWait) followNode(ctx context.Context) error {
 		if event.Type == watch.Deleted {
 			node = nil
 		}
-		w.see(func() { w.node = node })
+		w.see(func() {
+			if w.first == "" && node != nil {
+				w.first = node.ResourceVersion
+			}
+			w.node = node
+		})
 	}
 	return errWatchEnded
 }
@@ -91,15 +96,32 @@ func (w *nodeWait) ours(n *core.Node) bool {
 }
 
 // ready says whether the kubelet that runs now calls its Node Ready. One that was
-// started again has not spoken yet while the heartbeat is older than its process;
-// heartbeats are cut to seconds. Where the unit can't be asked, the word counts.
+// started again has not spoken yet while the heartbeat is older than its process.
+// Where the unit can't be asked, the word counts.
+//
+// Heartbeats are cut to seconds. One of the second in which the process began may
+// still be its predecessor's: it counts if Ready began in that second, too, or the
+// Node has changed since it was first seen, or the process has had spokenAfter to
+// say otherwise.
 func (w *nodeWait) ready(n *core.Node) bool {
 	c := readyCondition(n)
 	if c == nil || c.Status != core.ConditionTrue || !w.asked {
 		return false
 	}
-	return w.unitErr != nil || w.unit.ActiveState == "active" && !c.LastHeartbeatTime.Time.Before(w.unit.ExecMainStart.Truncate(time.Second))
+	if w.unitErr != nil {
+		return true
+	}
+	began := w.unit.ExecMainStart.Truncate(time.Second)
+	if w.unit.ActiveState != "active" || c.LastHeartbeatTime.Time.Before(began) {
+		return false
+	}
+	return c.LastHeartbeatTime.After(began) || !c.LastTransitionTime.Time.Before(began) ||
+		n.ResourceVersion != w.first || w.Host.Now().Sub(w.unit.ExecMainStart) > spokenAfter
 }
+
+// spokenAfter is how long after its start a kubelet has reported its Node's status,
+// if the API server can be reached at all: it does so as soon as it has registered.
+const spokenAfter = 2 * time.Second
 
 func readyCondition(n *core.Node) *core.NodeCondition {
 	for i := range n.Status.Conditions {

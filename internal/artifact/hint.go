@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/artifact/remote"
 )
 
 // Hint says what to look at; "" where nothing is known that says more than that
@@ -37,9 +37,9 @@ func hintProxy(err error) string {
 }
 
 func hintRegistry(err error) string {
-	refused, mute := oci.Cause(err)
+	refused, mute := remote.Cause(err)
 	switch {
-	case mute != nil && mute.Registry == oci.MetadataService, refused != nil && refused.Registry == oci.MetadataService:
+	case mute != nil && mute.Registry == remote.MetadataService, refused != nil && refused.Registry == remote.MetadataService:
 		return hintIdentity
 	case refused == nil:
 		return ""

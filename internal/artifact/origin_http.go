@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/artifact/remote"
 )
 
 // web is a blob behind an http or https URL.
@@ -61,7 +61,7 @@ func answer(resp *http.Response, offset int64) (*flow, error) {
 		}
 		return fl, err
 	}
-	return nil, &statusError{status: resp.StatusCode, wait: oci.RetryAfter(resp.Header, time.Now())}
+	return nil, &statusError{status: resp.StatusCode, wait: remote.RetryAfter(resp.Header, time.Now())}
 }
 
 // validator is what If-Range takes: a strong entity tag, else the date (RFC 9110

@@ -9,9 +9,10 @@ import (
 	"path"
 	"strings"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/artifact/remote"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // HostsDir is where containerd is told which hosts have the images of a registry.
@@ -51,13 +52,13 @@ func (f *Fetcher) waysTo(h host.FS, ref oci.Reference, a *desired.Artifact) ([]w
 
 // hostsOf finds the hosts of a registry as containerd does: in the directory of its
 // name, else in that of all others. at is the file that says so.
-func (p pullFiles) hostsOf(registry string) (hosts []oci.Host, at string, err error) {
-	for _, name := range hostDirs(registry) {
+func (p pullFiles) hostsOf(name string) (hosts []remote.Host, at string, err error) {
+	for _, name := range hostDirs(name) {
 		dir := path.Join(HostsDir, name)
 		at = path.Join(dir, "hosts.toml")
 		text, err := p.read(at)
 		if err == nil && len(text) > 0 {
-			hosts, err = oci.ParseHosts(text, dir)
+			hosts, err = remote.ParseHosts(text, dir)
 			return hosts, at, err
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -65,29 +66,29 @@ func (p pullFiles) hostsOf(registry string) (hosts []oci.Host, at string, err er
 		}
 		there, err := p.h.ReadDir(dir)
 		if err == nil {
-			return []oci.Host{certificatesIn(dir, there)}, dir, nil
+			return []remote.Host{certificatesIn(dir, there)}, dir, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, dir, err
 		}
 	}
-	return []oci.Host{itself()}, HostsDir, nil
+	return []remote.Host{itself()}, HostsDir, nil
 }
 
 // hostDirs are the names that a registry's directory may have.
-func hostDirs(registry string) []string {
-	out := []string{registry, "_default"}
-	if i := strings.LastIndexByte(registry, ':'); i > 0 {
-		out = append([]string{registry[:i] + "_" + registry[i+1:] + "_"}, out...)
+func hostDirs(name string) []string {
+	out := []string{name, "_default"}
+	if i := strings.LastIndexByte(name, ':'); i > 0 {
+		out = append([]string{name[:i] + "_" + name[i+1:] + "_"}, out...)
 	}
 	return out
 }
 
-func itself() oci.Host { return oci.Host{Resolves: true, Pulls: true} }
+func itself() remote.Host { return remote.Host{Resolves: true, Pulls: true} }
 
 // certificatesIn is the registry itself, with what a directory without hosts.toml
 // has for it: *.crt are CAs, pairs of *.cert and *.key are for a client.
-func certificatesIn(dir string, names []string) oci.Host {
+func certificatesIn(dir string, names []string) remote.Host {
 	h := itself()
 	for _, name := range names {
 		p := path.Join(dir, name)
@@ -103,7 +104,7 @@ func certificatesIn(dir string, names []string) oci.Host {
 
 // hostClient is the client for one host. Only that of the registry itself is kept
 // for others: certificates may change.
-func (f *Fetcher) hostClient(files pullFiles, at *oci.Host, via *desired.Egress) (*oci.Client, error) {
+func (f *Fetcher) hostClient(files pullFiles, at *remote.Host, via *desired.Egress) (*remote.Client, error) {
 	if at.IsRegistry() {
 		return f.registry(via)
 	}
@@ -115,13 +116,13 @@ func (f *Fetcher) hostClient(files pullFiles, at *oci.Host, via *desired.Egress)
 	if err != nil {
 		return nil, err
 	}
-	c := clientOf(client, via, f.opt.Arch)
+	c := clientOf(client, via, &f.opt)
 	c.Host = at
 	return c, nil
 }
 
 // tuned is a client like base for one host.
-func tuned(base *http.Client, files pullFiles, at *oci.Host) (*http.Client, error) {
+func tuned(base *http.Client, files pullFiles, at *remote.Host) (*http.Client, error) {
 	if len(at.CAs)+len(at.Clients) == 0 && !at.SkipVerify {
 		return base, nil
 	}

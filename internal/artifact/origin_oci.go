@@ -6,52 +6,60 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/berth-dev/berth/internal/artifact/remote"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // registries are the registry clients of a fetcher, one for each HTTP client.
 type registries struct {
 	mu  sync.Mutex
-	all map[*http.Client]*oci.Client
+	all map[*http.Client]*remote.Client
 }
 
-// by is the registry client over an HTTP client: anonymous, but to Azure's
-// registries as this machine's managed identity if they want to know. Every way
-// out has an HTTP client of its own.
-func (r *registries) by(client *http.Client, via *desired.Egress, arch string) *oci.Client {
+// by is the registry client over an HTTP client: anonymous, but to registries that the
+// options' identity knows and that want to know. Every way out has an HTTP client of its
+// own.
+func (r *registries) by(client *http.Client, via *desired.Egress, o *Options) *remote.Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.all[client]; c != nil {
 		return c
 	}
 	if r.all == nil {
-		r.all = map[*http.Client]*oci.Client{}
+		r.all = map[*http.Client]*remote.Client{}
 	}
-	r.all[client] = clientOf(client, via, arch)
+	r.all[client] = clientOf(client, via, o)
 	return r.all[client]
 }
 
-func clientOf(client *http.Client, via *desired.Egress, arch string) *oci.Client {
-	acr := &oci.ACR{HTTP: client}
-	if via != nil && via.Identity != nil {
-		acr.ClientID, acr.TenantID, acr.Suffixes = via.Identity.ClientID, via.Identity.TenantID, via.Identity.Suffixes
+func clientOf(client *http.Client, via *desired.Egress, o *Options) *remote.Client {
+	c := &remote.Client{HTTP: client, Arch: o.Arch}
+	if o.Identity == nil {
+		return c
 	}
-	return &oci.Client{HTTP: client, Arch: arch, Credentials: acr.Credential}
+	var as *desired.ManagedIdentity
+	if via != nil {
+		as = via.Identity
+	}
+	c.Credentials = o.Identity(client, as)
+	return c
 }
 
 // registry is the client that asks registries over a way out.
-func (f *Fetcher) registry(via *desired.Egress) (*oci.Client, error) {
+func (f *Fetcher) registry(via *desired.Egress) (*remote.Client, error) {
 	client, err := f.clients.by(f.opt.Client, via)
 	if err != nil {
 		return nil, err
 	}
-	return f.registries.by(client, via, f.opt.Arch), nil
+	return f.registries.by(client, via, &f.opt), nil
 }
 
 // way is a server that has what a reference names.
 type way struct {
-	client          *oci.Client
+	client          *remote.Client
 	resolves, pulls bool
 }
 
@@ -105,14 +113,14 @@ func (s *stock) open(ctx context.Context, offset int64, tag string) (*flow, erro
 	if err != nil {
 		return nil, err
 	}
-	return (&blob{s.ways, content.Reference, layer}).open(ctx, offset, tag)
+	return (&blob{s.ways, s.ref, layer}).open(ctx, offset, tag)
 }
 
 // blob is a layer in a registry.
 type blob struct {
 	ways  []way
 	ref   oci.Reference
-	layer oci.Layer
+	layer v1.Descriptor
 }
 
 func (b *blob) open(ctx context.Context, offset int64, _ string) (*flow, error) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/klauspost/readahead"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/artifact/remote"
 	"github.com/berth-dev/berth/internal/converge"
 )
 
@@ -115,7 +115,7 @@ func tooLarge(s *source) error {
 // clean takes URLs out of an error, since their queries may be secrets, and puts
 // the reason for which a request was given up in.
 func clean(ctx context.Context, err error) error {
-	err = oci.Bare(err)
+	err = remote.Bare(err)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}

@@ -9,9 +9,12 @@ import (
 	"path"
 	"strings"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/berth-dev/berth/internal/artifact/remote"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // registryPass reads what a reference names: the single file of an artifact, or
@@ -47,7 +50,7 @@ func (t *tries) resolve(ctx context.Context, s *source) (*oci.Content, error) {
 }
 
 func (t *tries) fromContent(ctx context.Context, s *source, content *oci.Content) (converge.Staged, error) {
-	if content.Image {
+	if content.IsImage() {
 		return t.imagePass(ctx, s, content)
 	}
 	layer, err := content.File()
@@ -59,19 +62,19 @@ func (t *tries) fromContent(ctx context.Context, s *source, content *oci.Content
 		t.note(s, err)
 		return converge.Staged{}, err
 	}
-	one := s.layer(content, layer)
+	one := s.layer(layer)
 	defer func() { s.dead, s.until = one.dead, one.until }()
 	return t.pass(ctx, &group{sources: []*source{one}, digest: one.digest}, []*source{one})
 }
 
 // layer is a source for one layer of what s names.
-func (s *source) layer(content *oci.Content, l oci.Layer) *source {
-	return &source{url: s.url, origin: &blob{s.stock.ways, content.Reference, l}, digest: hex256(l.Digest.String()), from: "the manifest"}
+func (s *source) layer(l v1.Descriptor) *source {
+	return &source{url: s.url, origin: &blob{s.stock.ways, s.stock.ref, l}, digest: hex256(l.Digest.String()), from: "the manifest"}
 }
 
 // imagePass takes the artifact's files out of an image.
 func (t *tries) imagePass(ctx context.Context, s *source, content *oci.Content) (converge.Staged, error) {
-	digest := hex256(content.Digest.String())
+	digest := hex256(content.Manifest().Digest.String())
 	if staged, ok := t.fetcher.kept(ctx, t.h, t.a, func() []string { return []string{digest} }); ok && s.pin == "" {
 		return staged, nil // a tag that means the same as another did
 	}
@@ -124,8 +127,8 @@ func (x *imageFiles) paths() []string {
 }
 
 // open reads a layer as any other blob is read: continued where it breaks off.
-func (x *imageFiles) open(_ context.Context, l oci.Layer) (io.ReadCloser, error) {
-	one := x.s.layer(x.content, l)
+func (x *imageFiles) open(_ context.Context, l v1.Descriptor) (io.ReadCloser, error) {
+	one := x.s.layer(l)
 	return &layerFeed{x, &feed{tries: x.t, ctx: x.ctx, from: []*source{one}, verified: true, total: x.total()}}, nil
 }
 
@@ -178,7 +181,7 @@ func ociError(s *source, err error) error {
 	var content *oci.ContentError
 	var missing *oci.MissingError
 	var size *oci.SizeError
-	var status *oci.StatusError
+	var status *remote.StatusError
 	switch {
 	case err == nil || local(err):
 		return err

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // source is a URL, what is known of its content and how to come by it.

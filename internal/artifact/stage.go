@@ -17,6 +17,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/berth-dev/berth/internal/artifact/remote"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -40,7 +41,13 @@ type Options struct {
 	Arch string
 	// Client makes the requests; nil is a client of its own.
 	Client *http.Client
+	// Identity says who the machine is to registries over an HTTP client: the one of a
+	// way out, or where that is nil, its own. A nil function: all are asked anonymously.
+	Identity Identity
 }
+
+// Identity is as azure.RegistryIdentity.
+type Identity func(*http.Client, *desired.ManagedIdentity) remote.Credentials
 
 func (o *Options) complete() {
 	o.Budget = cmp.Or(o.Budget, 5*time.Minute)

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/artifact/remote"
 )
 
 // newClient is an HTTP client of its own: proxies only from the environment, and
@@ -48,7 +48,7 @@ func redirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("stopped after 10 redirects")
 	}
-	if req.URL.Scheme != "https" && req.Context().Value(verifiedKey{}) == nil && !oci.Verified(req.Context()) {
+	if req.URL.Scheme != "https" && req.Context().Value(verifiedKey{}) == nil && !remote.Verified(req.Context()) {
 		return &RefusedError{URL: shown(req.URL), Reason: "redirect to plain http needs a digest"}
 	}
 	return nil

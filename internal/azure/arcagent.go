@@ -39,22 +39,19 @@ func (a *arcAgent) id() string {
 
 const agentDuring = "ask the agent of Azure Arc how it is"
 
+var errNoAgent = errors.New("the Azure Connected Machine agent is not on this machine")
+
 // agent asks the agent how it is.
 //
 // Source: learn.microsoft.com/azure/azure-arc/servers/azcmagent-show.
 func (s *Source) agent(ctx context.Context) (*arcAgent, error) {
-	program := ""
-	for _, p := range arcPrograms {
-		if info, err := ledger.Lstat(s.host, p); err != nil {
-			return nil, failed(agentDuring, "Run it as root.", err)
-		} else if info != nil {
-			program = p
-			break
-		}
+	program, err := s.arcProgram()
+	if err != nil {
+		return nil, err
 	}
 	if program == "" {
-		return nil, failed(agentDuring, "Install the package azcmagent of packages.microsoft.com, which the machine's own package manager verifies; then join again.",
-			errors.New("the Azure Connected Machine agent is not on this machine"))
+		return nil, failed(agentDuring, "Install the package azcmagent of packages.microsoft.com, which the machine's own package manager verifies, or name it in identity.arc.agent; then join again.",
+			errNoAgent)
 	}
 	out, err := s.arc(ctx, program, "show", "-j")
 	if err != nil {
@@ -65,6 +62,18 @@ func (s *Source) agent(ctx context.Context) (*arcAgent, error) {
 		return nil, failed(agentDuring, arcRemedy, errors.New("what azcmagent says of itself can't be read"))
 	}
 	return a, nil
+}
+
+// arcProgram is where the agent's program is; "" where it is not on the machine.
+func (s *Source) arcProgram() (string, error) {
+	for _, p := range arcPrograms {
+		if info, err := ledger.Lstat(s.host, p); err != nil {
+			return "", failed(agentDuring, "Run it as root.", err)
+		} else if info != nil {
+			return p, nil
+		}
+	}
+	return "", nil
 }
 
 // nameTaken is what the agent ends with where Azure has a machine of that name.

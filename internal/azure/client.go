@@ -97,13 +97,18 @@ type answer struct {
 
 // ask sends a request and reads the whole answer, whatever its status is.
 func ask(client *http.Client, req *http.Request) (answer, error) {
+	return askFor(client, req, maxAnswer)
+}
+
+// askFor is ask for an answer of so many bytes at most.
+func askFor(client *http.Client, req *http.Request, most int64) (answer, error) {
 	resp, err := client.Do(req)
 	if err != nil {
 		return answer{}, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	if err == nil && len(body) > maxAnswer {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	if err == nil && int64(len(body)) > most {
 		err = errEndless
 	}
 	if err != nil {

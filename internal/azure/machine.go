@@ -83,7 +83,7 @@ func (a answer) deleted() bool {
 func (m *Manager) DeleteMachine(ctx context.Context, id string) error {
 	a, err := m.call(ctx, http.MethodDelete, id, machineVersion, nil, commonPatience)
 	if err == nil && a.status == http.StatusAccepted {
-		if a, err = m.settle(ctx, a); err == nil && a.status == http.StatusNotFound {
+		if a, err = m.awaitDone(ctx, a); err == nil && a.status == http.StatusNotFound {
 			return nil // the operation went with the machine
 		}
 	}

@@ -28,7 +28,9 @@ const damagedRemedy = "Delete in Azure what berth made for this machine (the mac
 // in the file before Azure is asked for it, so that whoever is cut off leaves nothing
 // that nobody knows of. A machine that got another name has a note for each.
 type made struct {
-	Notes []*note `json:"notes"`
+	Notes []*note `json:"notes,omitempty"`
+	// Package is the agent's, where it is berth's.
+	Package *installed `json:"package,omitempty"`
 }
 
 // note is one machine of Azure Arc, and the roles that its identity was given.
@@ -147,22 +149,27 @@ func (n *note) forget(assignment string) {
 // save keeps it; nothing is no file.
 func (s *Source) save(m *made) error {
 	m.tidy()
-	if len(m.Notes) == 0 {
+	if len(m.Notes) == 0 && m.Package == nil {
 		return ledger.RemoveIfThere(s.host, MadePath)
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
+	if err := s.stateDir(); err != nil {
+		return err
+	}
+	return host.WriteFile(s.host, MadePath, append(text, '\n'), host.Attributes{Mode: 0o600})
+}
+
+// stateDir is there afterwards.
+func (s *Source) stateDir() error {
 	if _, err := host.MkdirAll(s.host, path.Dir(ledger.StateDir)); err != nil {
 		return err
 	}
-	if info, err := ledger.Lstat(s.host, ledger.StateDir); err != nil {
+	info, err := ledger.Lstat(s.host, ledger.StateDir)
+	if err != nil || info != nil {
 		return err
-	} else if info == nil {
-		if err := s.host.Mkdir(ledger.StateDir, 0o700); err != nil {
-			return err
-		}
 	}
-	return host.WriteFile(s.host, MadePath, append(text, '\n'), host.Attributes{Mode: 0o600})
+	return s.host.Mkdir(ledger.StateDir, 0o700)
 }

@@ -40,7 +40,7 @@ const shownFor = 2 * time.Minute
 func (s *Source) Manager(ctx context.Context, a *desired.AzureIdentity, via *desired.Egress, address string) (*Manager, error) {
 	ctx, cancel := context.WithTimeout(ctx, Budget)
 	defer cancel()
-	m := &Manager{source: s.by(via), identity: a, address: strings.TrimSuffix(address, "/")}
+	m := &Manager{source: s.By(via), identity: a, address: strings.TrimSuffix(address, "/")}
 	var err error
 	if m.token, err = m.source.obtain(ctx, a, m.address); err != nil {
 		return nil, err
@@ -126,11 +126,11 @@ func (m *Manager) persist(outer context.Context, budget time.Duration, ask func(
 // answer.
 const operationBudget = 5 * time.Minute
 
-// settle waits until what was accepted is done: where the answer says so, and as late as
+// awaitDone waits until what was accepted is done: where the answer says so, and as late as
 // it says. It takes the address only where the token is meant for it.
 //
 // Source: learn.microsoft.com/azure/azure-resource-manager/management/async-operations.
-func (m *Manager) settle(ctx context.Context, a answer) (answer, error) {
+func (m *Manager) awaitDone(ctx context.Context, a answer) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationBudget)
 	defer cancel()
 	where := a.header.Get("Azure-AsyncOperation")

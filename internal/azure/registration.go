@@ -21,10 +21,16 @@ const registerDuring = "register the machine with Azure Arc"
 // identity ask how the cluster is reached where the document says so. A machine that is
 // registered already is taken as it is. settled: the machine is a node of this cluster,
 // so that its role is there and nobody is asked; an agent that is ill keeps no node from
-// its document. A run that was cut off is continued.
-func (s *Source) Register(ctx context.Context, r *component.ArcRegistration, settled bool, say func(string)) error {
+// its document. A run that was cut off is continued. fetch brings the agent's package,
+// where that is to be installed.
+func (s *Source) Register(ctx context.Context, r *component.ArcRegistration, settled bool, fetch Fetch, say func(string)) error {
 	if err := s.forgetInputs(); err != nil {
 		return failed(registerDuring, "Remove "+arcInputs+": it holds a token.", err)
+	}
+	if !settled {
+		if err := s.By(r.Via).provide(ctx, r.Agent, fetch, say); err != nil {
+			return err
+		}
 	}
 	agent, err := s.agent(ctx)
 	if err != nil && settled {
@@ -43,7 +49,7 @@ func (s *Source) Register(ctx context.Context, r *component.ArcRegistration, set
 	case there != "" && (settled || r.ClusterID == ""):
 		return nil
 	}
-	g := &registering{Source: s.by(r.Via), r: r, id: id, agent: agent, connected: there != "", say: say}
+	g := &registering{Source: s.By(r.Via), r: r, id: id, agent: agent, connected: there != "", say: say}
 	return g.run(ctx)
 }
 

@@ -49,6 +49,8 @@ type cloud struct {
 	// the name just before the agent does.
 	name  string
 	rival bool
+	// fetch brings the agent's package.
+	fetch Fetch
 }
 
 func newCloud(t *testing.T) *cloud {
@@ -175,7 +177,7 @@ func (c *cloud) register() error { return c.registers(false) }
 
 func (c *cloud) registers(settled bool) error {
 	c.log, c.args, c.said = nil, nil, nil
-	return c.source.Register(context.Background(), c.r, settled, func(s string) { c.said = append(c.said, s) })
+	return c.source.Register(context.Background(), c.r, settled, c.fetch, func(s string) { c.said = append(c.said, s) })
 }
 
 func (c *cloud) unregister() []error { return c.unregisters(nil) }
@@ -223,7 +225,7 @@ func TestRegister(t *testing.T) {
 		t.Errorf("the second time: %v, %q", err, c.log)
 	}
 	c.log = nil
-	if err := c.source.Register(context.Background(), c.r, true, func(string) {}); err != nil || len(c.log) > 0 {
+	if err := c.source.Register(context.Background(), c.r, true, nil, func(string) {}); err != nil || len(c.log) > 0 {
 		t.Errorf("a node: %v, %q", err, c.log)
 	}
 	if stayed := c.unregister(); len(stayed) > 0 || len(c.objects) > 0 || c.local || c.has(MadePath) {
@@ -278,6 +280,8 @@ func TestRegisterRefused(t *testing.T) {
 		"taken":      {func(c *cloud) { c.objects[c.machine()] = "" }, "another machine", "machineName"},
 		"no role":    {func(c *cloud) { c.fails = 42 }, "exit code 42: level=fatal", OnboardingRole},
 		"name taken": {func(c *cloud) { c.fails = 44 }, "exit code 44", "machineName"},
+		"no way out": {func(c *cloud) { c.fails = 62 }, "exit code 62", "azcmagent check"},
+		"something":  {func(c *cloud) { c.fails = 1 }, "exit code 1:", "azcmagent logs"},
 		"gone":       {func(c *cloud) { c.local = true }, "not in Azure any more", "disconnect --force-local-only"},
 		"no assign":  {func(c *cloud) { c.forbid = http.MethodPut }, "403", AssignerRole},
 	} {

@@ -56,12 +56,12 @@ func (s *Source) ForServer(ctx context.Context, a *desired.AzureIdentity) (Token
 func (s *Source) Bootstrap(ctx context.Context, a *desired.AzureIdentity, via *desired.Egress) (desired.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, Budget)
 	defer cancel()
-	t, err := s.by(via).ForServer(ctx, a)
+	t, err := s.By(via).ForServer(ctx, a)
 	return t.Text, err
 }
 
-// by is a source that reaches the Internet by a way out.
-func (s *Source) by(via *desired.Egress) *Source {
+// By is a source that reaches the Internet by a way out; nil is the machine's own.
+func (s *Source) By(via *desired.Egress) *Source {
 	out := *s
 	out.via = via
 	return &out

@@ -15,7 +15,8 @@ import (
 type Secret func() (*desired.AzureIdentity, error)
 
 // Unregister takes back what berth made in Azure: first the roles, then the machine,
-// then what the agent knows of it. It does what it can and says what stayed.
+// then what the agent knows of it, and last the agent, where berth installed it. It does
+// what it can and says what stayed.
 func (s *Source) Unregister(ctx context.Context, secret Secret, say func(string)) (stayed []error) {
 	stayed = optional(s.forgetInputs())
 	m, err := s.made()
@@ -26,6 +27,9 @@ func (s *Source) Unregister(ctx context.Context, secret Secret, say func(string)
 		u := &unregistering{Source: s, made: m, note: n, say: say}
 		u.run(ctx, secret)
 		stayed = append(stayed, u.stayed...)
+	}
+	if m.Package != nil && len(m.Notes) == 0 { // what is in Azure yet may need it
+		stayed = append(stayed, optional(s.withdrawPackage(ctx, m, say))...)
 	}
 	return stayed
 }
@@ -100,6 +104,9 @@ func (u *unregistering) machine(ctx context.Context) {
 	}
 	if err := u.disconnect(ctx, u.note.ID); err != nil {
 		u.stayed = append(u.stayed, fmt.Errorf("the agent of Azure Arc was not disconnected (azcmagent disconnect --force-local-only): %w", err))
+		if p := u.made.Package; p != nil {
+			p.Deleted = u.note.ID
+		}
 	}
 	u.note.Made = false
 	u.save()

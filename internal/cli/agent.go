@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"log/slog"
+	"os"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
@@ -20,7 +21,8 @@ func (e *env) agent() *cobra.Command {
 	c := &cobra.Command{
 		Use: "agent", Short: "Keep this machine as a Secret of its cluster says",
 		Long: "Keep this machine as the OperatingSystemConfig or NodeConfig in a Secret of its cluster says: take each new one,\n" +
-			"repair what others change, and say on the Node which one is in force. docs/agent.md describes it.",
+			"repair what others change, and say on the Node which one is in force. KUBECONFIG, where it is set, names a\n" +
+			"kubeconfig that stands in for a certificate of the agent's own. docs/agent.md describes it.",
 	}
 	e.agentCommand(c)
 	return c
@@ -42,7 +44,7 @@ func (e *env) runAgent(c *cobra.Command, dir string) error {
 		return err
 	}
 	worked := resident(c.Context())
-	a, err := e.newAgent(h, dir, worked)
+	a, err := e.newAgent(h, dir, os.Getenv("KUBECONFIG"), worked)
 	if is[*config.Error](err) {
 		return refused{err}
 	}
@@ -54,15 +56,15 @@ func (e *env) runAgent(c *cobra.Command, dir string) error {
 
 // NewAgent is the agent of a machine, wired as the command has it; its log goes to w.
 func NewAgent(h host.Host, w io.Writer, configDir string) (*agent.Agent, error) {
-	return (&env{err: w}).newAgent(h, configDir, func() {})
+	return (&env{err: w}).newAgent(h, configDir, "", func() {})
 }
 
-func (e *env) newAgent(h host.Host, configDir string, worked func()) (*agent.Agent, error) {
+func (e *env) newAgent(h host.Host, configDir, kubeconfig string, worked func()) (*agent.Agent, error) {
 	if o, err := config.ReadOptions(h); err == nil { // the agent itself tells of an error
 		e.requireDigests = o.RequireDigests
 	}
 	return agent.New(agent.Settings{
-		Host: h, Issuer: identity.New(h), Version: Version(), ConfigDir: configDir,
+		Host: h, Issuer: identity.New(h).Telling(tellLate), Version: Version(), ConfigDir: configDir, Kubeconfig: kubeconfig,
 		NewLog:  e.newLog,
 		Status:  notifyStatus,
 		Explain: explain,
@@ -78,6 +80,13 @@ func (e *env) newAgent(h host.Host, configDir string, worked func()) (*agent.Age
 		},
 		Ready: func() { _, _ = daemon.SdNotify(false, daemon.SdNotifyReady) },
 	})
+}
+
+// tellLate tells that the agent's certificate is waited for, and who would end that.
+func tellLate(err error) {
+	code, cause, remedy := explain(err)
+	slog.Warn("the agent's certificate is waited for", "code", code, "error", cause, "hint", remedy)
+	notifyStatus(code + ": " + cause + " — " + remedy)
 }
 
 // newLog is the log of the whole process.

@@ -4,18 +4,17 @@ import (
 	"context"
 
 	"github.com/berth-dev/berth/internal/agent/reconcile"
-	"github.com/berth-dev/berth/internal/contract"
 )
 
 // openAKS asks the cloud, as provision does.
 func (o *opener) openAKS(ctx context.Context, d *reconcile.Document) (*reconcile.Target, error) {
-	c, err := contract.Decode(d.Text)
+	p := o.parts(d.Text)
+	p.asked = nil
+	c, err := p.decode(d.Text)
 	if err != nil {
 		return nil, o.refused(err)
 	}
-	p := o.parts(d.Text)
-	p.asked = nil
-	facts, err := p.facts(ctx, o.host)
+	facts, err := p.factsOfDecoded(ctx, o.host, unobserved)
 	if err != nil {
 		return nil, err
 	}

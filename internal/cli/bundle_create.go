@@ -12,6 +12,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/artifact/bundle"
 	"github.com/berth-dev/berth/internal/artifact/bundle/builder"
+	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -29,7 +30,8 @@ func (e *env) bundleCreate() *cobra.Command {
 the same bytes. FILE is there when it is whole, and not before; an older one is replaced.
 
 --filename takes all artifacts that the document names by URL, and its sandbox (pause) image. Files that an
-OperatingSystemConfig takes out of images (imageRef) are left out, and named: they come out of a registry.
+OperatingSystemConfig takes out of images (imageRef) are left out, and named: they come out of a registry. So is the
+image that installs the driver of GPUs, unless --image gives it: the machine's own image says which version it takes.
 --artifact takes an https, http or oci URL, or a file of this machine: [NAME[@VERSION]=]SOURCE[#sha256=HEX].
 With the NAME of an artifact of the document, its content is taken from SOURCE and still stands for the document's
 URLs.
@@ -89,6 +91,7 @@ func (e *env) createBundle(ctx context.Context, f createFlags) error {
 func (e *env) builder(h host.Host, p *progress) builder.Options {
 	return builder.Options{
 		Host: h, UID: e.uid, GID: os.Getegid(), RequireDigests: e.requireDigests, Observer: p.observe, Say: p.say,
+		Identity: azure.RegistryIdentity,
 	}
 }
 

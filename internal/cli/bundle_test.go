@@ -249,6 +249,38 @@ func TestBundleWithoutFilesOfImages(t *testing.T) {
 	}
 }
 
+// TestBundleOfGPUs: the image of a driver is in the bundle where somebody gives it, else the
+// machines have to reach a registry, which is said; of a platform without drivers it is not.
+func TestBundleOfGPUs(t *testing.T) {
+	s := newSite(t)
+	s.pauseArchive()
+	text, err := os.ReadFile("../contract/aks/testdata/minimal.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, s.path("gpu.json"), strings.Replace(string(text), "{", `{"vm_size":"Standard_NV36ads_A10_v5","gpu_config":{"enable_nvidia":true,"config_gpu_driver":true},`+
+		`"kube_binary_config":{"pod_infra_container_image_url":"registry.example/pause:3.10"},`, 1))
+	const driver = "mcr.microsoft.com/aks/aks-gpu-grid"
+	for flags, want := range map[string]bool{
+		"--platform linux/amd64": true,
+		"--platform linux/amd64 --image " + driver + ":550.1-2026=@/pause.tar":                         false,
+		"--platform linux/amd64 --image mcr.microsoft.com/aks/aks-gpu-grid-v20:550.1-2026=@/pause.tar": true,
+		"--platform linux/arm64": false,
+	} {
+		line := "create " + flags + " -f @/gpu.json -o @/a.bundle --artifact kubernetes=@/runc"
+		if strings.Contains(flags, "amd64") {
+			line += " --image registry.example/pause:3.10=@/pause.tar"
+		}
+		code, _, said := s.run(t.Context(), line)
+		if code != 0 && strings.Contains(flags, "amd64") {
+			t.Errorf("%s: code %d: %s", flags, code, said)
+		}
+		if got := strings.Contains(said, "left out: the driver of GPUs: /opt/azure/components.json") && strings.Contains(said, "--image "+driver+":VERSION"); got != want {
+			t.Errorf("%s: it is said %v: %s", flags, got, said)
+		}
+	}
+}
+
 func TestBundleOfADocument(t *testing.T) {
 	s := newSite(t)
 	s.pauseArchive()

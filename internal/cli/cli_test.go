@@ -121,6 +121,8 @@ func TestCommandLine(t *testing.T) {
 		"preflight ignores nothing": {"berth preflight -f x --ignore frob", 1, "", "--ignore frob: there is no such check"},
 		"doctor as XML":             {"berth doctor -o xml", 1, "", "must be"},
 		"doctor x":                  {"berth doctor x", 1, "", "takes no argument"},
+		"no GPU settings":           {"aks-node-controller node gpu", 1, "", "/etc/berth/gpu.json"},
+		"GPU settings x":            {"berth node gpu x", 1, "", "takes no argument"},
 		"packet filter x":           {"berth node firewall x", 1, "", "takes no argument"},
 	}
 	for name, c := range cases {

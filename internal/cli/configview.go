@@ -55,13 +55,13 @@ func (e *env) viewOptions(output string) error {
 }
 
 // secretFlags say where secrets of a document that is printed go.
-func secretFlags(c *cobra.Command, p *node.SecretPlace) {
+func secretFlags(c *cobra.Command, p *node.SecretLocation) {
 	c.Flags().StringVar(&p.Dir, "secrets", "/etc/berth", "name files below `DIR` where the document needs a secret; you write them")
 	c.Flags().BoolVar(&p.Inline, "inline-secrets", false, "put secrets into the document instead")
 }
 
 func (e *env) fromKubeadm() *cobra.Command {
-	var secrets node.SecretPlace
+	var secrets node.SecretLocation
 	var version string
 	c := &cobra.Command{
 		Use: "from-kubeadm 'kubeadm join ...'", Short: "Print the NodeConfig that says what a kubeadm join says", Args: cobra.ArbitraryArgs,
@@ -87,7 +87,7 @@ func (e *env) fromKubeadm() *cobra.Command {
 }
 
 func (e *env) migrate() *cobra.Command {
-	var secrets node.SecretPlace
+	var secrets node.SecretLocation
 	var file string
 	c := &cobra.Command{
 		Use: "migrate -f FILE", Short: "Print the NodeConfig that says what a configuration of AKS Flex Node says", Args: e.noArgs,

@@ -49,7 +49,7 @@ func (e *env) bootstrap() *cobra.Command {
 // wantedByFlex decodes a configuration of AKS Flex Node. Its secrets stay inline: it has
 // them itself.
 func (e *env) wantedByFlex(ctx context.Context, p *parts, file string, text []byte) (*join.Wanted, error) {
-	doc, notes, err := node.FromFlex(text, node.SecretPlace{Inline: true})
+	doc, notes, err := node.FromFlex(text, node.SecretLocation{Inline: true})
 	if err != nil {
 		return nil, refused{err}
 	}
@@ -107,7 +107,7 @@ func flexRegistrar(h host.FS, file string) (*desired.AzureIdentity, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, _, err := node.FromFlex(text, node.SecretPlace{Inline: true})
+	doc, _, err := node.FromFlex(text, node.SecretLocation{Inline: true})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

@@ -77,7 +77,7 @@ func (e *env) runFlexPreflight(c *cobra.Command, file, output string, ignore []s
 	if err != nil {
 		return err
 	}
-	doc, notes, err := node.FromFlex(published, node.SecretPlace{Inline: true})
+	doc, notes, err := node.FromFlex(published, node.SecretLocation{Inline: true})
 	if err != nil {
 		return refused{err}
 	}

@@ -14,12 +14,14 @@ import (
 
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/azure"
+	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/contract/node"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/identity/kubeconfig"
 	"github.com/berth-dev/berth/internal/join"
@@ -186,10 +188,26 @@ func (e *env) register(ctx context.Context, p *parts, c contract.Contract) error
 		}
 		r.Via.CAs = append(r.Via.CAs, string(text))
 	}
+	if r.Agent != nil {
+		r.Agent.Via = r.Via
+	}
 	r.Name = cmp.Or(r.Name, provision.Hostname(p.host))
-	err := azure.New(p.host).Register(ctx, r, provision.Settled(p.host, refs, contract.ServerOf(c)), newProgress(e).say)
+	err := azure.New(p.host).Register(ctx, r, provision.Settled(p.host, refs, contract.ServerOf(c)), p.fetchPackage, newProgress(e).say)
 	p.registered = err == nil
 	return err
+}
+
+// fetchPackage brings a single file to its path. Its digest is known: a package runs
+// scripts.
+func (p *parts) fetchPackage(ctx context.Context, a *desired.Artifact) error {
+	if _, err := newFetcher(true).Stage(ctx, p.host, a); err != nil {
+		return err
+	}
+	to := a.Files[0].Path
+	if err := p.host.Rename(host.TempName(to), to); err != nil {
+		return err
+	}
+	return p.host.SyncDir(path.Dir(to))
 }
 
 // serverOf is the API server that a state names, which others than the document may have
@@ -230,21 +248,36 @@ func (p *parts) versionOf(ctx context.Context, st *desired.State, a apiserver.Ac
 	if !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return version
 	}
-	for _, r := range st.Resources {
-		cert, ok := r.(*desired.ClientCertificate)
-		if !ok {
-			continue
-		}
-		if cert.Azure != nil {
-			a.Token, err = azure.New(p.host).Bootstrap(ctx, cert.Azure, cert.Via)
-		} else {
-			a.Token, err = tokenOf(p.host, cert)
-		}
-		if err == nil && a.Token != "" {
-			version, _ = askVersion(ctx, a)
-		}
+	if a.Token, err = p.firstToken(ctx, st); err == nil && a.Token != "" {
+		version, _ = askVersion(ctx, a)
 	}
 	return version
+}
+
+// firstToken is what a machine that is no node yet shows the API server of a state; "" where
+// that is no token. With tokens instead of a certificate the state has the identity alone.
+func (p *parts) firstToken(ctx context.Context, st *desired.State) (desired.Secret, error) {
+	var via *desired.Egress
+	for _, r := range st.Resources {
+		switch r := r.(type) {
+		case *desired.ClientCertificate:
+			if r.Azure == nil {
+				return tokenOf(p.host, r)
+			}
+			return azure.New(p.host).Bootstrap(ctx, r.Azure, r.Via)
+		case *desired.Artifact:
+			via = r.Via // the document's, for all that it has to reach
+		}
+	}
+	f, ok := st.Lookup(desired.FileID(azureidentity.Path)).(*desired.File)
+	if !ok {
+		return "", nil
+	}
+	identity, err := azureidentity.Parse(f.Content.Data())
+	if err != nil {
+		return "", fmt.Errorf("read the machine's identity: %w", err)
+	}
+	return azure.New(p.host).Bootstrap(ctx, &identity, via)
 }
 
 func askVersion(ctx context.Context, a apiserver.Access) (string, error) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -189,6 +190,45 @@ func TestJoinAsksTheVersionWithItsToken(t *testing.T) {
 				t.Errorf("%+v, shown %q", got, shown)
 			}
 		})
+	}
+}
+
+// TestJoinAsksTheVersionWithItsIdentity: so does the first join of a machine that shows the
+// API server tokens of its identity instead of a certificate.
+func TestJoinAsksTheVersionWithItsIdentity(t *testing.T) {
+	h, token, _ := arcMachine(t)
+	if err := h.Remove(azureidentity.Path); err != nil { // which the join is going to write
+		t.Fatal(err)
+	}
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Unauthorized", "code": 401}`)
+			return
+		}
+		fmt.Fprint(w, `{"gitVersion": "v1.36.3"}`)
+	}))
+	t.Cleanup(s.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	resources, err := kubelet.Resources(kubelet.Settings{Version: "1.37.0", Hostname: "n1", Cluster: &kubelet.Cluster{
+		Server: s.URL, CA: ca,
+		Credential: kubelet.Credential{Azure: &desired.AzureIdentity{Kind: desired.AzureArc, ServerID: azureidentity.AKS}, Direct: true, Program: "/berth"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &desired.State{}
+	st.Add(resources...)
+	if err := st.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	peers := func() join.Peers { return (&parts{host: h}).peers(t.Context(), &join.Wanted{State: st, Server: s.URL}) }
+	if got := peers(); got.Server != "v1.36.3" {
+		t.Errorf("%+v", got)
+	}
+	if err := join.Fits("1.37.0", false, peers); err == nil || !strings.Contains(err.Error(), "kubelet 1.37.0 is newer than the API server, which is v1.36.3") {
+		t.Error(err)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // node holds the verbs that berth's own units call.
 func (e *env) node() *cobra.Command {
 	c := &cobra.Command{Use: "node", Short: "Verbs for berth's own units", Hidden: true, Args: cobra.ArbitraryArgs, RunE: e.noCommand}
-	c.AddCommand(e.nodeResult(), e.nodeRestore(), e.nodeRevert(), e.nodeUncordon(), e.nodeFirewall(), e.nodeSwap(), e.nodeLocalDNS(), e.token())
+	c.AddCommand(e.nodeResult(), e.nodeRestore(), e.nodeRevert(), e.nodeUncordon(), e.nodeFirewall(), e.nodeSwap(), e.nodeLocalDNS(), e.nodeGPU(), e.nodeTempDisk(), e.nodeRealmJoin(), e.nodeHostsAgent(), e.nodeCloudCA(), e.nodePasswordAge(), e.token())
 	return c
 }
 

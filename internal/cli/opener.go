@@ -9,14 +9,13 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/reconcile"
-	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
-	"github.com/berth-dev/berth/internal/provision"
 )
 
 // agentCommandName is what the agent calls itself where it holds the lock.
@@ -109,7 +108,7 @@ func (o *opener) LastGood(_ context.Context, owner desired.Owner) (*reconcile.Ta
 func (o *opener) parts(document []byte) *parts {
 	p := o.e.parts(o.host)
 	p.document, p.noRevert, p.yields = document, !o.try, true
-	p.asked = func() (provision.Cloud, error) { return provision.Cloud{}, nil }
+	p.asked = func() (azure.Cloud, error) { return azure.Cloud{}, nil }
 	return p
 }
 
@@ -120,7 +119,7 @@ func (o *opener) target(d *reconcile.Document, c contract.Contract, p *parts, fa
 	}
 	p.gathered = facts
 	if c.Terms().RequireDigests {
-		p.fetcher = artifact.New(artifact.Options{RequireDigests: true})
+		p.fetcher = newFetcher(true)
 	}
 	opt := p.engineOptions(o.host, agentCommandName, nil)
 	opt.GoOn = true

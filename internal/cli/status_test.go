@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/component/swap"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -136,7 +137,7 @@ func TestStatusOfADrain(t *testing.T) {
 func TestStatusOfADamagedTrial(t *testing.T) {
 	for _, verb := range []string{"restore", "revert"} {
 		h := memory.New()
-		n := &trial.Note{Owner: desired.OwnerAKS, Boot: "another"}
+		n := &trial.Note{Owner: desired.OwnerAKS, Boot: ledger.Boot{Kernel: "another"}}
 		if err := trial.Arm(h, n, "/opt/berth", nil); err != nil {
 			t.Fatal(err)
 		}

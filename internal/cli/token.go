@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component/azureidentity"
+	"github.com/berth-dev/berth/internal/component/proxy"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/host"
 )
 
 // tokenFlags are those of token.
@@ -82,7 +85,11 @@ func (e *env) runToken(c *cobra.Command, f tokenFlags) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), azure.Budget)
 	defer cancel()
-	credential, err := e.credential(ctx, azure.New(h), &identity)
+	source, err := tokenSource(h, &identity)
+	if err != nil {
+		return err
+	}
+	credential, err := e.credential(ctx, source, &identity)
 	if err != nil {
 		return err
 	}
@@ -92,6 +99,39 @@ func (e *env) runToken(c *cobra.Command, f tokenFlags) error {
 	}
 	_, err = e.out.Write(text)
 	return err
+}
+
+// proxyVariables name a proxy to programs.
+var proxyVariables = []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"}
+
+// tokenSource asks by the proxy of the machine's document where the environment names
+// none: kubelet has it from its unit, and nobody else who calls this as its plugin.
+func tokenSource(h host.Host, a *desired.AzureIdentity) (*azure.Source, error) {
+	if a.Kind != desired.AzureServicePrincipal {
+		return azure.New(h), nil
+	}
+	via, err := documentProxy(h, os.Getenv)
+	return azure.New(h).By(via), err
+}
+
+// documentProxy is the way out of the machine's document; nil where there is none, or the
+// environment names another.
+func documentProxy(h host.FS, env func(string) string) (*desired.Egress, error) {
+	if slices.ContainsFunc(proxyVariables, func(name string) bool { return env(name) != "" }) {
+		return nil, nil
+	}
+	text, err := h.ReadFile(proxy.VariablesFile)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // it is root's
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the machine's proxy: %w", err)
+	}
+	via, err := proxy.Read(string(text))
+	if err != nil {
+		return nil, &exitcode.Error{Err: fmt.Errorf("%s: %w", proxy.VariablesFile, err), Remedy: "Apply the machine's document again: berth join writes the file."}
+	}
+	return via, nil
 }
 
 // credential is one of those that are kept, where the caller may keep any.

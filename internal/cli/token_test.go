@@ -3,16 +3,21 @@ package cli
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
 	"io/fs"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/berth-dev/berth/internal/component/azureidentity"
+	"github.com/berth-dev/berth/internal/component/proxy"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -125,5 +130,93 @@ func TestTokenRefuses(t *testing.T) {
 				t.Errorf("%d %q %s; %d requests", code, out, stderr, *requests)
 			}
 		})
+	}
+}
+
+// noProxy has the environment name none.
+func noProxy(t *testing.T) {
+	for _, v := range proxyVariables {
+		t.Setenv(v, "")
+	}
+}
+
+// TestTokenByProxy: whoever runs the plugin without kubelet's environment goes by the proxy
+// of the machine's document.
+func TestTokenByProxy(t *testing.T) {
+	noProxy(t)
+	p := newConnects(t)
+	h := memory.New()
+	h.Put(azureidentity.Path, `{"kind":"servicePrincipal","serverId":"`+azureidentity.AKS+`","tenantId":"`+tenant+`","clientId":"`+tenant+
+		`","clientSecret":"s3cret","authority":"https://login.example"}`, 0o600)
+	h.Put(proxy.VariablesFile, "# Written by berth.\nHTTPS_PROXY=\""+p.URL+"\"\nNO_PROXY=\"10.0.0.1\"\n", 0o600)
+	invoke(h, "berth", "node", "token")
+	if got := p.asked.Load(); got == nil || *got != "login.example:443" {
+		t.Errorf("the proxy was asked for %v", got)
+	}
+}
+
+// A proxy that the environment names goes before the document's.
+func TestDocumentProxy(t *testing.T) {
+	h := memory.New()
+	h.Put(proxy.VariablesFile, "HTTP_PROXY=\"http://proxy.example\"\n", 0o600)
+	for _, name := range append(proxyVariables, "") {
+		via, err := documentProxy(h, func(v string) string {
+			if v == name {
+				return "http://another.example"
+			}
+			return ""
+		})
+		if err != nil || (via == nil) != (name != "") || via != nil && via.HTTPProxy.Reveal() != "http://proxy.example" {
+			t.Errorf("%q: %+v, %v", name, via, err)
+		}
+	}
+	if via, err := documentProxy(memory.New(), func(string) string { return "" }); via != nil || err != nil {
+		t.Errorf("%+v, %v", via, err)
+	}
+}
+
+// connects is a proxy that leads to somebody who is not who is asked for.
+type connects struct {
+	*httptest.Server
+	asked atomic.Pointer[string]
+}
+
+func newConnects(t *testing.T) *connects {
+	stranger := httptest.NewUnstartedServer(http.NotFoundHandler())
+	stranger.Config.ErrorLog = log.New(io.Discard, "", 0)
+	stranger.StartTLS()
+	t.Cleanup(stranger.Close)
+	p := &connects{}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.asked.Store(&r.Host)
+		to, err := net.Dial("tcp", stranger.Listener.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer to.Close()
+		w.WriteHeader(http.StatusOK)
+		from, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer from.Close()
+		go func() { _, _ = io.Copy(to, from) }()
+		_, _ = io.Copy(from, to)
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// TestTokenOfDamagedProxy: a file that can't be read is no way past the proxy.
+func TestTokenOfDamagedProxy(t *testing.T) {
+	h := memory.New()
+	h.Put(azureidentity.Path, `{"kind":"servicePrincipal","serverId":"`+azureidentity.AKS+`","tenantId":"`+tenant+`","clientId":"`+tenant+
+		`","clientSecret":"s3cret","authority":"https://login.example"}`, 0o600)
+	noProxy(t)
+	h.Put(proxy.VariablesFile, "HTTPS_PROXY=http://u:hunter2@proxy\n", 0o600)
+	if code, _, stderr := invoke(h, "berth", "node", "token"); code != 1 || !strings.Contains(stderr, proxy.VariablesFile) || strings.Contains(stderr, "hunter2") {
+		t.Errorf("%d %s", code, stderr)
 	}
 }

@@ -35,7 +35,9 @@ type parts struct {
 	// offline: the host is a root directory; fetch: download there all the same.
 	offline, fetch bool
 	// asked is the answer to a question to the cloud that was put early.
-	asked func() (provision.Cloud, error)
+	asked func() (azure.Cloud, error)
+	// askAgain asks the cloud for what a document needs and nobody told at once.
+	askAgain func(context.Context) azure.Cloud
 	// registered: the machine is one of Azure Arc.
 	registered bool
 	// node is the Node, asked for early, too.
@@ -63,10 +65,18 @@ type parts struct {
 	// document is what is applied, gathered what translation knew of the machine.
 	document []byte
 	gathered component.Facts
+	// refers is what the document that decode took refers to.
+	refers component.References
+}
+
+// newFetcher is a fetcher as every run has it.
+func newFetcher(requireDigests bool) *artifact.Fetcher {
+	return artifact.New(artifact.Options{RequireDigests: requireDigests, Identity: azure.RegistryIdentity})
 }
 
 func (e *env) parts(h host.Host) *parts {
-	return &parts{host: h, fetcher: artifact.New(artifact.Options{RequireDigests: e.requireDigests}), requireDigests: e.requireDigests, takeOver: e.takeOver, noRevert: e.noRevert, drains: e.drains(), say: func(string) {}}
+	return &parts{host: h, fetcher: newFetcher(e.requireDigests), requireDigests: e.requireDigests, takeOver: e.takeOver, noRevert: e.noRevert, drains: e.drains(), say: func(string) {},
+		askAgain: azure.AskAgain}
 }
 
 // bindTakeOver is the flag of commands that make a plan.
@@ -113,7 +123,7 @@ func (p *parts) facts(ctx context.Context, _ host.Host) (f component.Facts, err 
 // itself what clouds say of other machines: nobody waits for their answer.
 func (p *parts) factsOf(ctx context.Context, c contract.Contract) (component.Facts, error) {
 	if c.Kind() == contract.NodeConfig {
-		p.asked = func() (provision.Cloud, error) { return provision.Cloud{}, nil }
+		p.asked = func() (azure.Cloud, error) { return azure.Cloud{}, nil }
 	}
 	f, err := p.facts(ctx, p.host)
 	if err != nil {
@@ -127,20 +137,57 @@ func (p *parts) factsOf(ctx context.Context, c contract.Contract) (component.Fac
 		p.drains = contract.DrainOf(c)
 	}
 	if c.Terms().RequireDigests {
-		p.fetcher = artifact.New(artifact.Options{RequireDigests: true})
+		p.fetcher = newFetcher(true)
 	}
 	refs := contract.ReferencesOf(c)
 	if p.offline && refs.Settings != nil { // the root is not asked for, and its node is not this machine
 		refs.Settings = &component.SettingsQuestion{Known: refs.Settings.Known}
 	}
-	p.gathered, err = provision.Refer(ctx, p.host, refs, f)
+	if p.offline { // nor is it a machine of the cloud that would answer here
+		refs.CloudCA = nil
+	}
+	p.gathered, err = p.refer(ctx, refs, f, unobserved)
 	return p.gathered, err
 }
 
-// decode takes a document, and remembers it.
+// refer adds what a document refers to. The cloud may have been busy when it was asked
+// for all at once: an address without which the machine does not join is asked for again,
+// and so are interfaces, which would be matched by their names else.
+func (p *parts) refer(ctx context.Context, r component.References, f component.Facts, o converge.Observer) (component.Facts, error) {
+	server, interfaces := r.PrivateServer && !f.APIServer.IsValid(), !f.KnowsInterfaces(r.Interfaces)
+	if (server || interfaces) && !p.offline {
+		told := p.askAgain(ctx)
+		if server {
+			f.APIServer = told.APIServer
+		}
+		if interfaces && told.Interfaces != "" {
+			f.Interfaces = strings.Split(told.Interfaces, ",")
+		}
+	}
+	return provision.Refer(ctx, p.host, r, f, o)
+}
+
+// unobserved: nobody is told of what is asked.
+func unobserved(converge.Span) {}
+
+// decode takes a document, and remembers it, with what it refers to.
 func (p *parts) decode(b []byte) (contract.Contract, error) {
 	p.document = b
-	return contract.Decode(b)
+	c, err := contract.Decode(b)
+	if err == nil {
+		p.refers = contract.ReferencesOf(c)
+	}
+	return c, err
+}
+
+// factsOfDecoded are the facts for the document that decode took, with what it refers to.
+func (p *parts) factsOfDecoded(ctx context.Context, _ host.Host, o converge.Observer) (component.Facts, error) {
+	f, err := p.facts(ctx, p.host)
+	if err == nil {
+		f, err = p.refer(ctx, p.refers, f, o)
+	}
+	p.gathered = f
+	return f, err
 }
 
 // ask begins the questions that take longest: to the cloud, where nobody may answer,
@@ -173,14 +220,14 @@ func (p *parts) factsSource() provision.FactsSource {
 	own, _ := os.Executable() // where it does not tell, units name the published path
 	return provision.FactsSource{
 		Program: selfupdate.Called(own), Version: p.fetcher.Version, Images: provision.BundledImages, Offline: p.offline, Asked: p.asked,
-		Cloud: func(ctx context.Context) provision.Cloud { return provision.AskCloud(ctx, p.host) },
+		Cloud: func(ctx context.Context) azure.Cloud { return azure.AskCloud(ctx, p.host) },
 	}
 }
 
 // options are what a run needs of the program; the command adds the rest.
 func (p *parts) options() provision.Options {
 	return provision.Options{
-		Host: p.host, Decode: p.decode, Ask: p.ask, Facts: p.facts,
+		Host: p.host, Decode: p.decode, Ask: p.ask, Facts: p.factsOfDecoded,
 		Apply: func(ctx context.Context, st *desired.State, o converge.Observer) (*converge.Result, error) {
 			return p.provisioner(o).Apply(ctx, st)
 		},

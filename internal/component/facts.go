@@ -4,6 +4,7 @@
 package component
 
 import (
+	"net/netip"
 	"path"
 	"slices"
 	"strconv"
@@ -24,9 +25,24 @@ type Facts struct {
 	// NodeIP is the address, or the IPv4 and IPv6 address with a comma between,
 	// that the node registers with. Empty: kubelet chooses.
 	NodeIP string
+	// Interfaces are the hardware addresses of the network interfaces of a virtual machine,
+	// in the cloud's order, "00:0d:3a:00:00:01"; the first is empty where the cloud does not
+	// tell and the others are those of the last run. None: nothing is known.
+	Interfaces []string `json:",omitempty"`
 	// RotationOff says that a tag of the virtual machine takes kubelet's serving
 	// certificate out of the cluster's hands, whatever the contract says.
 	RotationOff bool
+	// FromPackages says that a tag of the virtual machine has kubelet and kubectl come from
+	// the image's packages, although the contract names an archive.
+	FromPackages bool `json:",omitempty"`
+	// SkipGPU says that a tag of the virtual machine leaves drivers of GPUs to others.
+	SkipGPU bool `json:",omitempty"`
+	// ManageGPU says that a tag of the virtual machine has services for GPUs run.
+	ManageGPU bool `json:",omitempty"`
+	// APIServer is the address of a private cluster's API server: a tag of the virtual
+	// machine names it, or else it is the one that /etc/hosts has of berth; the zero one
+	// is not known.
+	APIServer netip.Addr `json:",omitzero"`
 	// IPv6 says that the kernel has IPv6: /proc/sys/net/ipv6 exists.
 	IPv6 bool
 	// Resolved says that systemd-resolved keeps a list of name servers:
@@ -60,6 +76,12 @@ type Facts struct {
 	// Packages are the packages of kubelet, kubectl and the credential provider that the
 	// image holds without having installed them: files in /opt/PROGRAM/downloads.
 	Packages []string
+	// ImageUnits are the units that the image brings and does not start: of those that berth
+	// knows by name, wherever their definition is, without those that are masked.
+	ImageUnits []string `json:",omitempty"`
+	// StreamingSetup is the program of the image that has containerd ask registries through
+	// the mirror of artifact streaming; empty where the image has none.
+	StreamingSetup string `json:",omitempty"`
 	// SSHServer is the first of /usr/sbin/sshd, /usr/bin/sshd and
 	// /usr/local/sbin/sshd that exists; empty where none does.
 	SSHServer string
@@ -73,12 +95,19 @@ type Facts struct {
 	Apt bool
 	// Ubuntu is the code name of the release, "noble", where the distribution is Ubuntu.
 	Ubuntu string `json:",omitempty"`
+	// Kernel is the release of the kernel that runs; Distribution, Release and Variant are
+	// ID, VERSION_ID and VARIANT_ID of os-release, in lower case. Empty where nothing tells.
+	Kernel                         string `json:",omitempty"`
+	Distribution, Release, Variant string `json:",omitempty"`
 	// ResourceDisk is where the resource disk of an Azure machine is mounted, of which all
 	// has ResourceDiskBytes; empty where there is none.
 	ResourceDisk      string
 	ResourceDiskBytes int64
 	// SwapUnits are the units of swap areas that are in use, and those that are masked.
 	SwapUnits []string `json:",omitempty"`
+	// Realms are the domains that the machine is in: its keytab says so. They decide what
+	// is reported, and nothing that is done.
+	Realms []string `json:",omitempty"`
 	// Images are those of the bundles on the machine.
 	Images []BundledImage
 	// VendorUnits are the names of the units that the image's packages bring:
@@ -105,8 +134,29 @@ type Facts struct {
 	// ClusterServer is the URL of the API server that Azure says, where a document has
 	// the cluster's resource id alone; ClusterCA is its CA then.
 	ClusterServer string `json:",omitempty"`
+	// CloudCAs are the certificates that the machine's cloud tells of its certificate
+	// authorities, PEM, where a document says that it has its own; none where it was not
+	// asked, or has none for this machine.
+	CloudCAs []string `json:",omitempty"`
+	// Expiring are, of azureuser and root, those whose passwords would expire, or would if
+	// berth did not see to it.
+	Expiring []string `json:",omitempty"`
 	// Agent says that berth's agent keeps the machine, and sees to itself.
 	Agent bool `json:",omitempty"`
+}
+
+// KnowsInterfaces says whether the cloud has told of the interfaces, or has of each of so
+// many beside the first.
+func (f *Facts) KnowsInterfaces(further int) bool {
+	if len(f.Interfaces) > 0 && f.Interfaces[0] != "" {
+		return true
+	}
+	for i := range further {
+		if i+1 >= len(f.Interfaces) || f.Interfaces[i+1] == "" {
+			return false
+		}
+	}
+	return true
 }
 
 // References are what a document leaves to others to say: files to read, and a
@@ -114,6 +164,14 @@ type Facts struct {
 type References struct {
 	Files     []string
 	Discovery *Discovery
+	// Driver is the repository of the image that installs the GPUs' driver, of which a file
+	// among Files says the tag; "" where none is to be installed. DriverPlatform is what it
+	// is made for, as OS/ARCH.
+	Driver, DriverPlatform string
+	// PrivateServer: a tag of the virtual machine may have the address of the API server.
+	PrivateServer bool
+	// Interfaces is how many network interfaces beside the first the document wants.
+	Interfaces int
 	// Settings is the question for what the document does not say of the cluster; nil
 	// where it says all.
 	Settings *SettingsQuestion
@@ -122,6 +180,9 @@ type References struct {
 	// Arc says which machine of Azure Arc this is to be; nil where the identity is
 	// another.
 	Arc *ArcRegistration
+	// CloudCA is the question to the machine's own cloud for its certificate authorities;
+	// nil where it has none of its own.
+	CloudCA *CloudCA
 	// Way is how the document has the machine reach what is outside; nil is the machine's own.
 	// WayCAFiles are trusted on it besides.
 	Way        *desired.Egress
@@ -147,7 +208,16 @@ type ArcRegistration struct {
 	// ClusterID is the cluster that the machine's identity is given the role for; "" for
 	// none.
 	ClusterID string
+	// Agent is the package with the agent that registers it; nil where that is there.
+	Agent *desired.Artifact
 }
+
+// ArcPackage is the name of the agent's package, ArcPackageFile where it is while it is
+// installed.
+const (
+	ArcPackage     = "azcmagent"
+	ArcPackageFile = "/var/lib/berth/azcmagent.package"
+)
 
 // ClusterSettings are what a cluster tells its kubelets; what is empty it does not.
 type ClusterSettings struct {
@@ -168,6 +238,16 @@ type SettingsQuestion struct {
 	Kubeconfig, TokenFile, TokenEnv, Token string
 	// Known is kubelet's configuration on the machine: what counts where the cluster does
 	// not answer.
+	Known string
+}
+
+// CloudCA is how a cloud tells its certificate authorities.
+type CloudCA struct {
+	// Legacy: in one answer, to everybody, as those of Location do.
+	Legacy   bool
+	Location string
+	// Known begins the names of those that the machine has been told before: what counts
+	// where the cloud does not answer.
 	Known string
 }
 

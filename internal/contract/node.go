@@ -5,6 +5,7 @@ import (
 
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/contract/aks"
 	"github.com/berth-dev/berth/internal/contract/node"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -21,8 +22,11 @@ func decodeNode(data []byte) (Contract, error) {
 
 // ReferencesOf are what a document leaves to others to say; of most kinds nothing.
 func ReferencesOf(c Contract) component.References {
-	if n, ok := c.(*nodeContract); ok {
-		return n.doc.References()
+	switch c := c.(type) {
+	case *nodeContract:
+		return c.doc.References()
+	case *aksContract:
+		return aks.References(c.doc)
 	}
 	return component.References{}
 }

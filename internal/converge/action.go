@@ -5,12 +5,6 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
-	"github.com/berth-dev/berth/internal/converge/kind/artifact"
-	"github.com/berth-dev/berth/internal/converge/kind/module"
-	"github.com/berth-dev/berth/internal/converge/kind/nodeobject"
-	"github.com/berth-dev/berth/internal/converge/kind/sysctl"
-	"github.com/berth-dev/berth/internal/converge/kind/trust"
-	"github.com/berth-dev/berth/internal/converge/kind/unit"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -47,18 +41,8 @@ type (
 	Credential = kind.Credential
 	// Prober verifies a check.
 	Prober = kind.Prober
-	// MissingError is an artifact that is not to be had.
-	MissingError = artifact.MissingError
 	// UnitError is a unit that did not come to the state that was asked for.
-	UnitError = unit.Error
-	// ModuleError is a kernel module that could not be loaded.
-	ModuleError = module.Error
-	// SysctlError is a kernel parameter that did not take its value.
-	SysctlError = sysctl.Error
-	// NodeError is a Node object that could not be made as it is wanted.
-	NodeError = nodeobject.Error
-	// TrustError is a CA certificate that did not get into the machine's bundle.
-	TrustError = trust.Error
+	UnitError = kind.UnitError
 	// LedgerVersionError is a ledger that a newer berth wrote.
 	LedgerVersionError = ledger.VersionError
 )

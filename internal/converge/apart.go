@@ -56,8 +56,12 @@ func (p *planner) namesOf(ids map[desired.ID]bool) map[string]bool {
 // follows are the ids that a task comes after.
 func (p *planner) follows(t *kind.Task) []desired.ID {
 	ids := slices.Concat(t.Base.After, t.StagedAfter, t.LiveAfter)
-	if f, ok := p.st.Lookup(t.ID).(*desired.File); ok && f.Until != "" {
-		ids = append(ids, f.Until)
+	r := p.st.Lookup(t.ID)
+	if r == nil {
+		return ids
+	}
+	if f, ok := p.kinds[r.Kind()].(kind.Follower); ok {
+		ids = append(ids, f.Follows(r)...)
 	}
 	return ids
 }

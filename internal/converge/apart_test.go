@@ -28,7 +28,7 @@ func joinable(t *testing.T) *desired.State {
 func joined(t *testing.T) *memory.Host {
 	h := newMachine()
 	runs(t, h, joinable(t))
-	h.Settle()
+	h.Flush()
 	return h
 }
 
@@ -184,7 +184,7 @@ func TestUnitOfAWaitingFile(t *testing.T) {
 	}
 	h := newMachine()
 	runs(t, h, state("1\n"))
-	h.Settle()
+	h.Flush()
 	must(h.Remove(kubeconfig))
 	h.Put("/etc/default/kubelet", "A=2\n", 0o600)
 	h.ForgetJobs()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 )
 
 func verbs(p *converge.Plan) []string {
@@ -95,6 +96,7 @@ func TestDrift(t *testing.T) {
 			h.Put("/etc/systemd/system/kubelet.service", kubeletUnit+"#", 0o644)
 			must(h.DaemonReload(tctx))
 			h.Put("/etc/systemd/system/kubelet.service", kubeletUnit, 0o644)
+			must(h.SetXattr("/etc/systemd/system/kubelet.service", host.ProvenanceName, sumOf(kubeletUnit))) // a copy of berth's
 		}, []string{"reload unit:kubelet.service"}, ""},
 		"unit masked but running": {func(h *machine) {
 			must(h.Symlink("/dev/null", "/etc/systemd/system/containerd.service"))

@@ -1,6 +1,7 @@
 package converge
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -19,13 +20,18 @@ import (
 
 // begin keeps originals and writes in the ledger what this run is about to do,
 // before anything else is written.
-func (x *executor) begin() error {
+func (x *executor) begin(ctx context.Context) (err error) {
 	for _, dir := range []string{ledger.StateDir, ledger.OriginalsDir, ledger.StampDir} {
 		if err := host.PrivateDir(x.h, dir); err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
 	}
 	x.run = x.newRun()
+	if len(x.run.Definitions)+len(x.run.Revive) > 0 {
+		if x.run.Boot, err = ledger.PresentBoot(ctx, x.h); err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+	}
 	if x.replacesForeign() {
 		if err := x.led.Exist(x.h); err != nil {
 			return err
@@ -48,7 +54,7 @@ func (x *executor) replacesForeign() bool {
 
 // newRun is what the plan is about to do, claims of names apart.
 func (x *executor) newRun() *ledger.Run {
-	r := &ledger.Run{ID: runID(x.v), Owner: x.st.Owner, Boot: x.v.Boot(), Claims: map[string]ledger.Claim{},
+	r := &ledger.Run{ID: runID(x.v), Owner: x.st.Owner, Claims: map[string]ledger.Claim{},
 		Drops: slices.Clone(x.v.Vanished()), Leaves: slices.Clone(x.v.Left())}
 	if owed := x.led.Owed; owed != nil {
 		r.Regenerated = append(r.Regenerated, owed.Regenerated...)
@@ -204,7 +210,8 @@ func (x *executor) enterOne(r desired.Resource, name string) (bool, error) {
 	return adopted || known || joined || chosen, nil
 }
 
-// adopt enters a name that is as wanted and that nobody has entered.
+// adopt enters a name that is as wanted and that nobody has entered: it is whose it was,
+// or berth's where the file itself tells that berth wrote it.
 func (x *executor) adopt(name string) (bool, error) {
 	if x.led.Ours(name) {
 		return false, nil
@@ -213,16 +220,22 @@ func (x *executor) adopt(name string) (bool, error) {
 	if err != nil || info == nil {
 		return false, err
 	}
-	put := ledger.StandingAt(info)
+	wrote, err := x.v.Wrote(name, info)
+	if err != nil {
+		return false, err
+	}
+	applied := ledger.StandingAt(info)
 	if info.Mode&fs.ModeSymlink != 0 {
-		put = &ledger.Standing{Type: ledger.Link}
-		if put.Target, err = x.h.Readlink(name); err != nil {
+		applied = &ledger.Standing{Type: ledger.Link}
+		if applied.Target, err = x.h.Readlink(name); err != nil {
 			return false, err
 		}
 	} else if q := x.v.Expected(name); q != nil {
-		put.Sum = q.Sum()
+		if applied.Sum = q.Sum(); wrote {
+			*applied = q.Standing()
+		}
 	}
-	x.led.Entries[name] = ledger.Entry{Adopted: true, Put: *put}
+	x.led.Entries[name] = ledger.Entry{Adopted: !wrote, Applied: *applied}
 	return true, nil
 }
 
@@ -231,15 +244,15 @@ func (x *executor) adopt(name string) (bool, error) {
 func (x *executor) complement(name string) bool {
 	e, ok := x.led.Entries[name]
 	q := x.v.Expected(name)
-	if !ok || q == nil || q.Sum() == "" || e.Put.Type != ledger.File {
+	if !ok || q == nil || q.Sum() == "" || e.Applied.Type != ledger.File {
 		return false
 	}
-	lost := e.Put.Sum == "" && e.Put.Mode == 0
+	lost := e.Applied.Sum == "" && e.Applied.Mode == 0
 	alone := !e.Adopted && len(e.Others(x.st.Owner)) == 0
-	if !lost && (!alone || e.Put.Sum == "" || e.Put.Sum == q.Sum()) {
+	if !lost && (!alone || e.Applied.Sum == "" || e.Applied.Sum == q.Sum()) {
 		return false
 	}
-	e.Put = q.Standing()
+	e.Applied = q.Standing()
 	x.led.Entries[name] = e
 	return true
 }
@@ -267,7 +280,7 @@ func (x *executor) joinUp(name, asked string) bool {
 // wanted.
 func (x *executor) choose(r desired.Resource, name string) bool {
 	e := x.led.Entries[name]
-	if _, ok := r.(*desired.Directory); !ok || !e.Parent {
+	if c, ok := x.kinds[r.Kind()].(kind.Chooser); !ok || !e.Parent || !c.Chooses(x.v, r, name) {
 		return false
 	}
 	e.Parent = false

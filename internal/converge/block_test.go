@@ -75,7 +75,7 @@ func TestBlocks(t *testing.T) {
 					h.Put(environment, c.before, 0o640)
 					must(h.Chown(environment, 3, 4))
 				}
-				h.Settle()
+				h.Flush()
 				return h
 			}
 			before := others(machine())

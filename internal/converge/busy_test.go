@@ -48,14 +48,14 @@ func idleMachine(t *testing.T) *machine {
 	runs(t, h, of(desired.OwnerOSC, sealed(t, parameter("1"),
 		managed("/etc/systemd/system/third.service", "[Unit]\nPartOf=first.service\nAfter=first.service\n"+service),
 		&desired.Unit{Name: "third.service", Enablement: desired.Enabled, Activation: desired.Started})))
-	h.Settle()
+	h.Flush()
 	return h
 }
 
 func busyMachine(t *testing.T) *machine {
 	h := idleMachine(t)
 	runs(t, h, sealed(t, busy("1")...))
-	h.Settle()
+	h.Flush()
 	return h
 }
 

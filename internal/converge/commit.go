@@ -22,7 +22,7 @@ func (x *executor) commit(ctx context.Context) error {
 	}
 	x.try.touch(true)
 	g := x.newGraph("commit")
-	g.nodes = []*node{{id: namesID, verb: VerbUpdate, do: func(context.Context) error { return x.place(false) }}}
+	g.nodes = []*node{{id: namesID, verb: VerbUpdate, do: func(context.Context) error { return x.commitNames(false) }}}
 	if err := g.run(ctx); err != nil {
 		return err
 	}
@@ -102,18 +102,16 @@ func (x *executor) remoteGraph() *graph {
 const (
 	// namesID is the moment at which the new state becomes visible.
 	namesID desired.ID = "names"
-	// announceID is the Node, created ahead of kubelet.
-	announceID desired.ID = "node"
 	// lateID is what makes units start at boot.
 	lateID desired.ID = "enablement"
 )
 
 // bestEffort does what may fail without harm, and says so if it does.
-func (x *executor) bestEffort(ctx context.Context, t *kind.Task) error {
-	if err := t.BestEffort(ctx); err != nil && ctx.Err() == nil {
+func (x *executor) bestEffort(ctx context.Context, b *kind.BestEffort) error {
+	if err := b.Do(ctx); err != nil && ctx.Err() == nil {
 		x.told.Lock()
 		defer x.told.Unlock()
-		x.result.Plan.Remarks = append(x.result.Plan.Remarks, "the Node was not created ahead of kubelet: "+err.Error())
+		x.result.Plan.Remarks = append(x.result.Plan.Remarks, b.Missed+": "+err.Error())
 	}
 	return ctx.Err()
 }
@@ -129,13 +127,13 @@ func (x *executor) liveGraph() *graph {
 		}
 	}
 	for _, t := range x.v.Tasks() {
-		if t.BestEffort != nil {
-			g.nodes = append(g.nodes, &node{id: announceID, verb: VerbCreate, do: func(ctx context.Context) error { return x.bestEffort(ctx, t) }})
+		if b := t.BestEffort; b != nil {
+			g.nodes = append(g.nodes, &node{id: b.ID, verb: b.Verb, do: func(ctx context.Context) error { return x.bestEffort(ctx, b) }})
 		}
 	}
 	if x.hasLate() {
 		g.nodes = append(g.nodes, &node{id: lateID, verb: VerbEnable,
-			do: func(context.Context) error { return x.place(true) }})
+			do: func(context.Context) error { return x.commitNames(true) }})
 	}
 	return g
 }

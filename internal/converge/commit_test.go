@@ -17,7 +17,7 @@ func drifted(t *testing.T) *machine {
 	must(h.Chmod("/var/lib/kubelet/pki/kubelet-client-berth.pem", 0o644))
 	must(h.Chown(kubeconfig, 7, 7))
 	must(h.Chmod("/etc/kubernetes/manifests", 0o755))
-	h.Settle()
+	h.Flush()
 	return h
 }
 

@@ -170,12 +170,17 @@ func (e *NothingOnTrialError) Error() string { return "nothing waits to be confi
 func (e *Engine) Confirm(ctx context.Context, of ...desired.Owner) (owner desired.Owner, err error) {
 	err = e.exclusively(ctx, func() error {
 		n, err := trial.Load(e.opt.Host)
+		if err != nil {
+			return err
+		}
+		if n == nil {
+			return &NothingOnTrialError{"no change is on trial"}
+		}
+		here, err := n.IsPresent(ctx, e.opt.Host)
 		switch {
 		case err != nil:
 			return err
-		case n == nil:
-			return &NothingOnTrialError{"no change is on trial"}
-		case n.Boot != bootOf(e.opt.Host):
+		case !here:
 			return &NothingOnTrialError{"the machine was restarted since, and a restart takes the change back"}
 		case !n.Waiting:
 			return &NothingOnTrialError{"the run that tried the change was cut off; apply it again"}

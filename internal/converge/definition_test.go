@@ -39,7 +39,7 @@ func without(ids ...desired.ID) func(t *testing.T) *desired.State {
 func overridden(t *testing.T) *machine {
 	h := newMachine()
 	runs(t, h, sampleState(t, func(s *desired.State) { s.Add(managed(override, containerdUnit+"#mine\n")) }))
-	h.Settle()
+	h.Flush()
 	return h
 }
 
@@ -47,7 +47,7 @@ func overridden(t *testing.T) *machine {
 func node(t *testing.T) *machine {
 	h := newMachine()
 	runs(t, h, sampleState(t))
-	h.Settle()
+	h.Flush()
 	return h
 }
 
@@ -57,7 +57,7 @@ func veteran(t *testing.T) *machine {
 	must(h.StartUnit(tctx, "containerd.service"))
 	h.Advance(time.Minute)
 	runs(t, h, sampleState(t))
-	h.Settle()
+	h.Flush()
 	return h
 }
 

@@ -74,7 +74,7 @@ func TestDirectoryTurns(t *testing.T) {
 func turned(t *testing.T, s *desired.State) *machine {
 	h := newMachine()
 	runs(t, h, s)
-	h.Settle()
+	h.Flush()
 	return h
 }
 

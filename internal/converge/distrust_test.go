@@ -16,7 +16,7 @@ func TestRemovedAnchorIsDistrusted(t *testing.T) {
 		if _, err := engine(h, &providers{}).Apply(t.Context(), trustingState(t, a)); err != nil {
 			t.Fatal(err)
 		}
-		h.Settle()
+		h.Flush()
 		return h
 	}
 	counting := effect.Inject(trusting(), nil)

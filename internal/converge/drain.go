@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/converge/trial"
@@ -55,7 +54,7 @@ func (x *executor) drain(ctx context.Context) error {
 	d := Disturbance{Changes: x.v.Changes, Repairs: x.repairs}
 	for _, t := range x.v.Tasks() {
 		d.Units = append(d.Units, t.Revive...)
-		if name, ok := strings.CutPrefix(string(t.ID), "unit:"); ok && startsAnew(t) {
+		if name, ok := x.unitOf(t.ID); ok && startsAnew(t) {
 			d.Units = append(d.Units, name)
 		}
 	}
@@ -71,11 +70,11 @@ func (x *executor) repairs(p string) bool {
 	case q == nil || !owns:
 		return false
 	case q.Type == ledger.Link:
-		return e.Put.Type == ledger.Link && e.Put.Target == q.Target
+		return e.Applied.Type == ledger.Link && e.Applied.Target == q.Target
 	case q.Asked != "":
 		return have == q.Asked
 	}
-	return e.Put.Sum != "" && e.Put.Sum == q.Sum()
+	return e.Applied.Sum != "" && e.Applied.Sum == q.Sum()
 }
 
 // restore ends the drain of a run. One that was told to stop has gone back by then, and

@@ -63,7 +63,7 @@ func TestDrainComesBetween(t *testing.T) {
 		t.Errorf("taken back: %v, asked %q", err, log)
 	}
 	inForce(t, h, goodWish)
-	h.Settle()
+	h.Flush()
 	h.Advance(time.Minute)
 	h.ForgetJobs()
 	if log, err := drained(t, d, newWish); err != nil || !slices.Equal(log, []string{"drain", "restore"}) {

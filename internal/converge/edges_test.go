@@ -41,7 +41,7 @@ func TestOfflineThenFirstBoot(t *testing.T) {
 	if err != nil || !plan.Empty() {
 		t.Fatalf("a second plan of the root has %v, %v", verbs(plan), err)
 	}
-	h.Settle()
+	h.Flush()
 	h.Boot()
 	again(t, h, scenarios()[0])
 	if _, err := h.Lstat(bootstrap); err == nil {

@@ -88,7 +88,7 @@ func TestAlsoIsEnabled(t *testing.T) {
 	const also = "containerd.service"
 	define := func(h *machine) {
 		h.Put("/etc/systemd/system/w.service", "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\nAlso="+also+" w-nowhere.socket\n", 0o644)
-		h.Settle()
+		h.Flush()
 	}
 	link := "/etc/systemd/system/multi-user.target.wants/" + also
 	for name, c := range map[string]struct {
@@ -113,5 +113,29 @@ func TestAlsoIsEnabled(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A drop-in says who starts a unit, too, as to systemctl enable; it is one that comes in the
+// same run, or one of others.
+func TestDropInIsInstalled(t *testing.T) {
+	const definition = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n"
+	h := newMachine()
+	h.Put("/etc/systemd/system/w.service.d/theirs.conf", "[Install]\nRequiredBy=containerd.service\n", 0o644)
+	h.Flush()
+	before := others(h)
+	ours := managed("/etc/systemd/system/w.service.d/ours.conf", "[Install]\nWantedBy=containerd.service\n")
+	st := sealed(t, managed("/etc/systemd/system/w.service", definition), ours,
+		&desired.Unit{Base: desired.Base{After: []desired.ID{ours.ID()}}, Name: "w.service", Enablement: desired.Enabled})
+	runs(t, h, st)
+	for _, dir := range []string{"multi-user.target.wants", "containerd.service.wants", "containerd.service.requires"} {
+		if _, err := h.Readlink("/etc/systemd/system/" + dir + "/w.service"); err != nil {
+			t.Error(err)
+		}
+	}
+	converged(t, h, st)
+	runs(t, h, sealed(t))
+	if diff := cmp.Diff(before, others(h)); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -112,8 +112,9 @@ func (e *Engine) Apply(ctx context.Context, st *desired.State) (*Result, error) 
 }
 
 // ApplyScope is Apply of a part. It is no trial, and what it leaves is no contract
-// that is known to be good. Where a run was cut off, or a change is on trial, all
-// resources are looked at. A scope that narrows nothing makes it Apply.
+// that is known to be good. Where a run was cut off, a change is on trial, or another
+// contract is the last good one, all resources are looked at. A scope that narrows
+// nothing makes it Apply.
 func (e *Engine) ApplyScope(ctx context.Context, st *desired.State, s Scope) (*Result, error) {
 	return e.apply(ctx, st, s)
 }

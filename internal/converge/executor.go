@@ -67,11 +67,11 @@ func (e *Engine) lock(ctx context.Context) (func() error, error) {
 // more has no contract.
 func (e *Engine) locked(ctx context.Context, st *desired.State, res *Result, s Scope) error {
 	if s.IDs != nil {
-		n, err := trial.Load(e.opt.Host)
-		if err != nil && !isTorn(err) {
+		alone, err := e.partAlone(st.Owner)
+		if err != nil {
 			return err
 		}
-		if n == nil && err == nil {
+		if alone {
 			return e.run(ctx, st, res, nil, s)
 		}
 		s.IDs = nil
@@ -88,6 +88,21 @@ func (e *Engine) locked(ctx context.Context, st *desired.State, res *Result, s S
 		return e.forget(ctx, st.Owner)
 	}
 	return t.end(ctx, err)
+}
+
+// partAlone says whether a part may be looked at by itself, without a trial: nothing is on
+// trial, and the contract is the last good one, or there is none. Then what a part brings
+// back is what was confirmed, and there is nothing better to go back to.
+func (e *Engine) partAlone(owner desired.Owner) (bool, error) {
+	n, err := trial.Load(e.opt.Host)
+	if n != nil || isTorn(err) {
+		return false, nil
+	}
+	if err != nil || e.opt.Trial == nil || e.opt.Offline {
+		return err == nil, err
+	}
+	other, _, err := e.known.Good(e.opt.Host, owner, &e.opt.Trial.Contract)
+	return other == nil, err
 }
 
 // run brings the machine to a state; t may be nil.
@@ -133,11 +148,16 @@ func (x *executor) execute(ctx context.Context) error {
 		}
 		return x.idle()
 	}
-	if err := x.begin(); err != nil {
+	if err := x.begin(ctx); err != nil {
 		return err
 	}
 	if err := x.stage(ctx); err != nil {
 		return errors.Join(err, x.abort())
+	}
+	if x.scope.Ready != nil {
+		if err := x.scope.Ready(); err != nil {
+			return errors.Join(err, x.abort())
+		}
 	}
 	if err := x.drain(ctx); err != nil {
 		return errors.Join(err, x.abort())
@@ -202,7 +222,7 @@ func (x *executor) idle() error {
 		return err
 	}
 	// A run that is killed before the ledger is durable leaves the next one to write it.
-	note := &ledger.Run{ID: run.ID, Owner: run.Owner, Boot: run.Boot}
+	note := &ledger.Run{ID: run.ID, Owner: run.Owner}
 	if err := x.led.Begin(x.h, note); err != nil {
 		return err
 	}

@@ -33,6 +33,8 @@ func TestWhatWasFound(t *testing.T) {
 	}
 	mount("/run/netns/cni-theirs")
 	mount("/srv")
+	h.PutFilterNames(host.FilterName{Family: "ip", Table: "nat", Chain: "CNI-theirs"}, host.FilterName{Family: "ip", Table: "nat"})
+	h.PutTable(theirs)
 	e := engine(h, &providers{})
 	if _, err := e.Apply(t.Context(), sealed(t, managed("/etc/a", "a\n"))); err != nil {
 		t.Fatal(err)
@@ -44,12 +46,16 @@ func TestWhatWasFound(t *testing.T) {
 	if diff := cmp.Diff(ledger.Found{Names: []string{"/run/netns/cni-theirs"}}, found[ledger.MountsFound]); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff(ledger.Found{Names: []string{"inet theirs", "inet theirs c", "ip nat", "ip nat CNI-theirs"}}, found[ledger.FilterFound]); diff != "" {
+		t.Error(diff)
+	}
 	if _, ok := found["/var/lib/cni"]; ok {
 		t.Error("what was not there was found")
 	}
 	h.Put("/var/lib/kubelet/cpu_manager_state", "", 0o600)
 	h.Put("/var/lib/cni/results/r", "", 0o600)
 	mount("/run/netns/cni-pod")
+	h.PutFilterNames(host.FilterName{Family: "ip", Table: "nat", Chain: "CNI-pod"})
 	if _, err := e.Apply(t.Context(), sealed(t, managed("/etc/a", "b\n"), managed("/etc/b", "b\n"))); err != nil {
 		t.Fatal(err)
 	}

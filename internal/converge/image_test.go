@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
@@ -110,4 +112,33 @@ func TestOptionalImage(t *testing.T) {
 	if _, err := e.Apply(ctx, st); err == nil {
 		t.Error("a run that is told to stop succeeds")
 	}
+}
+
+// silent is a registry that takes the question and does not answer.
+type silent struct{ runtime }
+
+func (*silent) Import(ctx context.Context, _ *desired.Image) (converge.Staged, error) {
+	<-ctx.Done()
+	return converge.Staged{}, context.Cause(ctx)
+}
+
+// A registry that does not answer keeps a run no longer than 10 seconds for an image that
+// the machine does without.
+func TestOptionalImageThatDoesNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &desired.State{Owner: desired.OwnerAKS}
+		st.Add(&desired.Image{Reference: "registry.example/proxy:1", Source: "oci://mirror.example/proxy:1", Optional: true})
+		if err := st.Seal(); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		e := converge.New(converge.Options{Host: memory.New(), Images: &silent{runtime{has: map[string]string{"registry.example/proxy:1": "another"}}}})
+		res, err := e.Apply(t.Context(), st)
+		if err != nil || len(res.Plan.Remarks) != 1 {
+			t.Errorf("%v, %+v", err, res.Plan.Remarks)
+		}
+		if took := time.Since(start); took != 10*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
 }

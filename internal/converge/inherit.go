@@ -48,7 +48,7 @@ func (e *Engine) inherit(ctx context.Context, st *desired.State) ([]string, erro
 	if led.Owed != nil { // it stays so, until a run completes it
 		return slices.Sorted(maps.Keys(h.entries)), led.Begin(e.opt.Host, led.Owed)
 	}
-	note := &ledger.Run{ID: runID(p.v), Owner: st.Owner, Boot: p.v.Boot()}
+	note := &ledger.Run{ID: runID(p.v), Owner: st.Owner}
 	if err := led.Begin(e.opt.Host, note); err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func (h *heir) take(r desired.Resource) error {
 			}
 		}
 	}
-	if u, ok := r.(*desired.Unit); ok {
-		h.unit(u)
+	if k, ok := h.kinds[r.Kind()].(kind.Inheriter); ok {
+		h.live(k, r)
 	}
 	return nil
 }
@@ -104,21 +104,20 @@ func (h *heir) path(r desired.Resource, name string) error {
 	if err != nil || info == nil || info.Mode.IsDir() {
 		return err
 	}
-	put := ledger.StandingAt(info)
+	applied := ledger.StandingAt(info)
 	e := ledger.Entry{Owners: map[desired.Owner]string{h.st.Owner: h.v.AskedOf(r)}}
-	_, isArtifact := r.(*desired.Artifact)
 	switch q := h.v.Expected(name); {
 	case info.Mode&fs.ModeSymlink != 0:
-		put = &ledger.Standing{Type: ledger.Link}
-		if put.Target, err = h.h.Readlink(name); err != nil {
+		applied = &ledger.Standing{Type: ledger.Link}
+		if applied.Target, err = h.h.Readlink(name); err != nil {
 			return err
 		}
-	case isArtifact:
+	case h.isDownload(r, name):
 		e.Mark = ledger.Mark(info)
 	case q != nil && q.Sum() != "":
-		*put = q.Standing()
+		*applied = q.Standing()
 	}
-	e.Put = *put
+	e.Applied = *applied
 	h.entries[name] = e
 	h.dropInDir(name)
 	return nil
@@ -131,22 +130,24 @@ func (h *heir) dropInDir(name string) {
 	if !strings.HasSuffix(dir, ".d") || !h.defines(name) || h.led.Ours(dir) || err != nil || info == nil {
 		return
 	}
-	h.entries[dir] = ledger.Entry{Owners: map[desired.Owner]string{h.st.Owner: ""}, Put: *ledger.StandingAt(info), Parent: true}
+	h.entries[dir] = ledger.Entry{Owners: map[desired.Owner]string{h.st.Owner: ""}, Applied: *ledger.StandingAt(info), Parent: true}
 }
 
-// unit enters the state of a unit. One whose definition is inherited did not run
-// before that; of others nobody knows, so that it stays.
-func (h *heir) unit(u *desired.Unit) {
-	t := h.v.Task(u.ID())
-	i := slices.IndexFunc(t.Claims, func(c kind.Claim) bool { return c.ID == string(u.ID()) })
+func (h *heir) isDownload(r desired.Resource, name string) bool {
+	d, ok := h.kinds[r.Kind()].(kind.Downloader)
+	return ok && slices.Contains(d.Downloads(h.v, r), name)
+}
+
+// live enters the state of what is no name of the tree.
+func (h *heir) live(k kind.Inheriter, r desired.Resource) {
+	t := h.v.Task(r.ID())
+	i := slices.IndexFunc(t.Claims, func(c kind.Claim) bool { return c.ID == string(r.ID()) })
 	if i < 0 || h.led.Ours(t.Claims[i].ID) || h.isOwed(t.Claims[i].ID) {
 		return
 	}
 	e := h.v.LiveEntry(t.Claims[i])
-	for name := range h.entries {
-		if path.Base(name) == u.Name && h.defines(name) {
-			e.Was.Value = "inactive"
-		}
+	if was, known := k.Before(r, slices.Collect(maps.Keys(h.entries))); known {
+		e.Was.Value = was
 	}
 	h.entries[t.Claims[i].ID] = e
 }

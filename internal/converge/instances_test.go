@@ -27,12 +27,12 @@ func TestOddInstances(t *testing.T) {
 			h := newMachine()
 			h.Put("/usr/bin/w", "w", 0o755)
 			runs(t, h, at("1"))
-			h.Settle()
+			h.Flush()
 			if got := livesOf(h, name); got != "start" {
 				t.Errorf("first: %q", got)
 			}
 			runs(t, h, at("2"))
-			h.Settle()
+			h.Flush()
 			if got := livesOf(h, name); got != "start restart" {
 				t.Errorf("the template changed: %q", got)
 			}

@@ -3,6 +3,7 @@ package converge_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -142,6 +143,12 @@ type machine = memory.Host
 
 // tctx is for arranging machines, where no test's context is at hand.
 var tctx = context.Background()
+
+// sumOf is the sha256 of a text.
+func sumOf(text string) []byte {
+	sum := sha256.Sum256([]byte(text))
+	return sum[:]
+}
 
 func must(err error) {
 	if err != nil {

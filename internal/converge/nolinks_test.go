@@ -30,7 +30,7 @@ func bootable() *machine {
 	h := newMachine()
 	h.Put(loaderEntry, "title theirs\n", 0o644)
 	h.Put(loaderConf, "timeout 9\n", 0o644)
-	h.Settle()
+	h.Flush()
 	return h
 }
 

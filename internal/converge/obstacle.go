@@ -130,7 +130,7 @@ func isSpecial(info *host.Info) bool {
 
 // isOurFile says whether berth put a file or a link at a path.
 func (p *planner) isOurFile(name string) bool {
-	t := p.led.Entries[name].Put.Type
+	t := p.led.Entries[name].Applied.Type
 	return p.led.Made(name) && (t == ledger.File || t == ledger.Link)
 }
 

@@ -24,7 +24,7 @@ func foreign(t *testing.T, contents ...string) (*machine, *desired.State) {
 		h.Put(p, content, 0o644)
 		files = append(files, managed(p, "new\n"))
 	}
-	h.Settle()
+	h.Flush()
 	return h, sealed(t, files...)
 }
 

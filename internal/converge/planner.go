@@ -47,7 +47,7 @@ func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger
 		p.v.Narrow(s.IDs)
 	}
 	for _, step := range []func(context.Context) error{
-		p.oneEach, p.observer(kind.Credentials), p.observer(kind.Tree), p.removals, p.observer(kind.Units), p.closing,
+		p.owed, p.oneEach, p.observer(kind.Credentials), p.observer(kind.Tree), p.removals, p.observer(kind.Units), p.closing,
 		p.obstacles, p.parents,
 	} {
 		if err := step(ctx); err != nil {
@@ -57,6 +57,18 @@ func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger
 		p.v.NoteChanges()
 	}
 	return p, nil
+}
+
+// owed finds what this boot owes.
+func (p *planner) owed(ctx context.Context) error {
+	if p.led.Owed == nil {
+		return nil
+	}
+	here, err := p.led.Owed.IsPresent(ctx, p.h)
+	if here {
+		p.v.Owed = p.led.Owed
+	}
+	return err
 }
 
 // oneEach refuses two resources at one path that is spelled in two ways, through a
@@ -115,8 +127,8 @@ func (p *planner) observe(ctx context.Context, pass kind.Pass) error {
 func (p *planner) describe(of []desired.Resource) {
 	var files []string
 	for _, r := range of {
-		if f, ok := r.(*desired.File); ok {
-			files = append(files, p.v.Real(f.Path))
+		if k, ok := p.kinds[r.Kind()].(kind.Describer); ok {
+			files = append(files, k.Describes(p.v, r)...)
 		}
 	}
 	var g errgroup.Group
@@ -210,7 +222,7 @@ func (p *planner) sorted() []*kind.Task {
 	}
 	for rank := range 3 {
 		for _, t := range all {
-			if rankOf(t) == rank {
+			if p.rankOf(t) == rank {
 				visit(t)
 			}
 		}
@@ -220,14 +232,24 @@ func (p *planner) sorted() []*kind.Task {
 
 // rankOf puts units behind what they may depend on, and the cluster's objects
 // behind all of the machine.
-func rankOf(t *kind.Task) int {
-	switch {
-	case t.Remote != nil:
+func (p *planner) rankOf(t *kind.Task) int {
+	if t.Remote != nil {
 		return 2
-	case strings.HasPrefix(string(t.ID), "unit:"):
+	}
+	if _, ok := p.unitOf(t.ID); ok {
 		return 1
 	}
 	return 0
+}
+
+// unitOf is the unit that an id stands for; ok is false for what systemd does not run.
+func (p *planner) unitOf(id desired.ID) (name string, ok bool) {
+	of, _, named := strings.Cut(string(id), ":")
+	r, ok := p.kinds[of].(kind.Runner)
+	if !ok || !named {
+		return "", false
+	}
+	return r.Unit(id), true
 }
 
 // parents adds the directories that are missing above what the plan creates.

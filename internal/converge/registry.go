@@ -30,6 +30,29 @@ var builtin = []kind.Kind{
 	module.Kind{}, mount.Kind{}, nftables.Kind{}, nodeobject.Kind{}, podnetwork.Kind{}, serving.Kind{}, sshd.Kind{}, swap.Kind{}, sysctl.Kind{}, sysfs.Kind{}, trust.Kind{}, unit.Kind{},
 }
 
+// The kinds' own errors, for the engine's users.
+type (
+	// MissingError is an artifact that is not to be had.
+	MissingError = artifact.MissingError
+	// ModuleError is a kernel module that could not be loaded.
+	ModuleError = module.Error
+	// SysctlError is a kernel parameter that did not take its value.
+	SysctlError = sysctl.Error
+	// NodeError is a Node object that could not be made as it is wanted.
+	NodeError = nodeobject.Error
+	// TrustError is a CA certificate that did not get into the machine's bundle.
+	TrustError = trust.Error
+)
+
+// Kinds are the names of the kinds that berth knows.
+func Kinds() []string {
+	var out []string
+	for _, k := range builtin {
+		out = append(out, k.Name())
+	}
+	return out
+}
+
 func register(more []kind.Kind) map[string]kind.Kind {
 	out := map[string]kind.Kind{}
 	for _, k := range append(append([]kind.Kind{}, builtin...), more...) {

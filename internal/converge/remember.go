@@ -36,13 +36,13 @@ func (e *Engine) remember(ctx context.Context, st *desired.State) error {
 	v := kind.NewView(kind.Options{Contents: &e.contents}, e.kinds, e.opt.Host, st, led)
 	held := map[string]ledger.Held{}
 	for _, r := range st.Resources {
-		a, ok := r.(*desired.Artifact)
+		d, ok := e.kinds[r.Kind()].(kind.Downloader)
 		if !ok {
 			continue
 		}
-		for _, f := range a.Files {
-			if err := rememberOne(ctx, v, v.Real(f.Path), held); err != nil {
-				return fmt.Errorf("remember %s: %w", f.Path, err)
+		for _, name := range d.Downloads(v, r) {
+			if err := rememberOne(ctx, v, name, held); err != nil {
+				return fmt.Errorf("remember %s: %w", name, err)
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (e *Engine) learn(v *kind.View, held map[string]ledger.Held) error {
 		entry.Held = &h
 		v.Ledger.Entries[name] = entry
 	}
-	note := &ledger.Run{ID: runID(v), Owner: v.State.Owner, Boot: v.Boot()}
+	note := &ledger.Run{ID: runID(v), Owner: v.State.Owner}
 	if err := v.Ledger.Begin(e.opt.Host, note); err != nil {
 		return err
 	}

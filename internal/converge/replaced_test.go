@@ -105,7 +105,7 @@ func TestReplacedComesBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newMachine()
 			c.arrange(h)
-			h.Settle()
+			h.Flush()
 			before := others(h)
 			e, want := fetching(h), sealed(t, c.want)
 			res, err := e.Apply(t.Context(), want)

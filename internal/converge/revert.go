@@ -96,9 +96,6 @@ func (e *Engine) back(ctx context.Context, owner desired.Owner, res *Result) err
 	if err != nil {
 		return fmt.Errorf("translate the last good configuration: %w", err)
 	}
-	if e.booting {
-		st = withoutRuntime(st)
-	}
 	own := &Result{Plan: &Plan{Owner: owner}}
 	way, err := e.wayBack(owner)
 	if err != nil {
@@ -123,16 +120,6 @@ func (e *Engine) wayBack(owner desired.Owner) (*Engine, error) {
 	return back, err
 }
 
-// withoutRuntime leaves out what has no place before the units start: nobody
-// answers yet, and nothing of it is on the machine.
-func withoutRuntime(st *desired.State) *desired.State {
-	out := *st
-	out.Resources = slices.DeleteFunc(slices.Clone(st.Resources), func(r desired.Resource) bool {
-		return r.Kind() == "check" || r.Kind() == "image"
-	})
-	return &out
-}
-
 // Restore is the way back at boot, before what was on trial starts: it makes the
 // files those of the last good contract and leaves it to systemd to start units.
 // done is what has come of it, "" where there was nothing to do.
@@ -143,8 +130,11 @@ func (e *Engine) Restore(ctx context.Context) (done string, err error) {
 	b.booting = true
 	err = b.exclusively(ctx, func() error {
 		n, why, err := e.onTrial(ctx)
-		if err != nil || n == nil || n.Boot == bootOf(e.opt.Host) {
+		if err != nil || n == nil {
 			done = why
+			return err
+		}
+		if here, err := n.IsPresent(ctx, e.opt.Host); err != nil || here {
 			return err
 		}
 		done = fmt.Sprintf("a change of the %s contract was on trial when the machine stopped", n.Owner) + again
@@ -233,12 +223,6 @@ func (in inputs) ofOthers(h host.FS, said string) (foreign []string, only bool) 
 		return nil, false
 	}
 	return foreign, len(in.own) == 0 || slices.ContainsFunc(foreign, named) && !slices.ContainsFunc(in.own, named)
-}
-
-// bootOf identifies this boot; "" where nothing does.
-func bootOf(h host.FS) string {
-	id, _, _ := ledger.ReadFile(h, "/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(id))
 }
 
 // forget ends what is kept of an owner that asks for nothing any more.

@@ -15,6 +15,10 @@ type Scope struct {
 	// actions the strictest decision counts for all. Units follow from what is left.
 	// nil does all.
 	Decide func(Action) Decision
+	// Ready is called when all is staged and nothing has changed yet: an error ends the run
+	// there and leaves the machine as it was. It is called before each part of a run that has
+	// two.
+	Ready func() error
 	// Live is called when all is done, all names are durable and all jobs of units are
 	// through, but for one thing: what was started has yet to stay up for a moment. It is
 	// not called where a trial or the API server is waited for besides, nor where nothing

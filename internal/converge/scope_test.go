@@ -2,6 +2,8 @@ package converge_test
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -192,5 +194,38 @@ func TestScopeIsKilled(t *testing.T) {
 	}
 	if n < 20 {
 		t.Errorf("only %d effects", n)
+	}
+}
+
+// TestReady: who is asked before the first change finds all staged and nothing changed; a
+// refusal leaves the machine as it was, and owes nothing.
+func TestReady(t *testing.T) {
+	h := newMachine()
+	st := sealed(t, managed("/etc/x/a", "a\n"), started("containerd.service", "/etc/x/a"))
+	before, asked, refusal := others(h), 0, errors.New("not any more")
+	ready := func() error {
+		asked++
+		if _, err := h.Lstat("/etc/x/a"); !errors.Is(err, fs.ErrNotExist) || joinJobs(h) != "" {
+			t.Errorf("changed already: %v, %s", err, joinJobs(h))
+		}
+		if _, err := h.Lstat(host.TempName("/etc/x/a")); err != nil {
+			t.Errorf("not staged: %v", err)
+		}
+		return refusal
+	}
+	if _, err := fetching(h).ApplyScope(t.Context(), st, converge.Scope{Ready: ready}); !errors.Is(err, refusal) {
+		t.Errorf("refused: %v", err)
+	}
+	if d := cmp.Diff(before, others(h)); d != "" || joinJobs(h) != "" {
+		t.Errorf("refused, but %s%s", joinJobs(h), d)
+	}
+	refusal = nil
+	res, err := fetching(h).ApplyScope(t.Context(), st, converge.Scope{Ready: ready})
+	if err != nil || res.Resumed || asked != 2 {
+		t.Errorf("asked %d times: %v, resumed %v", asked, err, res.Resumed)
+	}
+	converged(t, h, st)
+	if _, err := fetching(h).ApplyScope(t.Context(), st, converge.Scope{Ready: ready}); err != nil || asked != 2 {
+		t.Errorf("asked for nothing, or %v", err)
 	}
 }

@@ -33,7 +33,7 @@ func serving() *machine {
 	h.Program("/usr/sbin/sshd", func(c host.Command) host.Output { return sshd(h, c.Args) })
 	h.Reads(sshUnit, sshConfig, sshDropIn)
 	must(h.StartUnit(tctx, sshUnit))
-	h.Settle()
+	h.Flush()
 	h.Advance(time.Minute)
 	h.ForgetJobs()
 	return h

@@ -48,7 +48,7 @@ func (x *executor) stageTask(ctx context.Context, t *kind.Task) error {
 		if x.below(q) {
 			continue // there is no directory yet
 		}
-		if err := prepare(x.h, q); err != nil {
+		if err := x.prepare(q); err != nil {
 			return err
 		}
 	}
@@ -60,21 +60,32 @@ func (x *executor) below(q *kind.Change) bool {
 	return slices.ContainsFunc(x.overFiles, func(dir string) bool { return strings.HasPrefix(q.Path, dir+"/") })
 }
 
-func prepare(h host.FS, q *kind.Change) error {
+func (x *executor) prepare(q *kind.Change) error {
 	switch {
 	case q.Prepared:
 		return nil
 	case q.Stored != "":
-		return host.PrepareFunc(h, q.Path, q.Attrs, ledger.CopyOf(h, ledger.ContentName(q.Stored), q.Stored))
+		return host.PrepareFunc(x.h, q.Path, q.Attrs, ledger.CopyOf(x.h, ledger.ContentName(q.Stored), q.Stored))
 	case q.Type == ledger.File:
-		return host.Prepare(h, q.Path, q.Content.Data(), q.Attrs)
+		return host.Prepare(x.h, q.Path, q.Content.Data(), x.attributes(q))
 	case q.Type == ledger.Link:
-		if err := ledger.RemoveIfThere(h, host.TempName(q.Path)); err != nil {
+		if err := ledger.RemoveIfThere(x.h, host.TempName(q.Path)); err != nil {
 			return err
 		}
-		return h.Symlink(q.Target, host.TempName(q.Path))
+		return x.h.Symlink(q.Target, host.TempName(q.Path))
 	}
 	return nil
+}
+
+// attributes are those of a file that is about to be written. One that will be berth's
+// says so itself; an original that comes back, a part of somebody's file, a seed and a
+// repair of what was adopted do not.
+func (x *executor) attributes(q *kind.Change) host.Attributes {
+	a := q.Attrs
+	if c, claimed := x.run.Claims[q.Path]; claimed && !c.Entry.Adopted && !c.Entry.Seed {
+		a.Provenance = q.Provenance()
+	}
+	return a
 }
 
 // makeDirs makes the directories that are missing, outermost first; their names

@@ -109,7 +109,7 @@ func fussy(t *testing.T) *machine {
 	if _, err := goodWish.apply(t, h); err != nil {
 		t.Fatal(err)
 	}
-	h.Settle()
+	h.Flush()
 	h.Advance(time.Minute)
 	h.ForgetJobs()
 	return h
@@ -407,21 +407,23 @@ func TestConfirmWithin(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("rebooted", func(t *testing.T) {
-		h := wait(t)
-		h.Boot()
-		var none *converge.NothingOnTrialError
-		if _, err := tried(t, h, wish{}).Confirm(t.Context()); !errors.As(err, &none) {
-			t.Error(err)
-		}
-		if done, err := tried(t, h, wish{}).Restore(t.Context()); err != nil || done == "" {
-			t.Fatal(done, err)
-		}
-		if _, err := goodWish.apply(t, h); err != nil {
-			t.Fatal(err)
-		}
-		inForce(t, h, goodWish)
-	})
+	for name, reboot := range reboots {
+		t.Run(name, func(t *testing.T) {
+			h := wait(t)
+			reboot(h)
+			var none *converge.NothingOnTrialError
+			if _, err := tried(t, h, wish{}).Confirm(t.Context()); !errors.As(err, &none) {
+				t.Error(err)
+			}
+			if done, err := tried(t, h, wish{}).Restore(t.Context()); err != nil || done == "" {
+				t.Fatal(done, err)
+			}
+			if _, err := goodWish.apply(t, h); err != nil {
+				t.Fatal(err)
+			}
+			inForce(t, h, goodWish)
+		})
+	}
 	t.Run("no time left", func(t *testing.T) {
 		h := fussy(t)
 		_, err := newWish.apply(t, h, func(tr *converge.Trial) { tr.Within = time.Nanosecond })
@@ -579,23 +581,51 @@ func TestWhatComesAndGoesIsNoTrial(t *testing.T) {
 	}
 }
 
+// reboots are ways in which a machine restarts. The boot ID and /run stay where userspace
+// alone does.
+var reboots = map[string]func(*machine){
+	"rebooted":      func(h *machine) { h.Boot() },
+	"soft-rebooted": func(h *machine) { h.SoftReboot() },
+}
+
 // Restore at boot changes nothing in the boot of the trial, and starts nothing.
 func TestRestoreStartsNothing(t *testing.T) {
+	for name, reboot := range reboots {
+		t.Run(name, func(t *testing.T) {
+			h := fussy(t)
+			if _, err := newWish.apply(t, h, func(tr *converge.Trial) { tr.Within = time.Minute }); err != nil {
+				t.Fatal(err)
+			}
+			if done, err := tried(t, h, wish{}).Restore(t.Context()); err != nil || done != "" {
+				t.Fatal(done, err)
+			}
+			reboot(h)
+			h.ForgetJobs()
+			if _, err := tried(t, h, wish{}).Restore(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := h.ReadFile(flags); string(got) != goodWish.Kubelet || len(h.Jobs()) > 0 {
+				t.Errorf("%q %v", got, jobsOf(h))
+			}
+		})
+	}
+}
+
+// A note of a berth that did not tell one run of userspace from another holds for its
+// boot.
+func TestNoteWithoutUserspace(t *testing.T) {
 	h := fussy(t)
 	if _, err := newWish.apply(t, h, func(tr *converge.Trial) { tr.Within = time.Minute }); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := tried(t, h, wish{}).Restore(t.Context()); err != nil || done != "" {
-		t.Fatal(done, err)
-	}
-	h.Boot()
-	h.ForgetJobs()
-	if _, err := tried(t, h, wish{}).Restore(t.Context()); err != nil {
+	n, err := trial.Load(h)
+	must(err)
+	n.Userspace = ""
+	must(n.Save(h))
+	if _, err := tried(t, h, wish{}).Confirm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := h.ReadFile(flags); string(got) != goodWish.Kubelet || len(h.Jobs()) > 0 {
-		t.Errorf("%q %v", got, jobsOf(h))
-	}
+	inForce(t, h, newWish)
 }
 
 // An owner that asks for nothing any more has no last good contract.

@@ -1,6 +1,7 @@
 package converge_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,5 +95,39 @@ func TestUnitRestartsForItsBundle(t *testing.T) {
 	}
 	if got := h.Jobs()[0].Reads[caBundle]; got != a.PEM {
 		t.Fatalf("it runs with %q", got)
+	}
+}
+
+// Debian's command makes a link for each anchor, and takes away those of anchors that are
+// gone only where another comes or where it is told to begin anew.
+func TestRemovedAnchorLeavesNoLink(t *testing.T) {
+	const dir, links = "/usr/local/share/ca-certificates/", "/etc/ssl/certs/"
+	h := newTrustingMachine()
+	h.Program("/usr/sbin/update-ca-certificates", func(c host.Command) host.Output {
+		var bundle strings.Builder
+		added := slices.Contains(c.Args, "--fresh")
+		for _, name := range []string{"one", "two"} {
+			data, err := h.ReadFile(dir + name + ".crt")
+			if _, there := h.Readlink(links + name + ".pem"); err == nil && there != nil {
+				must(h.Symlink(dir+name+".crt", links+name+".pem"))
+				added = true
+			}
+			bundle.Write(data)
+		}
+		for _, name := range []string{"one", "two"} {
+			if _, err := h.Lstat(dir + name + ".crt"); err != nil && added {
+				_ = h.Remove(links + name + ".pem")
+			}
+		}
+		h.Put(caBundle, bundle.String(), 0o644)
+		return host.Output{}
+	})
+	one, two := anchor(t, "one"), anchor(t, "two")
+	for _, want := range [][]desired.Resource{{one}, {two}, {two, one}, {one}, nil} {
+		runs(t, h, sealed(t, want...))
+		names, err := h.ReadDir(strings.TrimSuffix(links, "/"))
+		if must(err); len(names) != 1+len(want) {
+			t.Errorf("with %d anchors there are %v", len(want), names)
+		}
 	}
 }

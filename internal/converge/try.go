@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
@@ -134,14 +133,10 @@ func (t *try) others(ctx context.Context) error {
 	if t.left == nil || t.left.Owner == t.st.Owner && !t.Yields {
 		return nil
 	}
-	if t.left.Waiting && t.left.Boot == bootOf(t.h) {
-		timed, err := trial.Timed(ctx, t.h)
-		if err != nil {
-			return err
-		}
-		if timed {
-			return &OnTrialError{t.left, t.left.Deadline(t.h)}
-		}
+	if waits, err := t.waits(ctx); err != nil {
+		return err
+	} else if waits {
+		return &OnTrialError{t.left, t.left.Deadline(t.h)}
 	}
 	if t.left.Owner == t.st.Owner {
 		return nil
@@ -155,6 +150,17 @@ func (t *try) others(ctx context.Context) error {
 	}
 	t.left = nil
 	return nil
+}
+
+// waits says whether a person may still have a word on the change that is on trial.
+func (t *try) waits(ctx context.Context) (bool, error) {
+	if !t.left.Waiting {
+		return false, nil
+	}
+	if here, err := t.left.IsPresent(ctx, t.h); err != nil || !here {
+		return false, err
+	}
+	return trial.Timed(ctx, t.h)
 }
 
 // drop ends a trial of which nothing is known by which anybody could go back.
@@ -206,7 +212,11 @@ func (t *try) arm(ctx context.Context, x *executor) error {
 	if err != nil {
 		return fmt.Errorf("translate the last good configuration: %w", err)
 	}
-	n := &trial.Note{Owner: t.st.Owner, Sum: t.Contract.Sum(), Boot: bootOf(t.h), Began: t.h.Now(), Units: units}
+	n, err := trial.Begun(ctx, t.h)
+	if err != nil {
+		return err
+	}
+	n.Owner, n.Sum, n.Units = t.st.Owner, t.Contract.Sum(), units
 	if t.note != nil {
 		n.Units, n.Before = append(n.Units, t.note.Units...), t.note.Before
 	} else {
@@ -248,7 +258,7 @@ func (t *try) begin(ctx context.Context, n *trial.Note, x *executor) error {
 // before are the units that start after the way back at boot: all that either
 // contract wants to run, and those that read what changes.
 func (t *try) before(ctx context.Context, units []string, old *desired.State) ([]string, error) {
-	names := slices.Concat(units, t.First, started(old), started(t.st))
+	names := slices.Concat(units, t.First, t.e.started(old), t.e.started(t.st))
 	slices.Sort(names)
 	var out []string
 	for _, name := range slices.Compact(names) {
@@ -263,11 +273,12 @@ func (t *try) before(ctx context.Context, units []string, old *desired.State) ([
 	return out, nil
 }
 
-func started(st *desired.State) []string {
+// started are the units that a state wants to run.
+func (e *Engine) started(st *desired.State) []string {
 	var out []string
 	for _, r := range st.Resources {
-		if u, ok := r.(*desired.Unit); ok && u.Activation == desired.Started {
-			out = append(out, u.Name)
+		if k, ok := e.kinds[r.Kind()].(kind.Runner); ok && k.Runs(r) {
+			out = append(out, k.Unit(r.ID()))
 		}
 	}
 	return out
@@ -278,7 +289,7 @@ func (t *try) disrupted(ctx context.Context, x *executor) ([]string, error) {
 	var out []string
 	for _, task := range x.v.Tasks() {
 		names := slices.Clone(task.Revive)
-		if name, ok := strings.CutPrefix(string(task.ID), "unit:"); ok && startsAnew(task) {
+		if name, ok := x.unitOf(task.ID); ok && startsAnew(task) {
 			names = append(names, name)
 		}
 		for _, name := range names {

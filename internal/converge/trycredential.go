@@ -1,8 +1,6 @@
 package converge
 
 import (
-	"slices"
-
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
@@ -11,24 +9,21 @@ import (
 
 // keepCredentials keeps those of the last good contract that the change replaces, or
 // takes away. It comes after the note, so that no key is left behind without a trial.
-// What does not serve any more, and what a run before this one has replaced, is not
-// worth keeping.
+// What a run before this one has replaced is not worth keeping.
 func (t *try) keepCredentials(x *executor) error {
-	issuer := t.e.opt.Issuer
 	var all []trial.Credential
 	for _, r := range t.old.Resources {
-		c, ok := r.(*desired.ClientCertificate)
-		if !ok || issuer == nil || !slices.ContainsFunc(x.v.NamesOf(c), x.v.Changes) {
+		k, ok := t.e.kinds[r.Kind()].(kind.Keeper)
+		if !ok {
 			continue
 		}
-		if ok, _, err := issuer.Valid(t.h, c); err != nil || !ok {
-			continue
-		}
-		cred, err := issuer.InForce(t.h, c)
+		holder, c, err := k.Replaces(x.v, r)
 		if err != nil {
 			return err
 		}
-		all = append(all, trial.Credential{ID: c.ID(), Holder: c.Holder(), Certificate: cred.Certificate, Key: cred.Key})
+		if c != nil {
+			all = append(all, trial.Credential{ID: r.ID(), Holder: holder, Certificate: c.Certificate, Key: c.Key})
+		}
 	}
 	if len(all) == 0 {
 		return nil

@@ -26,7 +26,7 @@ func TestUnreadLines(t *testing.T) {
 		h := newMachine()
 		h.Put("/etc/systemd/system/kubelet.service", kubeletUnit, 0o644)
 		runs(t, h, flagged(t, "1", "a"))
-		h.Settle()
+		h.Flush()
 		return h
 	}
 	for name, c := range map[string]struct {

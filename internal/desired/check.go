@@ -12,6 +12,12 @@ const CheckAPIServer = "apiserver"
 // CheckOutbound is the check that the machine has a way out: a command says so.
 const CheckOutbound = "outbound"
 
+// CheckGPU is the check that the machine has an NVIDIA GPU.
+const CheckGPU = "gpu"
+
+// CheckMount is the check that a file system is mounted at a directory.
+const CheckMount = "mount"
+
 // Check is a condition that must hold before the machine is changed.
 type Check struct {
 	Base
@@ -23,10 +29,15 @@ type Check struct {
 	Host string `json:"host,omitempty"`
 	Port int    `json:"port,omitempty"`
 	CA   string `json:"ca,omitempty"`
+	// Address is Host's, where name servers need not know it; empty: they say it.
+	Address string `json:"address,omitempty"`
 	// Command is a program with its arguments that ends with exit code 0 where the
 	// condition holds. It is run in place of asking an API server, through Via.
 	Command []string `json:"command,omitempty"`
 	Via     *Egress  `json:"via,omitempty"`
+	// Mount is a directory at which a file system of its own must be mounted; nothing
+	// else is asked then.
+	Mount string `json:"mount,omitempty"`
 	// Timeout is the contract's budget for this check.
 	Timeout time.Duration `json:"timeout"`
 }
@@ -47,6 +58,9 @@ func (c *Check) Validate() error {
 	}
 	if len(c.Command) > 0 && c.Host != "" {
 		return errors.New("a check asks a server or runs a command, not both")
+	}
+	if c.Mount != "" {
+		return cleanAbs(c.Mount)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ type Image struct {
 	Source string `json:"source,omitempty"`
 	// Pinned keeps it from kubelet's garbage collection.
 	Pinned bool `json:"pinned,omitempty"`
-	// Optional: the machine does without it where it does not come within a minute.
+	// Optional: the machine does without it where it does not come within 10 seconds.
 	Optional bool `json:"optional,omitempty"`
 	// Via is how its source is reached; nil is as this machine reaches everything.
 	Via *Egress `json:"via,omitempty"`

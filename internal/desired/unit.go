@@ -43,6 +43,8 @@ type Unit struct {
 	// Mentioned means that the contract only names the unit: that it is enabled and
 	// started is the default, and the Node's condition does not report on it.
 	Mentioned bool `json:"mentioned,omitempty"`
+	// Optional: the machine does without it where it does not start, and the run says so.
+	Optional bool `json:"optional,omitempty"`
 	// Triggers are paths whose change restarts the unit.
 	Triggers []string `json:"triggers,omitempty"`
 	// ReloadTriggers are paths whose change makes the running unit reload; one that

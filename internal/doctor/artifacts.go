@@ -8,18 +8,20 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/provision"
 )
 
-// reachBudget is how long the places of an artifact have to answer.
+// reachBudget is how long the sources of an artifact have to answer.
 const reachBudget = 7 * time.Second
 
 func checkArtifacts(ctx context.Context, v *visit) *finding {
@@ -52,7 +54,7 @@ func (v *visit) artifact(ctx context.Context, a *desired.Artifact) *finding {
 	if v.inPlace(ctx, a) {
 		return okf("%s is in place", a.Name)
 	}
-	places, err := v.Fetcher.Reach(ctx, v.Host, a)
+	sources, err := v.Fetcher.Reach(ctx, v.Host, a)
 	if errors.Is(err, fs.ErrPermission) {
 		return unread("where "+a.Name+" may be", err)
 	}
@@ -61,7 +63,7 @@ func (v *visit) artifact(ctx context.Context, a *desired.Artifact) *finding {
 	}
 	f := &finding{}
 	var had int
-	for _, p := range places {
+	for _, p := range sources {
 		if p.Err != nil {
 			f.warn(hintOf(p.Err), "%s: %s: %v", a.Name, p.URL, cause(p.Err))
 			continue
@@ -78,7 +80,7 @@ func (v *visit) artifact(ctx context.Context, a *desired.Artifact) *finding {
 	return f
 }
 
-// reached is a place that has an artifact.
+// reached is a source that has an artifact.
 func (v *visit) reached(f *finding, a *desired.Artifact, p artifact.Reached) {
 	size := "size unknown"
 	if p.Size >= 0 {
@@ -157,23 +159,20 @@ func checkArc(ctx context.Context, v *visit) *finding {
 	switch {
 	case err != nil:
 		return unread("whether the agent is there", err)
+	case program == "" && v.References.Arc != nil && v.References.Arc.Agent != nil:
+		return v.agentPackage(ctx, v.References.Arc)
 	case program == "" && needed:
-		return failf("install the Azure Connected Machine agent, and connect the machine", "the agent is not there, and the document's identity is that of Azure Arc").at("identity.arc")
+		return failf("install the Azure Connected Machine agent, or name its package in identity.arc.agent", "the agent is not there, and the document's identity is that of Azure Arc").at("identity.arc")
 	case program == "":
 		return okf("it is not there, and not needed")
 	}
-	out, err := v.Host.Run(ctx, host.Command{Path: program, Args: []string{"show", "-j"}})
-	if err != nil {
-		return unknownf(asRoot, "the agent does not say how it is: %v", err)
-	}
-	var said struct {
-		Status       string `json:"status"`
-		ResourceName string `json:"resourceName"`
-	}
+	said, err := v.askAgent(ctx, program)
 	f := &finding{}
 	switch {
-	case json.Unmarshal(out.Stdout, &said) != nil || said.Status == "":
-		return f.unknown("", "what the agent says of itself can't be read")
+	case errors.Is(err, errAgentUnread):
+		return f.unknown("", "%v", err)
+	case err != nil:
+		return f.unknown(asRoot, "the agent does not say how it is: %v", err)
 	case strings.EqualFold(said.Status, "Connected"):
 		return f.ok("connected as %s", said.ResourceName)
 	case said.ResourceName != "" && strings.EqualFold(said.Status, "Expired"):
@@ -186,6 +185,66 @@ func checkArc(ctx context.Context, v *visit) *finding {
 		return f.fail("azcmagent connect", "the agent is %s", said.Status).at("identity.arc")
 	}
 	return f.warn("azcmagent connect, if the machine is meant to be in Azure", "the agent is %s", said.Status)
+}
+
+// arcAgent is what the agent of Azure Arc says of itself.
+type arcAgent struct {
+	Status       string `json:"status"`
+	ResourceName string `json:"resourceName"`
+}
+
+var errAgentUnread = errors.New("what the agent says of itself can't be read")
+
+func (v *visit) askAgent(ctx context.Context, program string) (said arcAgent, err error) {
+	out, err := v.Host.Run(ctx, host.Command{Path: program, Args: []string{"show", "-j"}})
+	if err != nil {
+		return said, err
+	}
+	if json.Unmarshal(out.Stdout, &said) != nil || said.Status == "" {
+		return said, errAgentUnread
+	}
+	return said, nil
+}
+
+// errUnregistered: nobody can ask yet as the machine.
+var errUnregistered = errors.New("the machine's identity is there when the join has registered the machine with Azure Arc")
+
+// findUnregistered says whether the join is going to register the machine: until then it
+// has no identity of Azure Arc.
+func (v *visit) findUnregistered(ctx context.Context) bool {
+	if v.settled() {
+		return false
+	}
+	program, err := v.first(azcmagent)
+	if err != nil || program == "" {
+		return err == nil
+	}
+	said, err := v.askAgent(ctx, program)
+	return err == nil && said.ResourceName == ""
+}
+
+// hasNone says whether an identity is the one that the machine has not got yet.
+func (v *visit) hasNone(a *desired.AzureIdentity) bool {
+	return a.Kind == desired.AzureArc && v.References.Arc != nil && v.unregistered()
+}
+
+// agentPackage looks for the package of an agent that is installed when the machine joins.
+func (v *visit) agentPackage(ctx context.Context, r *component.ArcRegistration) *finding {
+	ctx, cancel := context.WithTimeout(ctx, reachBudget)
+	defer cancel()
+	a := *r.Agent
+	if len(r.CAFiles) > 0 {
+		via := *a.Via
+		for _, p := range r.CAFiles {
+			text, err := v.Host.ReadFile(p)
+			if err != nil {
+				return unread("what is trusted on the way to the agent's package", err)
+			}
+			via.CAs = append(slices.Clone(via.CAs), string(text))
+		}
+		a.Via = &via
+	}
+	return v.artifact(ctx, &a)
 }
 
 // failOrWarn fails where the document needs the agent, and warns where it does not.

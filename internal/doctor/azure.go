@@ -75,6 +75,8 @@ func checkMachineRole(ctx context.Context, v *visit) *finding {
 		return okf("the machine is a node already: nobody is asked")
 	case v.givesRole(a):
 		return okf("the machine's identity is given its role when it joins")
+	case v.hasNone(a.Identity):
+		return unknownf("give it the role "+azure.UserRole+" on "+a.ResourceID+" when it is there, or set identity.arc.registration.assignRole ("+permissionsPage+")", "%v", errUnregistered)
 	}
 	f := &finding{field: "identity"}
 	all, err := v.Granted(ctx, AzureQuestion{Who: a.Identity, Via: a.Via, Manager: a.Manager, Scope: a.ResourceID, CAFiles: a.CAFiles})

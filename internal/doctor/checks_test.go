@@ -301,6 +301,12 @@ var checkCases = []checkCase{
 	{"arc", Preflight, Error, "registered as box, whose identity is Expired", func(w *world) { w.arc(`{"status":"Expired","resourceName":"box"}`, 0); w.registers() }},
 	{"arc", Preflight, Warning, "registered as box", func(w *world) { w.arc(`{"status":"Disconnected","resourceName":"box"}`, 0) }},
 	{"arc", Preflight, Error, "not there", func(w *world) { w.o.Config.Identity.Arc = &v1alpha1.Arc{} }},
+	{"arc", Preflight, OK, "azcmagent: 5.0 MB, digest by the document", func(w *world) {
+		w.installs()
+		w.reaches(artifact.Reached{Size: 5e6, Digest: "d", From: "the document"})
+	}},
+	{"arc", Preflight, Error, "no luck", func(w *world) { w.installs(); w.reaches(artifact.Reached{Err: &artifact.DownloadError{Err: errTest}}) }},
+	{"arc", Preflight, OK, "connected as box", func(w *world) { w.installs(); w.arc(`{"status":"Connected","resourceName":"box"}`, 0) }},
 	{"arc", Preflight, Unknown, "does not say", func(w *world) { w.arc("", 1) }},
 	{"arc", Preflight, Unknown, "can't be read", func(w *world) { w.arc("words", 0) }},
 
@@ -320,6 +326,18 @@ var checkCases = []checkCase{
 		w.azureGrants(false, nil, "Microsoft.ContainerService/managedClusters/listClusterUserCredential/action")
 	}},
 	{"azure-machine", Preflight, Error, "listClusterUserCredential/action is not allowed", func(w *world) { w.azureGrants(false, nil, "*/read") }},
+	{"azure-machine", Preflight, Unknown, "has registered the machine", func(w *world) { w.unregistered(); w.o.References.Arc.ClusterID = "" }},
+	{"azure-machine", Preflight, OK, "given its role when it joins", (*world).unregistered},
+	{"document", Preflight, Unknown, "as the machine: the machine's identity is there when the join has registered the machine", (*world).unregistered},
+	{"document", Preflight, Unknown, "has registered the machine", func(w *world) { w.unregistered(); w.arc(`{"status":"Disconnected"}`, 0) }},
+	{"document", Preflight, Error, "no answer", func(w *world) { w.unregistered(); w.arc(`{"status":"Connected","resourceName":"box"}`, 0) }},
+	{"document", Preflight, Error, "no answer", func(w *world) { w.unregistered(); w.arc("", 1) }},
+	{"document", Preflight, Error, "no answer", func(w *world) { w.unregistered(); w.o.Settled = func() bool { return true } }},
+	{"document", Preflight, Error, "no answer", func(w *world) { w.unregistered(); w.o.References.Azure.Identity.Kind = desired.AzureManagedIdentity }},
+	{"api-server", Preflight, Unknown, "has registered the machine", func(w *world) { w.unregistered(); w.o.Config.Cluster.Server = "" }},
+	{"credential", Preflight, Unknown, "has registered the machine", (*world).arcWithServer},
+	{"credential-expiry", Preflight, Unknown, "has registered the machine", (*world).arcWithServer},
+	{"approval", Preflight, Unknown, "has registered the machine", func(w *world) { w.direct(); w.o.References.Arc = &component.ArcRegistration{} }},
 	{"azure-machine", Preflight, Unknown, "no answer", func(w *world) { w.azureGrants(false, errors.New("no answer")) }},
 
 	{"containerd", Node, OK, "runs", func(w *world) { w.runs(containerd.Unit) }},
@@ -449,7 +467,7 @@ func (w *world) artifact(url string) *desired.Artifact {
 	return a
 }
 
-func (w *world) reaches(places ...artifact.Reached) { w.o.Fetcher = &fakeFetcher{places: places} }
+func (w *world) reaches(sources ...artifact.Reached) { w.o.Fetcher = &fakeFetcher{sources: sources} }
 
 // ca makes the cluster's CA another one.
 func (w *world) ca(pem string) {
@@ -506,9 +524,31 @@ func (w *world) azureGrants(registers bool, err error, actions ...string) {
 	}
 }
 
+// unregistered has the join register the machine, and Azure asked as the machine.
+func (w *world) unregistered() {
+	w.azureGrants(true, errors.New("not to be asked"))
+	w.o.References.Azure.Identity = &desired.AzureIdentity{Kind: desired.AzureArc}
+	w.noState(errors.New("no answer"))
+}
+
+// arcWithServer has the join register the machine with a cluster that the document names.
+func (w *world) arcWithServer() {
+	w.azure("", errors.New("not to be asked"))
+	w.credential(desired.ClientCertificate{Azure: &desired.AzureIdentity{Kind: desired.AzureArc, ServerID: azureidentity.AKS}})
+	w.o.References.Arc = &component.ArcRegistration{}
+}
+
 // registers has the document say who registers the machine.
 func (w *world) registers() {
 	w.o.Config.Identity.Arc = &v1alpha1.Arc{Registration: &v1alpha1.ArcRegistration{AzureCLI: &v1alpha1.AzureCLI{}}}
+}
+
+// installs has the document name the package of the agent, too.
+func (w *world) installs() {
+	w.registers()
+	w.memory.Put("/ca.pem", "a CA", 0o644)
+	w.o.References.Arc = &component.ArcRegistration{CAFiles: []string{"/ca.pem"}, Agent: &desired.Artifact{Name: component.ArcPackage, URLs: []string{"https://x/"},
+		Via: &desired.Egress{}, Files: []desired.ArtifactFile{{Path: component.ArcPackageFile}}}}
 }
 
 func (w *world) stop(unit string) {

@@ -18,6 +18,8 @@ func checkDocument(_ context.Context, v *visit) *finding {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return unknownf(asRoot, "%v", err)
+	case errors.Is(err, errUnregistered):
+		return unknownf("name cluster.server and cluster.caFile to have the cluster looked at before", "%v", err).at("cluster.resourceId")
 	case err != nil:
 		e := provision.Explain(err)
 		remedy := e.Hint

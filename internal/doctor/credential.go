@@ -60,6 +60,9 @@ func (v *visit) findCredential(ctx context.Context) (*credential, error) {
 	}
 	if c.Azure != nil && v.Tokens != nil {
 		out.azure = c.Azure.Kind
+		if v.hasNone(c.Azure) {
+			return out, errUnregistered
+		}
 		out.token, err = v.Tokens(ctx, c.Azure, c.Via)
 		return out, err
 	}
@@ -77,6 +80,9 @@ func (v *visit) directToken(ctx context.Context, st *desired.State) (*credential
 		return nil, err
 	}
 	out := &credential{azure: a.Kind, direct: true, field: "identity." + string(a.Kind)}
+	if v.hasNone(&a) {
+		return out, errUnregistered
+	}
 	way, err := v.way()
 	if err != nil {
 		return nil, err
@@ -151,6 +157,8 @@ func noCredential(c *credential, err error) *finding {
 		field = c.field
 	}
 	switch {
+	case errors.Is(err, errUnregistered):
+		return unknownf("", "%v", err)
 	case c != nil && c.azure != "" && !isHidden(err):
 		return failf(provision.Explain(err).Hint, "%v", err).at(field)
 	case errors.Is(err, fs.ErrPermission):

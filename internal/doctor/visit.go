@@ -91,7 +91,9 @@ type visit struct {
 	exchange func() (apiserver.Exchange, error)
 	// credential is what the machine shows to the cluster at first.
 	credential func() (*credential, error)
-	resolver   *net.Resolver
+	// unregistered: the join is going to register the machine with Azure Arc.
+	unregistered func() bool
+	resolver     *net.Resolver
 }
 
 // stateBudget is how long it may take to find out what a document means: a cluster may
@@ -108,10 +110,14 @@ func newVisit(ctx context.Context, when Occasion, o Options) *visit {
 		if o.State == nil {
 			return nil, errNoDocument
 		}
+		if a := o.References.Azure; a != nil && v.hasNone(a.Identity) {
+			return nil, fmt.Errorf("how the cluster is reached is asked as the machine: %w", errUnregistered)
+		}
 		ctx, cancel := context.WithTimeout(ctx, stateBudget)
 		defer cancel()
 		return o.State(ctx)
 	})
+	v.unregistered = sync.OnceValue(func() bool { return v.findUnregistered(ctx) })
 	v.kubeconfig = sync.OnceValues(func() (*kubeconfig.Config, error) { return kubeconfig.Read(v.Host, v.kubeconfigPath()) })
 	v.server = sync.OnceValues(v.findServer)
 	v.credential = sync.OnceValues(func() (*credential, error) { return v.findCredential(ctx) })

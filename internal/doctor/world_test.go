@@ -227,15 +227,15 @@ func (s *fakeSurvey) Listeners() ([]survey.Listener, error) { return s.listeners
 func (s *fakeSurvey) Holder(uint64) string                  { return s.holder }
 func (s *fakeSurvey) Dropping() ([]string, error)           { return s.dropping, s.err }
 
-// fakeFetcher has what its places say.
+// fakeFetcher has what its sources say.
 type fakeFetcher struct {
-	places  []artifact.Reached
+	sources []artifact.Reached
 	err     error
 	version string
 }
 
 func (f *fakeFetcher) Reach(context.Context, host.FS, *desired.Artifact) ([]artifact.Reached, error) {
-	return f.places, f.err
+	return f.sources, f.err
 }
 
 func (f *fakeFetcher) Version(context.Context, host.Host, string) (string, error) {

@@ -19,11 +19,16 @@ const (
 	ContainerdDownload      = 70
 	RuncDownload            = 71
 	SearchDomain            = 80
+	GPUDriver               = 84
+	GPUDevicePlugin         = 86
+	GPUInfoROM              = 87
 	Sysctl                  = 103
 	CrictlDownload          = 117
 	KubeletInstall          = 121
 	KubectlInstall          = 122
+	GPUServices             = 123
 	Timeout                 = 124
+	DRADriver               = 129
 	SwapFile                = 130
 	SwapSpace               = 131
 	Killed                  = 137
@@ -34,6 +39,7 @@ const (
 	MetadataInMangle        = 174
 	MetadataInFilter        = 175
 	PublicKeys              = 178
+	SnapshotUpdate          = 202
 	KubernetesInstall       = 204
 	CredentialProvider      = 205
 	CNIVersion              = 206
@@ -45,8 +51,11 @@ const (
 	LocalDNS                = 216
 	LocalDNSProgram         = 219
 	SecureBootstrap         = 220
+	GPUDecision             = 224
+	GPUPackages             = 235
 	SandboxImage            = 233
 	Internal                = 240
+	SecondaryNIC            = 243
 	PacketFilter            = 244
 	NotRegistered           = 245
 	NotReady                = 246
@@ -94,6 +103,12 @@ var registry = []Code{
 		"Check that the URL in runc_config is reachable from the node, or put runc into the image."},
 	{SearchDomain, "ERR_CUSTOM_SEARCH_DOMAINS_FAIL", "the machine could not enter its domain",
 		"Look at journalctl -u berth-realm-join: realmd and what it needs are the image's; domain, user and password are in custom_search_domain_config."},
+	{GPUDriver, "ERR_GPU_DRIVERS_START_FAIL", "the machine has no NVIDIA GPU, or its driver could not be installed, loaded or asked",
+		"Look at journalctl -u berth-gpu, and at what nvidia-smi says. GPUs are in gpu_config and vm_size."},
+	{GPUDevicePlugin, "ERR_GPU_DEVICE_PLUGIN_START_FAIL", "the device plugin of GPUs does not start",
+		"Look at journalctl -u nvidia-device-plugin; it is asked for by enable_managed_gpu, or by a tag of the virtual machine."},
+	{GPUInfoROM, "ERR_GPU_INFO_ROM_CORRUPTED", "a GPU says that its own memory of what it is (infoROM) is corrupted",
+		"Replace the virtual machine: the GPU is broken. nvidia-smi names it."},
 	{Sysctl, "ERR_SYSCTL_RELOAD", "a kernel parameter could not be set",
 		"Check the key and its range for the running kernel; the field that asks for it is named."},
 	{CrictlDownload, "ERR_CRICTL_DOWNLOAD_TIMEOUT", "crictl could not be downloaded",
@@ -102,8 +117,12 @@ var registry = []Code{
 		"Put the version that the configuration asks for into the image, or give a URL for it."},
 	{KubectlInstall, "ERR_KUBECTL_INSTALL_FAIL", "kubectl could not be installed",
 		"Put the version that the configuration asks for into the image, or give a URL for it."},
+	{GPUServices, "ERR_ENABLE_MANAGED_GPU_EXPERIENCE", "the device plugin and the driver of dynamic resource allocation are both asked for",
+		"Switch one of enable_managed_gpu and enable_managed_gpu_dra off; the tag EnableManagedGPUExperience of the virtual machine says the same as the first."},
 	{Timeout, "ERR_PROVISION_TIMEOUT", "the time in cse_timeout is over (the number of timeout(1); AKS gives it no name)",
 		"Look at what was being done (Doing) and at berth timeline; raise cse_timeout if the step is only slow."},
+	{DRADriver, "ERR_DRA_DRIVER_START_FAIL", "the driver of dynamic resource allocation for GPUs does not start",
+		"Look at journalctl -u dra-driver-nvidia-gpu; it is asked for by enable_managed_gpu_dra."},
 	{SwapFile, "ERR_SWAP_CREATE_FAIL", "the swap file could not be made or used",
 		"Look at what is named: a path that is taken, or the unit of type swap (systemctl status UNIT). Swap is in custom_linux_os_config."},
 	{SwapSpace, "ERR_SWAP_CREATE_INSUFFICIENT_DISK_SPACE", "the disk has no room for the swap file",
@@ -112,8 +131,8 @@ var registry = []Code{
 		"Look for the kernel's out-of-memory killer in the journal; systemctl start aks-node-controller runs it again."},
 	{Streaming, "ERR_ARTIFACT_STREAMING_INSTALL", "a service that streams images does not start, or is not in the image",
 		"Look at journalctl -u for the unit that is named; put the services into the image, or leave enable_artifact_streaming off."},
-	{Trust, "ERR_UPDATE_CA_CERTS", "a CA certificate could not be added to the machine's trust store",
-		"Check the certificate in custom_ca_certs or proxy_trusted_ca."},
+	{Trust, "ERR_UPDATE_CA_CERTS", "a CA certificate could not be had or added to the machine's trust store",
+		"Check the certificate in custom_ca_certs or proxy_trusted_ca; those of a cloud of its own come from the WireServer, 168.63.129.16."},
 	{SecureBootstrapDownload, "ERR_SECURE_TLS_BOOTSTRAP_CLIENT_DOWNLOAD_ERROR", "the client of secure TLS bootstrapping could not be downloaded or unpacked, or is not in the image",
 		"Check that secure_tls_bootstrapping_custom_client_download_url is reachable from the node, or put the client into the image as /opt/bin/aks-secure-tls-bootstrap-client."},
 	{DisableSSH, "ERR_DISABLE_SSH", "the SSH server could not be switched off",
@@ -124,6 +143,8 @@ var registry = []Code{
 		packetFilterHint},
 	{PublicKeys, "ERR_CONFIG_PUBKEY_AUTH_SSH", "the SSH server could not be told to refuse public keys",
 		"Read what sshd says of its configuration: sshd -t; and what is in force: sshd -T."},
+	{SnapshotUpdate, "ERR_SNAPSHOT_UPDATE_START_FAIL", "the image's timer of package snapshots does not start",
+		"Look at systemctl status snapshot-update.timer; an image without it has nothing to start."},
 	{KubernetesInstall, "ERR_K8S_INSTALL_ERR", "the Kubernetes binaries could not be unpacked or installed",
 		"Check that the archive behind the URL is the one for this architecture."},
 	{CredentialProvider, "ERR_CREDENTIAL_PROVIDER_DOWNLOAD_TIMEOUT", "the credential provider could not be downloaded or unpacked, or is not in the image",
@@ -146,10 +167,16 @@ var registry = []Code{
 		"Put CoreDNS into the image as /opt/azure/containers/localdns/binary/coredns, or leave enable_local_dns off."},
 	{SecureBootstrap, "ERR_SECURE_TLS_BOOTSTRAP_ENABLE_FAILURE", "the client of secure TLS bootstrapping does not start, or brings no certificate",
 		"Look at journalctl -u secure-tls-bootstrap and /var/log/azure/aks/secure-tls-bootstrap.log: it asks the metadata service, Microsoft Entra ID and the API server."},
+	{GPUDecision, "ERR_NVIDIA_DRIVER_INSTALL", "nothing says which driver the machine's GPUs take",
+		"Put /opt/azure/components.json into the image, with an image of the driver for the size of the virtual machine in GPUContainerImages."},
 	{SandboxImage, "ERR_PULL_POD_INFRA_CONTAINER_IMAGE", "the image of the pods' sandbox could not be pulled from the cluster's registry",
 		"Check that bootstrap_profile_container_registry_server holds the image that pod_infra_container_image_url names, and is reachable from the node."},
+	{GPUPackages, "ERR_NVIDIA_DCGM_INSTALL", "the image has no services for GPUs",
+		"Put the packages of NVIDIA's device plugin, or of its driver of dynamic resource allocation, and of DCGM into the image, or switch enable_managed_gpu and enable_managed_gpu_dra off."},
 	{Internal, "ERR_AKS_NODE_CONTROLLER_ERROR", "the configuration was refused, or an error has no code of its own",
 		"Correct the fields that are named; if none is, read the log at " + LogPath + "."},
+	{SecondaryNIC, "ERR_SECONDARY_NIC_CONFIG_FAIL", "a network interface beside the first could not be configured",
+		"Attach as many interfaces to the VM as standard_secondary_nic_count says; the image has to have systemd-networkd: systemctl status systemd-networkd, networkctl."},
 	{PacketFilter, "ERR_PACKET_FILTER", "pods could not be kept from the WireServer: the packet filter does not take its rules",
 		packetFilterHint},
 	{NotRegistered, "ERR_NODE_NOT_REGISTERED", "kubelet runs, but the Node does not exist in the cluster",

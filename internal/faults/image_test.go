@@ -7,6 +7,20 @@ import (
 )
 
 // vendorContainerd is the unit that a distribution's package brings.
+// vendorNetworkd is on each image, where netplan's files are its settings.
+const vendorNetworkd = `[Unit]
+Description=Network Configuration
+Wants=network.target
+[Service]
+Type=notify
+ExecStart=!!/usr/lib/systemd/systemd-networkd
+ExecReload=networkctl reload
+Restart=on-failure
+[Install]
+WantedBy=multi-user.target
+Alias=dbus-org.freedesktop.network1.service
+`
+
 const vendorContainerd = `[Unit]
 Description=containerd container runtime
 After=network.target local-fs.target dbus.service
@@ -44,6 +58,8 @@ func distribution(hostname string) *memory.Host {
 	h.Value("/proc/sys/kernel/osrelease", "6.1.0-18-amd64\n")
 	kernel(h)
 	trustStore(h)
+	h.Put("/usr/lib/systemd/system/systemd-networkd.service", vendorNetworkd, 0o644)
+	h.Put("/usr/lib/systemd/systemd-networkd", "", 0o755)
 	h.PutDir("/etc/kubernetes")
 	h.PutDir("/mnt")
 	daemons(h)

@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"path"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
@@ -10,7 +11,14 @@ import (
 func ofUnit(h *memory.Host, u *desired.Unit) []mutation {
 	name, id := u.Name, string(u.ID())
 	wants := "/etc/systemd/system/multi-user.target.wants/" + name
+	if path.Ext(name) == ".timer" {
+		wants = "/etc/systemd/system/timers.target.wants/" + name
+	}
 	dropIn := "/etc/systemd/system/" + name + ".d/99-foreign.conf"
+	added := dropIn
+	if _, err := h.Lstat(path.Dir(dropIn)); err != nil {
+		added = path.Dir(dropIn) // the directory is the foreigner's, too
+	}
 	stop := func(h *memory.Host) { check(h.StopUnit(tctx, name)) }
 	disable := func(h *memory.Host) { check(h.Remove(wants)); check(h.DaemonReload(tctx)) }
 	started := []string{"start " + name}
@@ -22,7 +30,7 @@ func ofUnit(h *memory.Host, u *desired.Unit) []mutation {
 			plan: []string{"enable " + id, "start " + id}, jobs: started}.leaving(ledgerFile),
 		{name: id + " restarted", do: func(h *memory.Host) { check(h.RestartUnit(tctx, name)) }, plan: []string{}},
 		mutation{name: id + " with a foreign drop-in", do: func(h *memory.Host) { h.Put(dropIn, "[Service]\nNice=5\n", 0o644) },
-			plan: []string{"restart " + id}, jobs: []string{"restart " + name}, redefined: true}.leaving(dropIn),
+			plan: []string{"restart " + id}, jobs: []string{"restart " + name}, redefined: true}.leaving(added),
 	}
 	if _, err := h.Lstat("/etc/systemd/system/" + name); err == nil {
 		return append(out, maskedInPlace(u))

@@ -71,9 +71,9 @@ func remembered(machine func() *memory.Host, c *configuration) func() *memory.Ho
 
 func (s scenario) repair(t *testing.T, h *memory.Host, m mutation) {
 	t.Helper()
-	want, before := look(h), len(jobs(h))
+	want := look(h)
 	m.do(h)
-	before += len(jobs(h)[before:])
+	before := len(allJobs(h))
 	if m.refused != "" {
 		s.refuses(t, h, m)
 		return
@@ -89,7 +89,7 @@ func (s scenario) repair(t *testing.T, h *memory.Host, m mutation) {
 		t.Errorf("%s: %v", m.name, err)
 		return
 	}
-	s.repaired(t, h, m, want, jobs(h)[before:])
+	s.repaired(t, h, m, want, allJobs(h)[before:])
 }
 
 func (s scenario) repaired(t *testing.T, h *memory.Host, m mutation, want outcome, did []string) {

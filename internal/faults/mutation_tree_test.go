@@ -15,12 +15,12 @@ func ofFile(h *memory.Host, st *desired.State, f *desired.File) []mutation {
 		return []mutation{one(f, "there again", "delete", func(h *memory.Host) { h.Put(p, "old", 0o600) })}
 	}
 	out := replaced(f, p)
+	if len(f.Content.Data()) == 0 { // emptying it is no mutation
+		out = slices.DeleteFunc(out, func(m mutation) bool { return strings.HasSuffix(m.name, " emptied") })
+	}
 	for i := range out {
 		for _, u := range loadedFrom(h, st, p) {
 			out[i].plan = append(out[i].plan, "reload unit:"+u)
-		}
-		if len(f.Content.Data()) == 0 && strings.HasSuffix(out[i].name, " emptied") {
-			out[i] = out[i].nothing()
 		}
 	}
 	for _, u := range usedBy(st, p) {
@@ -30,6 +30,11 @@ func ofFile(h *memory.Host, st *desired.State, f *desired.File) []mutation {
 			check(h.RestartUnit(tctx, u))
 		})
 		m.plan, m.jobs = append(m.plan, "restart unit:"+u), []string{"restart " + u}
+		for _, loaded := range loadedFrom(h, st, p) {
+			if loaded != u {
+				m.plan = append(m.plan, "reload unit:"+loaded)
+			}
+		}
 		out = append(out, m)
 	}
 	return append(out, refused(f, "made a directory with entries", p, func(h *memory.Host) {
@@ -61,10 +66,10 @@ func (m mutation) leaving(paths ...string) mutation {
 	return m
 }
 
-// loadedFrom are the units that systemd runs and whose definition a path is, of the
-// state or not: a slice that a service is in.
+// loadedFrom are the units that systemd runs, or starts at a time, and whose definition a path
+// is, of the state or not: a slice that a service is in, a timer's service.
 func loadedFrom(h *memory.Host, st *desired.State, p string) []string {
-	if name := path.Base(p); p == "/etc/systemd/system/"+name && h.Units()[name].ActiveState == "active" {
+	if name := path.Base(p); p == "/etc/systemd/system/"+name && (h.Units()[name].ActiveState == "active" || h.Units()[strings.TrimSuffix(name, ".service")+".timer"].ActiveState == "active") {
 		return []string{name}
 	}
 	return definedBy(st, p)

@@ -23,7 +23,7 @@ func sharing(machine func() *memory.Host, c *configuration) func() *memory.Host 
 		if _, err := engine(h, nil, 1).Apply(tctx, st); err != nil {
 			panic(err)
 		}
-		h.Settle()
+		h.Flush()
 		h.Advance(time.Minute)
 		return h
 	}
@@ -41,7 +41,7 @@ func forgetful(machine func() *memory.Host) func() *memory.Host {
 	return func() *memory.Host {
 		h := machine()
 		check(h.Remove(ledgerFile))
-		h.Settle()
+		h.Flush()
 		return h
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/contract/aks"
@@ -78,7 +79,7 @@ func applied(machine func() *memory.Host, c *configuration) func() *memory.Host 
 		if _, err := engine(h, nil, 1).Apply(tctx, c.state(h)); err != nil {
 			panic(err)
 		}
-		h.Settle()
+		h.Flush()
 		h.Advance(time.Minute)
 		return h
 	}
@@ -108,6 +109,8 @@ func configure(t testing.TB, name string) *configuration {
 	doc.Config.LocalDnsProfile, doc.Config.LinuxAdminUsername, doc.Config.CustomSearchDomainConfig = nil, "", nil
 	// The image has no such services.
 	doc.Config.EnableArtifactStreaming = false
+	// The machine has no GPU.
+	doc.Config.GpuConfig = nil
 	// A run does without it: it fails nothing, and is asked for by the next.
 	doc.Config.KubeProxyUrl = ""
 	// Only the scenarios that are about it make swap files: they cost each machine.
@@ -136,7 +139,7 @@ func (c *configuration) state(h host.Host) *desired.State {
 		return &desired.State{Owner: desired.OwnerAKS}
 	}
 	facts, err := provision.Gather(tctx, h, provision.FactsSource{Version: fetcher{}.Version,
-		Cloud: func(context.Context) provision.Cloud { return provision.Cloud{Address: "10.99.0.11"} }})
+		Cloud: func(context.Context) azure.Cloud { return azure.Cloud{Address: "10.99.0.11"} }})
 	if err != nil {
 		panic(err)
 	}
@@ -284,6 +287,15 @@ func jobs(h *memory.Host) []string {
 		if slices.Contains(allUnits, j.Unit) {
 			out = append(out, j.String())
 		}
+	}
+	return out
+}
+
+// allJobs are what happened to all units.
+func allJobs(h *memory.Host) []string {
+	var out []string
+	for _, j := range h.Jobs() {
+		out = append(out, j.String())
 	}
 	return out
 }

@@ -23,6 +23,9 @@ type Attributes struct {
 	Mode     fs.FileMode
 	UID, GID int
 	Xattrs   map[string][]byte
+	// Provenance becomes the attribute ProvenanceName where the file system takes it;
+	// nil: none.
+	Provenance []byte
 }
 
 // Prepare writes content durably under the temporary name of p. A leftover of
@@ -41,8 +44,7 @@ func PrepareFunc(h FS, p string, a Attributes, write func(File) error) error {
 	if err != nil {
 		return err
 	}
-	label := func() error { return setXattrs(h, tmp, a.Xattrs) }
-	err = errors.Join(fill(f, a, write, label), f.Close())
+	err = errors.Join(fill(f, a, write), f.Close())
 	if err != nil {
 		return errors.Join(err, h.Remove(tmp))
 	}
@@ -60,17 +62,24 @@ func createNew(h FS, tmp string) (File, error) {
 	return h.Create(tmp)
 }
 
-func setXattrs(h FS, p string, xattrs map[string][]byte) error {
-	for _, name := range slices.Sorted(maps.Keys(xattrs)) {
-		if err := h.SetXattr(p, name, xattrs[name]); err != nil {
+// setXattrs attaches what the file has to have, and its provenance if it can be had.
+func setXattrs(f File, a Attributes) error {
+	for _, name := range slices.Sorted(maps.Keys(a.Xattrs)) {
+		if err := f.SetXattr(name, a.Xattrs[name]); err != nil {
 			return err
 		}
+	}
+	if a.Provenance == nil {
+		return nil
+	}
+	if err := f.SetXattr(ProvenanceName, a.Provenance); !NoXattrs(err) {
+		return err
 	}
 	return nil
 }
 
 // fill labels last: a change of content or owner drops capabilities.
-func fill(f File, a Attributes, write func(File) error, label func() error) error {
+func fill(f File, a Attributes, write func(File) error) error {
 	if err := write(f); err != nil {
 		return err
 	}
@@ -80,7 +89,7 @@ func fill(f File, a Attributes, write func(File) error, label func() error) erro
 	if err := f.Chmod(a.Mode); err != nil {
 		return err
 	}
-	if err := label(); err != nil {
+	if err := setXattrs(f, a); err != nil {
 		return err
 	}
 	return f.Sync()
@@ -143,4 +152,11 @@ func MkdirAll(h FS, dir string) ([]string, error) {
 // file: link(2) has EPERM for it, network file systems have others.
 func NoLinks(err error) bool {
 	return errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS)
+}
+
+// NoXattrs says whether an attribute was refused since the file system has none of its
+// namespace, or since the process may not set it (trusted.* needs CAP_SYS_ADMIN in the
+// first user namespace).
+func NoXattrs(err error) bool {
+	return errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSYS)
 }

@@ -111,6 +111,9 @@ type File interface {
 	Write(p []byte) (int, error)
 	Chmod(mode fs.FileMode) error
 	Chown(uid, gid int) error
+	// SetXattr sets an extended attribute. A write and a chown after it take
+	// security.capability away again.
+	SetXattr(name string, value []byte) error
 	Sync() error
 	Close() error
 }

@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // PacketFilter keeps whole tables of nftables, family inet, that belong to one
-// program. It adds nothing to tables of others. Under another root every method
-// answers ErrOtherRoot; a kernel without nf_tables answers each with an error.
+// program, and lists those of everybody. It adds nothing to tables of others. Under
+// another root every method answers ErrOtherRoot; a kernel without nf_tables answers
+// each that speaks of one table with an error.
 type PacketFilter interface {
+	// FilterNames lists the tables of all families with their chains, those of the legacy
+	// iptables, too, in no order. What comes with an error is what could be read.
+	FilterNames(ctx context.Context) ([]FilterName, error)
 	// FilterTable describes a table; nil if there is none of that name.
 	FilterTable(ctx context.Context, name string) (*FilterTable, error)
 	// ReplaceFilterTable puts a table in the place of the one of its name, in one
@@ -20,6 +25,20 @@ type PacketFilter interface {
 	// DeleteFilterTable takes a table away with all that is in it: fs.ErrNotExist if
 	// there is none.
 	DeleteFilterTable(ctx context.Context, name string) error
+}
+
+// FilterName is the name of a table of the packet filter, or of a chain in it.
+type FilterName struct {
+	// Family is ip, ip6, inet, arp, bridge or netdev, or the program that alone knows the
+	// table: iptables-legacy, ip6tables-legacy.
+	Family, Table string
+	// Chain is "" for the table itself.
+	Chain string
+}
+
+// String is the name as nft has it.
+func (n FilterName) String() string {
+	return strings.TrimSuffix(n.Family+" "+n.Table+" "+n.Chain, " ")
 }
 
 // FilterTable is a table of the packet filter.

@@ -3,6 +3,7 @@ package identity
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,15 @@ func TestIssueForAgent(t *testing.T) {
 	}
 	if from, until := Validity([]byte("x")); !from.IsZero() || !until.IsZero() {
 		t.Error("garbage is valid")
+	}
+}
+
+func TestAgentWithAnExpiredTokenIsToldWhereToPutAnother(t *testing.T) {
+	c := newCluster(t)
+	c.token = "another"
+	_, err := New(clock{memory.New(), 0}).IssueForAgent(t.Context(), agentOf("m1"), apiserver.Access{Server: c.server.URL, CA: []byte(c.ca), Token: testToken})
+	if e, ok := errors.AsType[*Error](err); !ok || e.Reason != ReasonUnauthorized || !strings.HasSuffix(e.Remedy, "put it in the place of this one on the machine") {
+		t.Fatalf("%+v", err)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/berth-dev/berth/internal/apiserver"
 )
 
-// slow is how long a request may wait before its key is kept on the machine: so
-// long that only a person can be the one who approves.
+// slow is how long a request may wait before its key is kept on the machine, and it is
+// told that it waits: so long that only a person can be the one who approves.
 const slow = 3 * time.Second
 
 // await follows the request until it is decided. A watch that ends is opened
@@ -30,7 +30,7 @@ func (o *order) await(ctx context.Context, csr *certificates.CertificateSigningR
 			return certificate, err
 		}
 		next, err := o.follow(ctx, csr, timer.C)
-		o.keepKey(timer.C) // where no watch stood to wait in
+		o.sayLate(timer.C) // where no watch stood to wait in
 		if ctx.Err() != nil {
 			return nil, o.late(errors.Join(err, ctx.Err()))
 		}
@@ -67,14 +67,24 @@ func (o *order) look(ctx context.Context) (*certificates.CertificateSigningReque
 	return next, err
 }
 
-// keepKey keeps the key on the machine once it is due.
-func (o *order) keepKey(due <-chan time.Time) {
+// sayLate does what is due once the request has waited for long.
+func (o *order) sayLate(due <-chan time.Time) {
 	select {
 	case <-due:
-		o.pending.save(o.key)
+		o.isLate()
 	default:
 	}
 }
+
+// isLate keeps the key on the machine, and tells who has yet to do what.
+func (o *order) isLate() {
+	o.pending.save(o.key)
+	if o.tell != nil {
+		o.tell(o.late(errStillWaits))
+	}
+}
+
+var errStillWaits = errors.New("it is still waited for")
 
 // follow returns the next version of the request, or nil if the watch ended.
 func (o *order) follow(ctx context.Context, csr *certificates.CertificateSigningRequest, slow <-chan time.Time) (*certificates.CertificateSigningRequest, error) {
@@ -86,7 +96,7 @@ func (o *order) follow(ctx context.Context, csr *certificates.CertificateSigning
 	for {
 		select {
 		case <-slow:
-			o.pending.save(o.key)
+			o.isLate()
 		case <-ctx.Done():
 			return nil, nil
 		case event := <-w.ResultChan():

@@ -20,6 +20,8 @@ type Issuer struct {
 	connections *apiserver.Connections
 	// tokens gives the tokens of an identity of Azure; nil where there are none.
 	tokens TokenSource
+	// tell is told once of a request that waits for long; may be nil.
+	tell func(error)
 }
 
 // TokenSource gives the token of an identity of Azure for the API server, asked for by
@@ -39,12 +41,24 @@ func New(h machine) *Issuer { return &Issuer{h: h} }
 // Over returns an issuer that goes on with connections on which API servers were
 // probed.
 func (i *Issuer) Over(c *apiserver.Connections) *Issuer {
-	return &Issuer{h: i.h, connections: c, tokens: i.tokens}
+	out := *i
+	out.connections = c
+	return &out
 }
 
 // With returns an issuer that has the tokens of identities of Azure.
 func (i *Issuer) With(tokens TokenSource) *Issuer {
-	return &Issuer{h: i.h, connections: i.connections, tokens: tokens}
+	out := *i
+	out.tokens = tokens
+	return &out
+}
+
+// Telling returns an issuer that says, as soon as only a person can be the one who
+// approves, what would end the wait. It waits on.
+func (i *Issuer) Telling(tell func(error)) *Issuer {
+	out := *i
+	out.tell = tell
+	return &out
 }
 
 // defaultTimeout bounds a request whose contract sets no budget.
@@ -103,7 +117,7 @@ func (i *Issuer) issue(ctx context.Context, o *order) (converge.Credential, erro
 
 // begin begins an order: with the key of a request that still waits, or a new one.
 func (i *Issuer) begin(o *order) (err error) {
-	o.now = i.h.Now
+	o.now, o.tell = i.h.Now, i.tell
 	if o.client, err = apiserver.NewClient(o.access); err != nil {
 		return o.blame(err)
 	}

@@ -212,6 +212,31 @@ func untilKept(t *testing.T, m clock, c *cluster) context.Context {
 	return ctx
 }
 
+// TestIssueTellsThatItWaits: once, with what would end the wait, also where no watch
+// stands; then it goes on.
+func TestIssueTellsThatItWaits(t *testing.T) {
+	for name, deaf := range map[string]bool{"watch": false, "no watch": true} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.deaf, c.decide = deaf, func(*certificates.CertificateSigningRequest) {}
+			var told []error
+			i := New(clock{memory.New(), 0}).Telling(func(err error) {
+				told = append(told, err)
+				c.update(c.sign)
+			})
+			if _, err := i.Issue(t.Context(), c.wants(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			if len(told) != 1 || ReasonOf(told[0]) != ReasonPending {
+				t.Fatalf("told %v", told)
+			}
+			if e, _ := errors.AsType[*Error](told[0]); e.Remedy != "kubectl certificate approve "+c.csr.Name {
+				t.Errorf("remedy %q", e.Remedy)
+			}
+		})
+	}
+}
+
 func TestIssueGoesOnWithTheRequestThatWaits(t *testing.T) {
 	c := newCluster(t)
 	c.decide = func(*certificates.CertificateSigningRequest) {}

@@ -28,6 +28,8 @@ type order struct {
 	seen    *certificates.CertificateSigningRequest
 	pending pending
 	now     func() time.Time
+	// tell is Issuer.tell.
+	tell func(error)
 }
 
 // refusals is how often a refusal is asked again before it is believed: a token

@@ -311,13 +311,12 @@ var conformance = map[string]func(t *testing.T, s target){
 	"cancelled": func(t *testing.T, s target) {
 		img := single("registry.test/cancelled:1", seed(), 1000)
 		ctx, cancel := context.WithCancel(t.Context())
-		blob := img.Blob
-		img.Blob = func(d string) (io.ReadCloser, int64, error) {
+		img.Source = opener(func(d string) (io.ReadCloser, error) {
 			if d == img.layers[0] {
 				cancel()
 			}
-			return blob(d)
-		}
+			return img.open(d)
+		})
 		if err := s.Import(ctx, img.Image); !errors.Is(err, context.Canceled) {
 			t.Fatalf("error %v", err)
 		}

@@ -78,37 +78,6 @@ func (*DigestError) ExitCode() int { return exitcode.Digest }
 // Unwrap returns the cause.
 func (e *DigestError) Unwrap() error { return e.Err }
 
-// ManifestError is an image that can't be understood.
-type ManifestError struct {
-	Digest string
-	Err    error
-}
-
-// Error names the blob and what is wrong.
-func (e *ManifestError) Error() string { return fmt.Sprintf("manifest %s: %v", e.Digest, e.Err) }
-
-// ExitCode is the published code for it.
-func (*ManifestError) ExitCode() int { return exitcode.Digest }
-
-// Unwrap returns the cause.
-func (e *ManifestError) Unwrap() error { return e.Err }
-
-// PlatformError is an image that is not for this machine.
-type PlatformError struct {
-	Digest string
-	// Want is this machine's platform, Have are the image's: "linux/amd64".
-	Want string
-	Have []string
-}
-
-// Error shows both.
-func (e *PlatformError) Error() string {
-	return fmt.Sprintf("image %s is for %s, not for %s", e.Digest, strings.Join(e.Have, ", "), e.Want)
-}
-
-// ExitCode is the published code for it.
-func (*PlatformError) ExitCode() int { return exitcode.Containerd }
-
 // Error is any other answer of containerd.
 type Error struct {
 	// Doing is what was asked of it: "create image …".

@@ -9,17 +9,20 @@ import (
 	"strings"
 
 	contentapi "github.com/containerd/containerd/api/services/content/v1"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"google.golang.org/grpc/codes"
+
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // Has says whether a pod that names img.Reference would run without a pull; if
 // not, why. The record must be there, of img.Digest unless that is empty, and all
-// blobs behind it, and the image be pinned where it is to be: img.Blob is not
+// blobs behind it, and the image be pinned where it is to be: img.Source is not
 // asked. It hardly waits: where containerd does
 // not run, the error is a *NotRunningError at once, and where it is mute, after
 // three seconds.
 func (s *Store) Has(ctx context.Context, img Image) (ok bool, reason string, err error) {
-	n, err := parseReference(img.Reference)
+	ref, err := oci.ParseImage(img.Reference)
 	if err != nil {
 		return false, "", err
 	}
@@ -32,13 +35,13 @@ func (s *Store) Has(ctx context.Context, img Image) (ok bool, reason string, err
 	if err := c.glance(ctx); err != nil {
 		return false, "", err
 	}
-	reason, err = c.lacks(ctx, n, img)
+	reason, err = c.lacks(ctx, ref, img)
 	return reason == "" && err == nil, reason, err
 }
 
 // lacks says what differs from the image as wanted; "" if nothing does.
-func (c *session) lacks(ctx context.Context, n names, img Image) (string, error) {
-	have, err := c.lookup(ctx, n.main())
+func (c *session) lacks(ctx context.Context, ref oci.Reference, img Image) (string, error) {
+	have, err := c.lookup(ctx, ref.Pulled())
 	if err != nil {
 		return "", err
 	}
@@ -49,8 +52,8 @@ func (c *session) lacks(ctx context.Context, n names, img Image) (string, error)
 	switch {
 	case img.Digest != "" && got != img.Digest:
 		return fmt.Sprintf("digest %s, want %s", got, img.Digest), nil
-	case n.agrees(got) != nil:
-		return fmt.Sprintf("digest %s, want %s", got, n.promised), nil
+	case agrees(ref, got) != nil:
+		return fmt.Sprintf("digest %s, want %s", got, ref.Digest), nil
 	}
 	if reason, err := c.incomplete(ctx, got); err != nil || reason != "" {
 		return reason, err
@@ -68,8 +71,8 @@ const unpinned = "kubelet may remove it"
 // here; "" if it is whole.
 func (c *session) incomplete(ctx context.Context, digest string) (string, error) {
 	var gone *goneError
-	have, err := resolve(Image{Digest: digest, Blob: func(d string) (io.ReadCloser, int64, error) { return c.read(ctx, d) }}, hostPlatform())
-	if errors.As(err, &gone) || isForeign(err) {
+	have, err := resolve(ctx, c, digest)
+	if errors.As(err, &gone) || oci.IsContent(err) {
 		return err.Error(), nil
 	}
 	if err != nil {
@@ -102,13 +105,6 @@ func (c *session) unlessUnpacked(ctx context.Context, have *closure, reason stri
 	return reason, err
 }
 
-func isForeign(err error) bool {
-	_, manifest := errors.AsType[*ManifestError](err)
-	_, platform := errors.AsType[*PlatformError](err)
-	_, digest := errors.AsType[*DigestError](err)
-	return manifest || platform || digest
-}
-
 // goneError is a blob that containerd lacks.
 type goneError struct{ digest string }
 
@@ -128,14 +124,14 @@ func (c *session) holds(ctx context.Context, b blob) (ok bool, err error) {
 	return ok, err
 }
 
-// read reads a small blob out of containerd.
-func (c *session) read(ctx context.Context, digest string) (io.ReadCloser, int64, error) {
+// Open implements oci.Source for the small blobs that containerd has.
+func (c *session) Open(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
 	var b bytes.Buffer
-	err := c.call(ctx, "read blob "+digest, func(ctx context.Context) error {
+	err := c.call(ctx, "read blob "+d.Digest.String(), func(ctx context.Context) error {
 		b.Reset()
-		return c.readInto(ctx, &b, digest)
+		return c.readInto(ctx, &b, d.Digest.String())
 	})
-	return io.NopCloser(&b), int64(b.Len()), err
+	return io.NopCloser(&b), err
 }
 
 // readInto reads what is so small that it needs no more time than any answer.
@@ -146,7 +142,7 @@ func (c *session) readInto(ctx context.Context, b *bytes.Buffer, digest string) 
 }
 
 func (c *session) readStream(ctx context.Context, b *bytes.Buffer, digest string) error {
-	stream, err := c.content.Read(ctx, &contentapi.ReadContentRequest{Digest: digest, Size: maxConfig + 1})
+	stream, err := c.content.Read(ctx, &contentapi.ReadContentRequest{Digest: digest, Size: oci.MaxConfig + 1})
 	if err != nil {
 		return err
 	}
@@ -159,8 +155,8 @@ func (c *session) readStream(ctx context.Context, b *bytes.Buffer, digest string
 			return &goneError{digest}
 		case err != nil:
 			return err
-		case b.Len()+len(m.Data) > maxConfig:
-			return &ManifestError{Digest: digest, Err: errors.New("too large")}
+		case b.Len()+len(m.Data) > oci.MaxConfig+1:
+			return &oci.ManifestError{What: "blob " + digest, Err: errors.New("too large")}
 		}
 		b.Write(m.Data)
 	}

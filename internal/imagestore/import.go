@@ -2,9 +2,11 @@ package imagestore
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // Import makes an image available: it sends the blobs that containerd lacks and
@@ -12,18 +14,18 @@ import (
 // image that is there already costs a few questions.
 //
 // Errors: *NotRunningError, *NoSpaceError, *DigestError (of the source's
-// content), *ManifestError, *PlatformError, *Error for any other answer of
-// containerd; those of img.Blob are wrapped. After each, a name stands for what
+// content), those of oci.Walk, *Error for any other answer of containerd; those of
+// img.Source are wrapped. After each, a name stands for what
 // it stood for before, and the next Import goes on.
 func (s *Store) Import(ctx context.Context, img Image) error {
-	n, err := parseReference(img.Reference)
+	ref, err := oci.ParseImage(img.Reference)
 	if err == nil {
-		err = errors.Join(checkDigest(img.Digest), n.agrees(img.Digest))
+		err = agrees(ref, img.Digest)
 	}
 	if err != nil {
 		return err
 	}
-	want, err := resolve(img, hostPlatform())
+	want, err := resolve(ctx, img.Source, img.Digest)
 	if err != nil {
 		return err
 	}
@@ -35,21 +37,21 @@ func (s *Store) Import(ctx context.Context, img Image) error {
 	if err := c.connected(ctx); err != nil {
 		return err
 	}
-	return c.store(ctx, img, n, want)
+	return c.store(ctx, img, ref, want)
 }
 
 // store is stored, again where another import of the same image came to its end
 // and ended the lease that both had.
-func (c *session) store(ctx context.Context, img Image, n names, want *closure) error {
+func (c *session) store(ctx context.Context, img Image, ref oci.Reference, want *closure) error {
 	for range 3 {
-		if err := c.stored(ctx, img, n, want); !isLeaseGone(err) {
+		if err := c.stored(ctx, img, ref, want); !isLeaseGone(err) {
 			return err
 		}
 	}
-	return c.stored(ctx, img, n, want)
+	return c.stored(ctx, img, ref, want)
 }
 
-func (c *session) stored(ctx context.Context, img Image, n names, want *closure) error {
+func (c *session) stored(ctx context.Context, img Image, ref oci.Reference, want *closure) error {
 	leased, release, err := c.lease(ctx, img.Digest)
 	if err != nil {
 		return err
@@ -57,7 +59,7 @@ func (c *session) stored(ctx context.Context, img Image, n names, want *closure)
 	if err := c.upload(leased, img, want); err != nil {
 		return err
 	}
-	for _, name := range n.records(want) {
+	for _, name := range records(ref, want) {
 		if err := c.record(leased, name, want.target, img.labels()); err != nil {
 			return err
 		}
@@ -65,13 +67,22 @@ func (c *session) stored(ctx context.Context, img Image, n names, want *closure)
 	return release()
 }
 
-// records are the names to give, the one that pods use last.
-func (n names) records(want *closure) []string {
-	out := []string{want.config.Digest.String(), n.digested(want.target.Digest.String())}
-	if n.tagged != "" {
-		out = append(out, n.tagged)
+// records are the names to give, the one that pods use last: those under which the
+// CRI plugin keeps an image that it pulls.
+func records(ref oci.Reference, want *closure) []string {
+	out := []string{want.config.Digest.String(), ref.Name() + "@" + want.target.Digest.String()}
+	if ref.Digest == "" {
+		out = append(out, ref.Pulled())
 	}
 	return out
+}
+
+// agrees checks an image's digest against the one in its reference.
+func agrees(ref oci.Reference, got string) error {
+	if ref.Digest != "" && ref.Digest.String() != got {
+		return &DigestError{Want: ref.Digest.String(), Err: fmt.Errorf("the image is %s", got)}
+	}
+	return nil
 }
 
 // upload sends layers and config side by side, then what refers to them: no
@@ -80,14 +91,14 @@ func (c *session) upload(ctx context.Context, img Image, want *closure) error {
 	g, side := errgroup.WithContext(ctx)
 	g.SetLimit(uploads)
 	for _, b := range want.leaves {
-		u := &upload{session: c, blob: b, source: img.Blob}
+		u := &upload{session: c, blob: b, source: img.Source}
 		g.Go(func() error { return u.run(side) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	for _, b := range want.parents {
-		if err := (&upload{session: c, blob: b, source: img.Blob}).run(ctx); err != nil {
+		if err := (&upload{session: c, blob: b, source: img.Source}).run(ctx); err != nil {
 			return err
 		}
 	}

@@ -54,14 +54,9 @@ func readLayout(t *testing.T, dir string) Image {
 	}
 	first := index.Manifests[0]
 	return Image{Reference: first.Annotations[ocispec.AnnotationRefName], Digest: first.Digest.String(),
-		Blob: func(digest string) (io.ReadCloser, int64, error) {
-			f, err := os.Open(filepath.Join(dir, "blobs", strings.Replace(digest, ":", "/", 1)))
-			if err != nil {
-				return nil, 0, err
-			}
-			info, err := f.Stat()
-			return f, info.Size(), err
-		}}
+		Source: opener(func(digest string) (io.ReadCloser, error) {
+			return os.Open(filepath.Join(dir, "blobs", strings.Replace(digest, ":", "/", 1)))
+		})}
 }
 
 func writeLayout(t *testing.T, img *sample) string {

@@ -90,14 +90,13 @@ func TestSlowSource(t *testing.T) {
 
 // dawdle makes an image's first layer rest before each read.
 func dawdle(img *sample, pause time.Duration) *sample {
-	blob, slow := img.Blob, img.layers[0]
-	img.Blob = func(digest string) (io.ReadCloser, int64, error) {
-		in, n, err := blob(digest)
-		if digest != slow {
-			return in, n, err
+	img.Source = opener(func(digest string) (io.ReadCloser, error) {
+		in, err := img.open(digest)
+		if digest != img.layers[0] {
+			return in, err
 		}
-		return dawdling{in, pause}, n, err
-	}
+		return dawdling{in, pause}, err
+	})
 	return img
 }
 

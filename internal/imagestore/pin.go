@@ -5,13 +5,15 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // Pin keeps kubelet's garbage collection from an image that is there and whole;
-// where it is not, it says so and does nothing. img.Blob is not asked. It waits
+// where it is not, it says so and does nothing. img.Source is not asked. It waits
 // for a containerd that is starting, as Import does.
 func (s *Store) Pin(ctx context.Context, img Image) (whole bool, err error) {
-	n, err := parseReference(img.Reference)
+	ref, err := oci.ParseImage(img.Reference)
 	if err != nil {
 		return false, err
 	}
@@ -24,11 +26,11 @@ func (s *Store) Pin(ctx context.Context, img Image) (whole bool, err error) {
 		return false, err
 	}
 	img.Pinned = true
-	reason, err := c.lacks(ctx, n, img)
+	reason, err := c.lacks(ctx, ref, img)
 	if err != nil || reason != "" && reason != unpinned {
 		return false, err
 	}
-	return true, c.pin(ctx, n.main(), img.labels())
+	return true, c.pin(ctx, ref.Pulled(), img.labels())
 }
 
 // pin labels one record of an image, which is enough for the CRI plugin.

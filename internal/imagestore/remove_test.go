@@ -7,6 +7,8 @@ import (
 
 	imagesapi "github.com/containerd/containerd/api/services/images/v1"
 	"google.golang.org/grpc/codes"
+
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 func isTag(name string) bool {
@@ -16,7 +18,7 @@ func isTag(name string) bool {
 // remove takes a name away and, where no tag stands for the image any more, all
 // its other names: what containerd has of it is gone when it returns.
 func (s *Store) remove(ctx context.Context, ref string) error {
-	n, err := parseReference(ref)
+	n, err := oci.ParseImage(ref)
 	if err != nil {
 		return err
 	}
@@ -25,7 +27,7 @@ func (s *Store) remove(ctx context.Context, ref string) error {
 		return err
 	}
 	defer c.close()
-	have, err := c.lookup(ctx, n.main())
+	have, err := c.lookup(ctx, n.Pulled())
 	if err != nil || have == nil {
 		return err
 	}
@@ -33,9 +35,9 @@ func (s *Store) remove(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	doomed := []string{n.main()}
+	doomed := []string{n.Pulled()}
 	for _, i := range all.GetImages() {
-		if i.Name != n.main() {
+		if i.Name != n.Pulled() {
 			doomed = append(doomed, i.Name)
 		}
 	}

@@ -2,11 +2,13 @@ package imagestore
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 
 	"github.com/opencontainers/go-digest"
@@ -31,11 +33,11 @@ type sample struct {
 var errCut = errors.New("the source broke off")
 
 // host is the platform of the tests' images.
-var host = hostPlatform()
+var host = ocispec.Platform{OS: "linux", Architecture: runtime.GOARCH}
 
 func newSample(ref string) *sample {
 	s := &sample{blobs: map[string][]byte{}, read: map[string]int64{}, opened: map[string]int{}, broken: map[string][]byte{}, cut: map[string]int64{}}
-	s.Reference, s.Blob = ref, s.open
+	s.Reference, s.Source = ref, opener(s.open)
 	return s
 }
 
@@ -100,12 +102,19 @@ func (s *sample) size() (n int64) {
 	return n
 }
 
-func (s *sample) open(digest string) (io.ReadCloser, int64, error) {
+// opener is a source that is a function.
+type opener func(digest string) (io.ReadCloser, error)
+
+func (o opener) Open(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
+	return o(d.Digest.String())
+}
+
+func (s *sample) open(digest string) (io.ReadCloser, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	raw, ok := s.blobs[digest]
 	if !ok {
-		return nil, 0, fmt.Errorf("no blob %s", digest)
+		return nil, fmt.Errorf("no blob %s", digest)
 	}
 	if b, ok := s.broken[digest]; ok {
 		raw = b
@@ -115,7 +124,7 @@ func (s *sample) open(digest string) (io.ReadCloser, int64, error) {
 	if cut, ok := s.cut[digest]; ok {
 		r.left = cut
 	}
-	return r, int64(len(raw)), nil
+	return r, nil
 }
 
 // layerReads is how many times a layer was opened, and how many of its bytes

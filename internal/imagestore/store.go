@@ -2,8 +2,9 @@ package imagestore
 
 import (
 	"cmp"
-	"io"
 	"time"
+
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // Store is the images of the machine's containerd that are kubelet's: the zero
@@ -51,8 +52,8 @@ type Image struct {
 	Digest string
 	// Pinned: kubelet's garbage collection leaves it alone.
 	Pinned bool
-	// Blob opens a manifest, config or layer by its digest and says how many bytes
-	// it has. It may be called from several goroutines. A reader that is an
-	// io.Seeker is not read twice when an upload continues.
-	Blob func(digest string) (io.ReadCloser, int64, error)
+	// Source opens manifests, config and layers. It may be called from several
+	// goroutines. A reader that is an io.Seeker is not read twice when an upload
+	// continues, one with a method Size is compared with the manifest before.
+	Source oci.Source
 }

@@ -12,6 +12,8 @@ import (
 	contentapi "github.com/containerd/containerd/api/services/content/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // chunk is how many bytes a message carries; containerd takes up to 16 MiB.
@@ -21,7 +23,7 @@ const chunk = 1 << 20
 type upload struct {
 	*session
 	blob
-	source func(digest string) (io.ReadCloser, int64, error)
+	source oci.Source
 	// resumed: bytes of an earlier attempt were there already.
 	resumed bool
 }
@@ -111,7 +113,7 @@ func (u *upload) converse(ctx context.Context, stream contentapi.Content_WriteCl
 		from = 0 // containerd truncates where a write begins anew
 	}
 	u.resumed = u.resumed || from > 0
-	return u.transfer(stream, from)
+	return u.transfer(ctx, stream, from)
 }
 
 // exchange sends a message and takes the answer.
@@ -124,7 +126,7 @@ func exchange(stream contentapi.Content_WriteClient, m *contentapi.WriteContentR
 
 // transfer sends and listens at the same time: containerd answers each message.
 // Where the source fails, containerd still takes what is under way.
-func (u *upload) transfer(stream contentapi.Content_WriteClient, from int64) (moved bool, err error) {
+func (u *upload) transfer(ctx context.Context, stream contentapi.Content_WriteClient, from int64) (moved bool, err error) {
 	ear := make(chan struct{})
 	var reached int64
 	var heard error
@@ -132,7 +134,7 @@ func (u *upload) transfer(stream contentapi.Content_WriteClient, from int64) (mo
 		defer close(ear)
 		reached, heard = listen(stream, from)
 	}()
-	failed := u.send(stream, from)
+	failed := u.send(ctx, stream, from)
 	err = stream.CloseSend()
 	<-ear
 	if isCode(heard, codes.AlreadyExists) {
@@ -168,8 +170,8 @@ func drain(stream contentapi.Content_WriteClient) {
 
 // send sends the bytes from an offset on, and the commit. Its errors are the
 // source's: of a stream that broke the listener hears why.
-func (u *upload) send(stream contentapi.Content_WriteClient, from int64) error {
-	r, err := u.openAt(from)
+func (u *upload) send(ctx context.Context, stream contentapi.Content_WriteClient, from int64) error {
+	r, err := u.openAt(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -192,13 +194,13 @@ func (u *upload) send(stream contentapi.Content_WriteClient, from int64) error {
 }
 
 // openAt opens the source behind the first bytes.
-func (u *upload) openAt(from int64) (io.ReadCloser, error) {
-	r, size, err := u.source(u.Digest.String())
+func (u *upload) openAt(ctx context.Context, from int64) (io.ReadCloser, error) {
+	r, err := u.source.Open(ctx, u.Descriptor)
 	if err != nil {
 		return nil, fmt.Errorf("open blob %s: %w", u.Digest, err)
 	}
-	if size != u.Size {
-		err = &DigestError{Want: u.Digest.String(), Err: fmt.Errorf("it has %d bytes, the manifest says %d", size, u.Size)}
+	if sized, ok := r.(interface{ Size() int64 }); ok && sized.Size() != u.Size {
+		err = &DigestError{Want: u.Digest.String(), Err: fmt.Errorf("it has %d bytes, the manifest says %d", sized.Size(), u.Size)}
 	} else if s, ok := r.(io.Seeker); ok {
 		_, err = s.Seek(from, io.SeekStart)
 	} else {

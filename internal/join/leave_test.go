@@ -21,6 +21,7 @@ import (
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/component/containerd"
+	"github.com/berth-dev/berth/internal/component/tempdisk"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/cri"
@@ -29,6 +30,7 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/effect"
 	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/host/podnet"
 )
 
 // world is a machine with what it speaks to. It writes down what is asked of others, in
@@ -56,6 +58,12 @@ type world struct {
 
 func service(program string) string { return "[Service]\nExecStart=" + program + "\n" }
 
+// theirChain is of a container that somebody runs with a CNI plugin, ourChain of a pod.
+var (
+	theirChain = host.FilterName{Family: "ip", Table: "nat", Chain: "CNI-DN-theirs"}
+	ourChain   = host.FilterName{Family: "ip", Table: "nat", Chain: "CNI-DN-pod"}
+)
+
 // newWorld is a machine on which others had something before berth came.
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -65,6 +73,7 @@ func newWorld(t *testing.T) *world {
 	m.Put("/usr/lib/systemd/system/containerd.service", service("/usr/bin/containerd"), 0o644)
 	m.Put("/etc/containerd/config.toml", "theirs", 0o644)
 	m.Put("/var/lib/kubelet/theirs/file", "x", 0o600)
+	m.PutFilterNames(theirChain)
 	m.PutDir("/run/berth")
 	m.PutDir("/opt/azure/containers")
 	m.Put("/etc/machine-id", "0123456789abcdef0123456789abcdef\n", 0o444)
@@ -86,9 +95,9 @@ func (w *world) tree() map[string]string {
 	return tree
 }
 
-// join makes the machine a node, and does what kubelet and the runtime do then.
-func (w *world) join(owner desired.Owner, more ...desired.Resource) {
-	w.t.Helper()
+// nodeState makes a machine a node.
+func nodeState(t *testing.T, owner desired.Owner, more ...desired.Resource) *desired.State {
+	t.Helper()
 	st := &desired.State{Owner: owner}
 	st.Add(
 		&desired.File{Path: "/etc/systemd/system/kubelet.service", Content: desired.Text(service("/opt/bin/kubelet")), Mode: 0o644, Life: desired.Managed},
@@ -99,9 +108,15 @@ func (w *world) join(owner desired.Owner, more ...desired.Resource) {
 	)
 	st.Add(more...)
 	if err := st.Seal(); err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	if _, err := converge.New(converge.Options{Host: w.m, Command: "test", Workers: 1, Nodes: nodes{w}}).Apply(w.t.Context(), st); err != nil {
+	return st
+}
+
+// join makes the machine a node, and does what kubelet and the runtime do then.
+func (w *world) join(owner desired.Owner, more ...desired.Resource) {
+	w.t.Helper()
+	if _, err := converge.New(converge.Options{Host: w.m, Command: "test", Workers: 1, Nodes: nodes{w}}).Apply(w.t.Context(), nodeState(w.t, owner, more...)); err != nil {
 		w.t.Fatal(err)
 	}
 	w.m.Put(azure.CacheDir+"/token", "one", 0o600)
@@ -116,6 +131,7 @@ func (w *world) join(owner desired.Owner, more ...desired.Resource) {
 	w.boxes = []cri.Sandbox{{ID: "1", Namespace: "default", Name: "web", Ready: true}}
 	w.pods = []core.Pod{pod("web", "")}
 	w.hasBridge = true
+	w.m.PutFilterNames(ourChain)
 }
 
 func pod(name, daemonset string) core.Pod {
@@ -204,20 +220,21 @@ func (w *world) DeleteNode(_ context.Context, name, uid string) error {
 type network struct{ *world }
 
 // Remove implements the network of Options.
-func (n network) Remove(_ context.Context, kept []string) ([]string, error) {
+func (n network) Remove(_ context.Context, before podnet.Before) ([]string, error) {
 	if !n.hasBridge {
 		return nil, nil
 	}
-	err := n.call("network " + strings.Join(kept, ","))
+	err := n.call("network " + strings.Join(before.Links, ","))
 	if err == nil {
 		n.hasBridge = false
+		n.m.DropFilterNames(func(f host.FilterName) bool { return strings.HasPrefix(f.Chain, "CNI-") && !before.Filter[f.String()] })
 	}
 	return []string{"interface cbr0"}, err
 }
 
 // Foreign implements the network of Options.
-func (n network) Foreign(_ context.Context, before []string) ([]string, error) {
-	return n.foreign, n.refusals["foreign "+strings.Join(before, ",")]
+func (n network) Foreign(_ context.Context, before podnet.Before) ([]string, error) {
+	return n.foreign, n.refusals["foreign "+strings.Join(before.Links, ",")]
 }
 
 // nodes is how the engine reaches the world's Node.
@@ -293,6 +310,10 @@ func (w *world) isAsBefore() {
 	}
 	if mounts, _ := w.m.Mounts(w.t.Context()); len(mounts) != 1 {
 		w.t.Error(mounts)
+	}
+	names, err := w.m.FilterNames(w.t.Context())
+	if diff := cmp.Diff([]host.FilterName{theirChain}, names); diff != "" || err != nil {
+		w.t.Errorf("the packet filter: %s %v", diff, err)
 	}
 	if names, err := w.m.ReadDir(azure.CacheDir); err == nil {
 		w.t.Errorf("tokens stay: %q", names)
@@ -504,6 +525,45 @@ func TestLeaveKeepsWhatOthersMounted(t *testing.T) {
 
 // TestLeaveUnmounts: what kubelet and the runtime mounted for pods goes. What stood at
 // such a place before berth came stays, and so does what other containers have.
+// watched says what is in kubelet's directory when a unit stops.
+type watched struct {
+	host.Host
+	unit string
+	seen [][]string
+}
+
+func (h *watched) StopUnit(ctx context.Context, name string) error {
+	if name == h.unit {
+		names, err := h.ReadDir("/var/lib/kubelet/pods/u1")
+		if err != nil {
+			return err
+		}
+		h.seen = append(h.seen, names)
+	}
+	return h.Host.StopUnit(ctx, name)
+}
+
+// What the temporary disk gives back comes to the disk of the system, and goes from there
+// with the rest: its service stops before.
+func TestLeaveTakesTheTemporaryDiskAway(t *testing.T) {
+	w := newWorld(t)
+	w.join(desired.OwnerAKS,
+		&desired.File{Path: "/etc/systemd/system/" + tempdisk.Unit, Content: desired.Text("[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/opt/bin/kubelet\n"), Mode: 0o644, Life: desired.Managed},
+		&desired.Unit{Base: desired.Base{After: []desired.ID{"file:/etc/systemd/system/" + tempdisk.Unit}}, Name: tempdisk.Unit, Activation: desired.Started})
+	if !w.active(tempdisk.Unit) {
+		t.Fatal("it does not run")
+	}
+	h := &watched{Host: w.h, unit: tempdisk.Unit}
+	w.h = h
+	if out, err := w.leave(forced); err != nil || len(out.Stayed) > 0 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if diff := cmp.Diff([][]string{{"etc-hosts", "volumes"}}, h.seen); diff != "" {
+		t.Error(diff)
+	}
+	w.isAsBefore()
+}
+
 func TestLeaveUnmounts(t *testing.T) {
 	const tasks = "/run/containerd/io.containerd.runtime.v2.task/"
 	for _, tc := range []struct {
@@ -764,6 +824,36 @@ func TestLeaveKilledAnywhere(t *testing.T) {
 			if n := len(slices.DeleteFunc(slices.Clone(w.log), func(s string) bool { return s != "delete n1 1" })); n == 0 {
 				t.Errorf("killed at %s: nobody deleted the Node", injector.Hit())
 			}
+			if t.Failed() {
+				t.Fatalf("killed at %s", injector.Hit())
+			}
+		}
+	}
+}
+
+// TestLeaveAfterAJoinThatWasKilled: what a join found stays known when it was killed and
+// pods ran before the next one.
+func TestLeaveAfterAJoinThatWasKilled(t *testing.T) {
+	for _, kind := range []effect.Kind{effect.StopBefore, effect.StopAfter} {
+		for at := 1; ; at++ {
+			w := newWorld(t)
+			injector := effect.Inject(w.m, effect.Plan{{At: at, Kind: kind}})
+			st := nodeState(t, desired.OwnerAKS)
+			_, _ = converge.New(converge.Options{Host: injector, Command: "test", Workers: 1, Nodes: nodes{w}}).Apply(t.Context(), st)
+			if injector.Hit() == nil {
+				if at < 20 {
+					t.Errorf("only %d effects", at)
+				}
+				break
+			}
+			if w.active("kubelet.service") {
+				w.m.PutFilterNames(ourChain)
+			}
+			w.join(desired.OwnerAKS)
+			if out, err := w.leave(forced); err != nil || len(out.Stayed) > 0 {
+				t.Errorf("%+v, %v", out, err)
+			}
+			w.isAsBefore()
 			if t.Failed() {
 				t.Fatalf("killed at %s", injector.Hit())
 			}

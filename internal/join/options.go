@@ -10,6 +10,7 @@ import (
 	"github.com/berth-dev/berth/internal/cri"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/podnet"
 )
 
 // Options are what leaving needs. Those without a remark are required.
@@ -33,11 +34,11 @@ type Options struct {
 	AgentThere func() (bool, error)
 	// AgentUnit is the service that would repair what goes.
 	AgentUnit string
-	// Network takes away what pods had of it; kept are interfaces that stay. Foreign names
-	// what the cluster's own network left; before are the interfaces that were there.
+	// Network takes away what pods had of it, and Foreign names what the cluster's own
+	// network left: neither speaks of what was there before.
 	Network interface {
-		Remove(ctx context.Context, kept []string) (removed []string, err error)
-		Foreign(ctx context.Context, before []string) (left []string, err error)
+		Remove(ctx context.Context, before podnet.Before) (removed []string, err error)
+		Foreign(ctx context.Context, before podnet.Before) (left []string, err error)
 	}
 	// Runtime connects to the container runtime.
 	Runtime func(context.Context) (Runtime, error)

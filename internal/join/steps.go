@@ -13,9 +13,11 @@ import (
 
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/component/tempdisk"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/cri"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/podnet"
 	"github.com/berth-dev/berth/internal/join/drained"
 )
 
@@ -91,18 +93,19 @@ func (l *leave) stopRuntime(ctx context.Context) {
 	}
 }
 
-// clearNetwork takes away what pods had of it. A bridge that was there before stays.
+// clearNetwork takes away what pods had of it. What was there before stays; where that is
+// not known, names alone say what pods had.
 func (l *leave) clearNetwork(ctx context.Context) {
-	var kept []string
-	if f, ok := l.led.Found[linksDir]; ok {
-		kept = f.Names
+	before := podnet.Before{Links: l.led.Found[linksDir].Names, Filter: map[string]bool{}}
+	for _, name := range l.led.Found[ledger.FilterFound].Names {
+		before.Filter[name] = true
 	}
-	removed, err := l.Network.Remove(ctx, kept)
+	removed, err := l.Network.Remove(ctx, before)
 	for _, r := range removed {
 		l.Say("removed " + r)
 	}
 	l.failed("clear the network", err)
-	left, err := l.Network.Foreign(ctx, kept)
+	left, err := l.Network.Foreign(ctx, before)
 	for _, s := range left {
 		l.stay(s)
 	}
@@ -138,6 +141,15 @@ func (l *leave) unmountAll(ctx context.Context) {
 		if strings.HasPrefix(m.Target, "/run/netns/") {
 			l.failed("remove "+m.Target, ledger.RemoveIfThere(l.Host, m.Target))
 		}
+	}
+}
+
+// offTempDisk has the service give kubelet's directory back, so that what kubelet made
+// there goes from the disk of the system.
+func (l *leave) offTempDisk(ctx context.Context) {
+	e, ok := l.led.Entries[string(desired.UnitID(tempdisk.Unit))]
+	if ok && !slices.ContainsFunc(l.others, e.Owns) {
+		l.stop(ctx, tempdisk.Unit)
 	}
 }
 

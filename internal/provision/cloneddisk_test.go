@@ -9,7 +9,7 @@ import (
 
 // The pod network that containerd generated goes with the machine that it was
 // for, and only then.
-func TestCopyShedsPodNetwork(t *testing.T) {
+func TestCopyResetsPodNetwork(t *testing.T) {
 	for name, c := range map[string]struct {
 		instance, exitCode string
 		boot, kept         bool

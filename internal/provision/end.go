@@ -12,6 +12,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/nodegpu"
 	"github.com/berth-dev/berth/internal/report"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
 )
@@ -128,10 +129,23 @@ func (r *run) document(ctx context.Context, f report.Failure) report.Result {
 // aftermath is what comes after the result, when nobody waits any more:
 // telemetry, known names, old results that go, and what programs hold.
 func (r *run) aftermath(ctx context.Context, d report.Result) error {
-	e := report.Ended(report.TaskProvision, d, r.Start, r.Host.Now())
-	err := errors.Join(report.WriteEvent(r.Host, e), report.LinkLogs(r.Host), prune(r.Host))
+	err := errors.Join(r.tellAgent(d), report.LinkLogs(r.Host), prune(r.Host))
+	if d.ExitCode == "0" && nodegpu.RestartOwed(r.Host) {
+		err = errors.Join(err, r.restart(ctx))
+	}
 	if r.state != nil && !r.terms.ImageBuild {
 		err = errors.Join(err, r.Remember(ctx, r.state))
 	}
 	return err
+}
+
+// tellAgent has the guest agent know of the run and of each of its actions: first what
+// counts most, for there may not be room for all.
+func (r *run) tellAgent(d report.Result) error {
+	now := r.Host.Now()
+	all := []report.Event{report.Ended(report.TaskProvision, d, r.Start, now), report.Ended(report.TaskRun, d, r.Start, now)}
+	r.mu.Lock()
+	all = append(all, report.DidAll(r.spans)...)
+	r.mu.Unlock()
+	return report.WriteEvents(r.Host, all...)
 }

@@ -3,18 +3,23 @@ package provision
 import (
 	"errors"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/artifact"
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/artifact/remote"
+	"github.com/berth-dev/berth/internal/component/gpu"
+	"github.com/berth-dev/berth/internal/component/imageunits"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/localdns"
+	"github.com/berth-dev/berth/internal/component/nics"
 	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/component/searchdomain"
 	"github.com/berth-dev/berth/internal/component/securebootstrap"
 	"github.com/berth-dev/berth/internal/component/ssh"
 	"github.com/berth-dev/berth/internal/component/streaming"
 	"github.com/berth-dev/berth/internal/component/swap"
+	"github.com/berth-dev/berth/internal/component/tempdisk"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/kind/nftables"
 	swapkind "github.com/berth-dev/berth/internal/converge/kind/swap"
@@ -77,6 +82,9 @@ func resourceCode(a *converge.ActionError) int {
 	kind, name, _ := strings.Cut(string(a.ID), ":")
 	switch kind {
 	case "unit":
+		if name == gpu.Unit {
+			return gpuCode(a.Err)
+		}
 		return unitCode(name, a.Verb)
 	case "artifact":
 		return artifactCode(a, artifacts[name])
@@ -93,14 +101,22 @@ func resourceCode(a *converge.ActionError) int {
 // whether it is there.
 func unitCode(name string, verb converge.Verb) int {
 	switch {
-	case name == kubelet.Unit:
+	case name == kubelet.Unit, name == tempdisk.Unit: // without which kubelet does not start
 		return exitcode.Kubelet
+	case name == gpu.DevicePlugin:
+		return exitcode.GPUDevicePlugin
+	case name == gpu.DRADriver:
+		return exitcode.DRADriver
 	case name == localdns.Unit:
 		return exitcode.LocalDNS
 	case name == securebootstrap.Unit:
 		return exitcode.SecureBootstrap
 	case name == swap.Unit, path.Ext(name) == ".swap":
 		return exitcode.SwapFile
+	case name == imageunits.Snapshots:
+		return exitcode.SnapshotUpdate
+	case name == nics.Unit:
+		return exitcode.SecondaryNIC
 	case name == searchdomain.Unit:
 		return exitcode.SearchDomain
 	case streaming.IsUnit(name):
@@ -113,9 +129,23 @@ func unitCode(name string, verb converge.Verb) int {
 	return exitcode.UnitStart
 }
 
-// imageCode: what is pulled is the image of the sandbox.
-func imageCode(err error) int {
-	if is[*artifact.PullError](err) {
+// gpuCode is what the unit itself ended with, where that is a code of GPUs.
+func gpuCode(err error) int {
+	job, ok := errors.AsType[*host.JobError](err)
+	if n := exitcode.GPUDriver; !ok || !slices.Contains(gpuCodes, int(job.Status.ExecMainStatus)) {
+		return n
+	}
+	return int(job.Status.ExecMainStatus)
+}
+
+var gpuCodes = []int{exitcode.GPUDriver, exitcode.GPUInfoROM, exitcode.GPUDecision}
+
+// imageCode: what is pulled is the image of the sandbox, or of a driver.
+func imageCode(a *converge.ActionError) int {
+	if strings.HasPrefix(string(a.ID), string(desired.ImageID(gpu.Repository))) {
+		return exitcode.GPUDriver
+	}
+	if is[*artifact.PullError](a) {
 		return exitcode.SandboxImage
 	}
 	return exitcode.ImagePull
@@ -184,7 +214,8 @@ var artifacts = map[string]artifactCodes{
 		download: exitcode.RuncDownload, pull: exitcode.RuncDownload,
 		install: exitcode.Runc, mismatch: exitcode.Runc, absent: exitcode.Runc,
 	},
-	"localdns": {absent: exitcode.LocalDNSProgram},
+	"localdns":   {absent: exitcode.LocalDNSProgram},
+	gpu.Artifact: {absent: exitcode.GPUPackages},
 	securebootstrap.Artifact: {
 		download: exitcode.SecureBootstrapDownload, pull: exitcode.SecureBootstrapDownload,
 		install: exitcode.SecureBootstrapDownload, mismatch: exitcode.SecureBootstrapDownload, absent: exitcode.SecureBootstrapDownload,
@@ -206,7 +237,7 @@ func artifactCode(err error, codes artifactCodes) int {
 	case is[*artifact.UnpackError](err):
 		return codes.install
 	case is[*artifact.DownloadError](err):
-		if refused, _ := oci.Cause(err); refused != nil {
+		if refused, _ := remote.Cause(err); refused != nil {
 			return codes.pull
 		}
 		return codes.download

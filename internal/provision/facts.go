@@ -4,19 +4,25 @@ import (
 	"cmp"
 	"context"
 	"io/fs"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/binaries"
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/credentialprovider"
+	"github.com/berth-dev/berth/internal/component/hostsagent"
+	"github.com/berth-dev/berth/internal/component/imageunits"
 	"github.com/berth-dev/berth/internal/component/proxy"
 	"github.com/berth-dev/berth/internal/component/resolver"
+	"github.com/berth-dev/berth/internal/component/searchdomain"
 	"github.com/berth-dev/berth/internal/component/ssh"
+	"github.com/berth-dev/berth/internal/component/streaming"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/kind/block"
 	"github.com/berth-dev/berth/internal/host"
@@ -27,9 +33,9 @@ type FactsSource struct {
 	// Version says of which version a program is; "" where it can't be known.
 	Version func(ctx context.Context, h host.Host, path string) (string, error)
 	// Cloud is what the cloud says of the machine; nil asks nobody.
-	Cloud func(ctx context.Context) Cloud
+	Cloud func(ctx context.Context) azure.Cloud
 	// Asked is what Ask returned, where that was called before; else nil.
-	Asked func() (Cloud, error)
+	Asked func() (azure.Cloud, error)
 	// Program is where the program that runs is; "" leaves Facts.Program empty.
 	Program string
 	// Images are those of the machine's bundles; nil is none.
@@ -63,16 +69,18 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 		VendorUnits: vendorUnits(h),
 
 		VersionedPrograms: versionedPrograms(h), Packages: packages(h),
+		ImageUnits: imageUnits(h), StreamingSetup: firstExecutable(h, streaming.Programs()),
 
 		SSHServer: firstThere(h, sshPaths), SSHIncludes: sshIncludes(h), IPTables: firstThere(h, iptablesPaths),
-		Apt: there(h, proxy.AptDir), Ubuntu: ubuntu(h),
+		Apt: there(h, proxy.AptDir),
 	}
+	nameDistribution(h, &f)
 	if f.ContainerdPath != "" {
 		// An unknown version is a fact, too: translation decides what it means.
 		f.ContainerdVersion, _ = s.Version(ctx, h, f.ContainerdPath)
 	}
 	f.CNIConfigured, f.Program, f.ContainerdConfig = cniConfigured(h), s.ownProgram(h), containerdConfig(h)
-	f.ContainerdFiles = containerdFiles(h)
+	f.ContainerdFiles, f.Realms, f.Expiring = containerdFiles(h), realms(h), expiring(h)
 	var err error
 	if s.Images != nil {
 		if f.Images, err = s.Images(h); err != nil {
@@ -83,45 +91,52 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 		f.Hostname, f.IPv6 = cmp.Or(line(h, "/etc/hostname"), "localhost"), true
 		return f, nil
 	}
-	f.Hostname = line(h, "/proc/sys/kernel/hostname")
+	f.Hostname, f.Kernel = line(h, "/proc/sys/kernel/hostname"), line(h, "/proc/sys/kernel/osrelease")
 	f.IPv6, f.Resolved = there(h, "/proc/sys/net/ipv6"), there(h, resolver.List)
 	f.ResourceDisk, f.ResourceDiskBytes = resourceDisk(ctx, h)
 	f.SwapUnits = swapUnits(ctx, h)
 	cloud, err := answer()
-	f.NodeIP, f.RotationOff = cloud.Address, cloud.RotationOff
+	f.NodeIP, f.RotationOff, f.FromPackages = cloud.Address, cloud.RotationOff, cloud.FromPackages
+	f.SkipGPU, f.ManageGPU = cloud.SkipGPU, cloud.ManageGPU
+	if cloud.Interfaces != "" {
+		f.Interfaces = strings.Split(cloud.Interfaces, ",")
+	}
+	if f.APIServer = cloud.APIServer; !f.APIServer.IsValid() {
+		f.APIServer = apiServerBefore(h)
+	}
 	return f, err
 }
 
 // Ask begins to ask the cloud, where that is wanted; answer waits for it.
 // Who knows early that Gather will be called asks before.
-func (s FactsSource) Ask(ctx context.Context) (answer func() (Cloud, error)) {
+func (s FactsSource) Ask(ctx context.Context) (answer func() (azure.Cloud, error)) {
 	if s.Cloud == nil || s.Offline {
-		return func() (Cloud, error) { return Cloud{}, nil }
+		return func() (azure.Cloud, error) { return azure.Cloud{}, nil }
 	}
-	var cloud Cloud
+	var cloud azure.Cloud
 	done := make(chan error, 1)
 	go func() { done <- converge.Safely(func() error { cloud = s.Cloud(ctx); return nil }) }()
-	return sync.OnceValues(func() (Cloud, error) {
+	return sync.OnceValues(func() (azure.Cloud, error) {
 		err := <-done
 		return cloud, err
 	})
 }
 
-// ubuntu is the code name of the release; "" for another distribution.
-func ubuntu(h host.FS) string {
+// nameDistribution reads os-release(5).
+func nameDistribution(h host.FS, f *component.Facts) {
 	b, err := h.ReadFile("/etc/os-release")
 	if err != nil {
-		return ""
+		return
 	}
 	said := map[string]string{}
 	for line := range strings.Lines(string(b)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		said[name] = strings.Trim(value, `"'`)
 	}
-	if said["ID"] != "ubuntu" {
-		return ""
+	f.Distribution, f.Release, f.Variant = strings.ToLower(said["ID"]), strings.ToLower(said["VERSION_ID"]), strings.ToLower(said["VARIANT_ID"])
+	if said["ID"] == "ubuntu" {
+		f.Ubuntu = said["VERSION_CODENAME"]
 	}
-	return said["VERSION_CODENAME"]
 }
 
 func cniConfigured(h host.FS) bool {
@@ -139,6 +154,23 @@ func containerdConfig(h host.FS) string {
 		return ""
 	}
 	return block.Without(string(b), containerd.ImportBlock)
+}
+
+// apiServerBefore is the address that an earlier run or the agent wrote down.
+func apiServerBefore(h host.FS) netip.Addr {
+	b, err := h.ReadFile(hostsagent.File)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return hostsagent.Address(block.Lines(string(b), hostsagent.Block))
+}
+
+func realms(h host.FS) []string {
+	b, err := h.ReadFile(searchdomain.Keytab)
+	if err != nil {
+		return nil // most machines have none
+	}
+	return searchdomain.Realms(b)
 }
 
 func containerdFiles(h host.FS) map[string]string {
@@ -184,6 +216,17 @@ func firstFile(h host.FS, paths []string) string {
 func firstThere(h host.FS, paths []string) string {
 	for _, p := range paths {
 		if resolve(h, p) != "" {
+			return p
+		}
+	}
+	return ""
+}
+
+// firstExecutable is the first of the paths that leads to a file that can be executed, as
+// it is spelled.
+func firstExecutable(h host.FS, paths []string) string {
+	for _, p := range paths {
+		if info, err := h.Lstat(cmp.Or(resolve(h, p), p)); err == nil && info.Mode.IsRegular() && info.Mode.Perm()&0o111 != 0 {
 			return p
 		}
 	}
@@ -276,6 +319,25 @@ func vendorUnits(h host.FS) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// imageUnits are found in the administrator's directory, too, where images have some. Who
+// masked one there does not want it.
+func imageUnits(h host.FS) []string {
+	var out []string
+	for _, name := range imageunits.Names() {
+		for _, dir := range append([]string{"/etc/systemd/system"}, vendorUnitDirs...) {
+			at := path.Join(dir, name)
+			if _, err := h.Lstat(at); err != nil {
+				continue
+			}
+			if info, err := h.Lstat(cmp.Or(resolve(h, at), at)); err == nil && info.Mode.IsRegular() {
+				out = append(out, name)
+			}
+			break
+		}
+	}
+	return out
 }
 
 // Hostname is the name that kubelet registers without --hostname-override: the

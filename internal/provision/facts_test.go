@@ -2,9 +2,12 @@ package provision
 
 import (
 	"context"
+	"io/fs"
 	"testing"
 	"time"
 
+	"github.com/berth-dev/berth/internal/azure"
+	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/ssh"
 	"github.com/berth-dev/berth/internal/component/swap"
@@ -29,12 +32,12 @@ func TestGatherAsksFirst(t *testing.T) {
 		}
 	}
 	f, err := Gather(ctx, h, FactsSource{
-		Cloud: func(context.Context) Cloud {
+		Cloud: func(context.Context) azure.Cloud {
 			close(asked)
 			if !either(read) {
-				return Cloud{}
+				return azure.Cloud{}
 			}
-			return Cloud{Address: "10.0.0.4", RotationOff: true}
+			return azure.Cloud{Address: "10.0.0.4", RotationOff: true}
 		},
 		Version: func(context.Context, host.Host, string) (string, error) {
 			defer close(read)
@@ -70,6 +73,44 @@ func TestGatherPackages(t *testing.T) {
 	}
 	f, err := Gather(t.Context(), h, FactsSource{})
 	if diff := cmp.Diff(want, f.Packages); err != nil || diff != "" {
+		t.Errorf("%v, %s", err, diff)
+	}
+}
+
+// Of an image's two programs the newer one counts, if it can be executed.
+func TestGatherStreamingSetup(t *testing.T) {
+	h := memory.New()
+	for _, step := range []struct {
+		path string
+		mode fs.FileMode
+		want string
+	}{
+		{"/opt/acr/bin/acr-config", 0o644, ""},
+		{"/opt/acr/bin/acr-config", 0o755, "/opt/acr/bin/acr-config"},
+		{"/opt/acr/tools/mirror/setup.sh", 0o644, "/opt/acr/bin/acr-config"},
+		{"/opt/acr/tools/mirror/setup.sh", 0o755, "/opt/acr/tools/mirror/setup.sh"},
+	} {
+		h.Put(step.path, "", step.mode)
+		f, err := Gather(t.Context(), h, FactsSource{})
+		if err != nil || f.StreamingSetup != step.want {
+			t.Errorf("%s with mode %o: %q, %v", step.path, step.mode, f.StreamingSetup, err)
+		}
+	}
+}
+
+// Images have units in the administrator's directory as well as in the vendor's.
+func TestGatherImageUnits(t *testing.T) {
+	h := memory.New()
+	h.Put("/etc/systemd/system/node-exporter.service", "", 0o644)
+	h.Put("/usr/lib/systemd/system/snapshot-update.timer", "", 0o644)
+	h.Put("/usr/lib/systemd/system/other.timer", "", 0o644)
+	h.Put("/etc/systemd/system/dhcpv6.service", "", 0o644)
+	h.Put("/opt/azure/aks-log-collector.timer", "", 0o644)
+	h.PutLink("/opt/azure/aks-log-collector.timer", "/etc/systemd/system/aks-log-collector.timer", 0)
+	h.Put("/usr/lib/systemd/system/node-exporter-restart.path", "", 0o644)
+	h.PutLink("/dev/null", "/etc/systemd/system/node-exporter-restart.path", 0)
+	f, err := Gather(t.Context(), h, FactsSource{})
+	if diff := cmp.Diff([]string{"aks-log-collector.timer", "node-exporter.service", "snapshot-update.timer", "dhcpv6.service"}, f.ImageUnits); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
 }
@@ -202,7 +243,9 @@ func TestUbuntu(t *testing.T) {
 	} {
 		h := memory.New()
 		h.Put("/etc/os-release", text, 0o644)
-		if got := ubuntu(h); got != want {
+		var f component.Facts
+		nameDistribution(h, &f)
+		if got := f.Ubuntu; got != want {
 			t.Errorf("%q: %q", text, got)
 		}
 	}

@@ -6,7 +6,10 @@ import (
 	"io"
 	"strings"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/artifact/bundle"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
@@ -64,13 +67,7 @@ func (s *Images) unpack(ctx context.Context, i *desired.Image) error {
 		return err
 	}
 	defer file.Close()
-	return s.store.Import(ctx, imagestore.Image{Reference: i.Reference, Digest: i.Digest, Pinned: i.Pinned, Blob: func(digest string) (io.ReadCloser, int64, error) {
-		content, err := b.Blob(digest)
-		if err != nil {
-			return nil, 0, err
-		}
-		return blob{content}, content.Size(), nil
-	}})
+	return s.store.Import(ctx, imagestore.Image{Reference: i.Reference, Digest: i.Digest, Pinned: i.Pinned, Source: bundled{b}})
 }
 
 // pull takes an image from its source in a registry. containerd checks what the
@@ -83,8 +80,17 @@ func (s *Images) pull(ctx context.Context, i *desired.Image) (converge.Staged, e
 	if i.Digest != "" && from.Digest != i.Digest {
 		return converge.Staged{}, &artifact.DigestError{URL: i.Source, Want: i.Digest, Got: from.Digest, Source: "the document"}
 	}
-	err = s.store.Import(ctx, imagestore.Image{Reference: i.Reference, Digest: from.Digest, Pinned: i.Pinned, Blob: from.Blob})
+	err = s.store.Import(ctx, imagestore.Image{Reference: i.Reference, Digest: from.Digest, Pinned: i.Pinned, Source: from})
 	return converge.Staged{URL: i.Source, SHA256: strings.TrimPrefix(from.Digest, "sha256:"), Unverified: !from.Named && i.Digest == ""}, err
+}
+
+// bundled are the parts of images in a bundle.
+type bundled struct{ *bundle.Bundle }
+
+// Open implements oci.Source.
+func (b bundled) Open(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
+	content, err := b.Blob(d.Digest.String())
+	return blob{content}, err
 }
 
 // blob is a part of a bundle; Close leaves the bundle open.

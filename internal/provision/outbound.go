@@ -13,18 +13,26 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/nodegpu"
 	"github.com/berth-dev/berth/internal/report"
 )
 
-// Prober verifies checks: that of a way out by its command, that of the API server
-// by asking it.
+// Prober verifies checks: that of a way out by its command, that of GPUs by a look at
+// the machine's devices, that of a disk by the mounts, that of the API server by asking it.
 type Prober struct {
 	Host   host.Host
 	Server apiserver.Prober
 }
 
-// Probe implements converge.Prober. The error of a command is an *OutboundError.
+// Probe implements converge.Prober. The error of a command is an *OutboundError, that of
+// a disk a *NoDiskError.
 func (p Prober) Probe(ctx context.Context, c *desired.Check) error {
+	if c.Name == desired.CheckGPU {
+		return nodegpu.Await(ctx, p.Host, c.Timeout)
+	}
+	if c.Mount != "" {
+		return awaitMount(ctx, p.Host, c.Mount, c.Timeout)
+	}
 	if len(c.Command) == 0 {
 		return p.Server.Probe(ctx, c)
 	}

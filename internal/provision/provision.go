@@ -39,7 +39,8 @@ type Options struct {
 	// Ask begins questions whose answers Facts waits for; may be nil.
 	Ask    func(context.Context)
 	Decode func([]byte) (contract.Contract, error)
-	Facts  func(context.Context, host.Host) (component.Facts, error)
+	// Facts may tell the observer of what it asked others for.
+	Facts func(context.Context, host.Host, converge.Observer) (component.Facts, error)
 	// Apply brings the machine to a state; converge's engine.
 	Apply func(context.Context, *desired.State, converge.Observer) (*converge.Result, error)
 	// Remember reads what the programs of a state hold, when nobody waits any more.
@@ -191,6 +192,5 @@ func (r *run) steps(ctx context.Context) error {
 		return nil
 	}
 	r.reach(StageApplied)
-	defer r.span("wait", "for "+string(r.WaitFor))()
-	return r.Await(ctx, st, r.WaitFor, r.reach)
+	return r.during("wait", "for "+string(r.WaitFor), func() error { return r.Await(ctx, st, r.WaitFor, r.reach) })
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,7 +58,9 @@ func options(h host.Host) Options {
 	return Options{
 		Host: h, Config: report.ConfigPath, WaitFor: StageRegistered, Command: "berth provision", Version: "test", Program: "berth", Start: h.Now(),
 		Decode: func([]byte) (contract.Contract, error) { return fakeContract{}, nil },
-		Facts:  func(context.Context, host.Host) (component.Facts, error) { return component.Facts{}, nil },
+		Facts: func(context.Context, host.Host, converge.Observer) (component.Facts, error) {
+			return component.Facts{}, nil
+		},
 		Apply: func(ctx context.Context, _ *desired.State, o converge.Observer) (*converge.Result, error) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -114,7 +117,13 @@ func TestProvisionReportsSuccess(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"Provision Informational Starting", "Provision Informational Completed"}, events(t, h)); diff != "" {
+	told := events(t, h)
+	if diff := cmp.Diff([]string{"Provision Informational Starting", "Provision Informational Completed", "AKS.CSE.cse_start Informational Completed"}, told[:3]); diff != "" {
+		t.Error(diff)
+	}
+	actions := []string{"File Informational Completed: create file:/x", "Read Informational Completed: read " + report.ConfigPath,
+		"Translate Informational Completed: translate the configuration", "Wait Informational Completed: wait for registered"}
+	if diff := cmp.Diff(actions, slices.Sorted(slices.Values(told[3:]))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -183,7 +192,9 @@ func TestProvisionReportsEveryFailure(t *testing.T) {
 		"bad document": {func(o *Options) {
 			o.Decode = contract.Decode
 		}, 240, "configuration refused"},
-		"panic": {func(o *Options) { o.Facts = func(context.Context, host.Host) (component.Facts, error) { panic("oh") } }, 240, "panic: oh"},
+		"panic": {func(o *Options) {
+			o.Facts = func(context.Context, host.Host, converge.Observer) (component.Facts, error) { panic("oh") }
+		}, 240, "panic: oh"},
 		"download": {func(o *Options) {
 			o.Apply = failing(&converge.ActionError{ID: "artifact:kubernetes", Verb: converge.VerbFetch, Field: "kube_binary_config", Err: errors.New("404")})
 		}, 31, "404"},
@@ -194,6 +205,7 @@ func TestProvisionReportsEveryFailure(t *testing.T) {
 		}, 245, "no node"},
 		"timeout": {func(o *Options) { o.Apply = slow; o.Start = time.Now().Add(-time.Hour) }, 124, "cse_timeout"},
 	}
+	failedStep := map[string]string{"no configuration": "Read", "endless document": "Read", "bad document": "Read", "panic": "Translate", "wait": "Wait"}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			h := machineOf(`{"version":"v9"}`)
@@ -215,9 +227,13 @@ func TestProvisionReportsEveryFailure(t *testing.T) {
 			if _, err := h.Lstat(report.SentinelPath); err != nil {
 				t.Error(err)
 			}
-			want := []string{"Provision Informational Starting", "Provision Error " + d.Berth.Code + ": " + d.Error}
-			if diff := cmp.Diff(want, events(t, h)); diff != "" {
+			ending := " Error " + d.Berth.Code + ": " + d.Error
+			told := events(t, h)
+			if diff := cmp.Diff([]string{"Provision Informational Starting", "Provision" + ending, "AKS.CSE.cse_start" + ending}, told[:3]); diff != "" {
 				t.Error(diff)
+			}
+			if step := failedStep[name]; step != "" && (len(told) < 4 || !strings.HasPrefix(told[3], step+" Error Failed: ")) {
+				t.Errorf("the failed step is not first of the actions: %q", told[3:])
 			}
 		})
 	}

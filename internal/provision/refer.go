@@ -13,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/azurecluster"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/identity"
@@ -21,8 +22,9 @@ import (
 
 // Refer adds what a document refers to to the facts. A file that is not there is
 // left out: what that means the document's contract says. A cluster is asked for its
-// CA only where the machine does not have one that fits.
-func Refer(ctx context.Context, h host.Host, r component.References, f component.Facts) (component.Facts, error) {
+// CA only where the machine does not have one that fits. observe is told of the steps of
+// what events tell of.
+func Refer(ctx context.Context, h host.Host, r component.References, f component.Facts, observe converge.Observer) (component.Facts, error) {
 	for _, p := range r.Files {
 		text, err := h.ReadFile(p)
 		switch {
@@ -47,6 +49,12 @@ func Refer(ctx context.Context, h host.Host, r component.References, f component
 			return f, err
 		}
 		f.ClusterServer, f.ClusterCA = c.Server, []byte(c.CA)
+	}
+	if r.CloudCA != nil {
+		var err error
+		if f.CloudCAs, err = cloudCAs(ctx, h, r.CloudCA, azure.CloudCAs, observe); err != nil {
+			return f, err
+		}
 	}
 	if q := r.Settings; q != nil {
 		q.Server = cmp.Or(q.Server, f.ClusterServer)

@@ -29,7 +29,7 @@ import (
 func TestReferredFiles(t *testing.T) {
 	h := memory.New()
 	h.Put("/ca", "ca", 0o600)
-	f, err := Refer(t.Context(), h, component.References{Files: []string{"/absent", "/ca"}}, component.Facts{Hostname: "n"})
+	f, err := Refer(t.Context(), h, component.References{Files: []string{"/absent", "/ca"}}, component.Facts{Hostname: "n"}, unobserved)
 	if _, there := f.Files["/absent"]; err != nil || there || string(f.Files["/ca"]) != "ca" || f.Hostname != "n" {
 		t.Errorf("%v %v", f, err)
 	}
@@ -47,12 +47,12 @@ func TestKnownClusterIsNotAsked(t *testing.T) {
 	h := memory.New()
 	h.Put("/known", string(ca), 0o600)
 	d := &component.Discovery{Server: "https://127.0.0.1:1", Known: "/known", TokenFile: "/gone", Pin: pin(s.Certificate())}
-	f, err := Refer(t.Context(), h, component.References{Discovery: d}, component.Facts{})
+	f, err := Refer(t.Context(), h, component.References{Discovery: d}, component.Facts{}, unobserved)
 	if err != nil || string(f.ClusterCA) != string(ca) {
 		t.Errorf("%v %v", f, err)
 	}
 	d.Pin = "sha256:00"
-	if _, err := Refer(t.Context(), h, component.References{Discovery: d}, component.Facts{}); err == nil {
+	if _, err := Refer(t.Context(), h, component.References{Discovery: d}, component.Facts{}, unobserved); err == nil {
 		t.Error("a cluster is asked without a token")
 	}
 }
@@ -157,7 +157,7 @@ func TestKnownAzureCluster(t *testing.T) {
 			if got, want := Settled(h, r, ""), name == "a node"; got != want {
 				t.Errorf("settled: %v", got)
 			}
-			f, err := Refer(t.Context(), h, r, component.Facts{})
+			f, err := Refer(t.Context(), h, r, component.Facts{}, unobserved)
 			if f.ClusterServer != tc.server || (err == nil) != (tc.server != "") || (*asked > 0) != tc.asked {
 				t.Errorf("%q, %v, asked %d times", f.ClusterServer, err, *asked)
 			}

@@ -78,27 +78,34 @@ func (r *run) open() {
 	if err != nil {
 		r.log.Warn("no log file", "error", err)
 	}
-	if err := report.WriteEvent(r.Host, report.Starting(report.TaskProvision, r.Start)); err != nil {
+	if err := report.WriteEvents(r.Host, report.Starting(report.TaskProvision, r.Start)); err != nil {
 		r.log.Warn("no event", "error", err)
 	}
 }
 
 func (r *run) say(s string) { r.Say(s) }
 
-// span starts a step of the run itself; the function ends it.
-func (r *run) span(verb, what string) func() {
+// during is a step of the run itself: it notes when it was, and how it ended.
+func (r *run) during(verb, what string, step func() error) error {
 	s := converge.Span{ID: desired.ID(what), Verb: converge.Verb(verb), Phase: "wait", Start: r.Host.Now()}
 	r.mu.Lock()
 	r.doing[s.ID] = s
 	r.step = verb + " " + what
 	r.mu.Unlock()
-	return func() {
+	s.Error = "it panicked" // unless it returns
+	defer func() {
 		s.End = r.Host.Now()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.doing, s.ID)
 		r.spans = append(r.spans, s)
+	}()
+	err := step()
+	s.Error = ""
+	if err != nil {
+		s.Error = err.Error()
 	}
+	return err
 }
 
 // current is what is being done now, else what the run itself did last.
@@ -126,8 +133,15 @@ func (r *run) reach(s Stage) {
 	r.say("reached: " + string(s))
 }
 
-func (r *run) read() (contract.Contract, error) {
-	defer r.span("read", r.Config)()
+func (r *run) read() (doc contract.Contract, err error) {
+	err = r.during("read", r.Config, func() (err error) {
+		doc, err = r.decode()
+		return err
+	})
+	return doc, err
+}
+
+func (r *run) decode() (contract.Contract, error) {
 	b, err := readConfig(r.Host, r.Config)
 	if err != nil {
 		return nil, r.unreadable(err)
@@ -163,9 +177,16 @@ func (r *run) unreadable(err error) error {
 	return e
 }
 
-func (r *run) translate(ctx context.Context, doc contract.Contract) (*desired.State, error) {
-	defer r.span("translate", "the configuration")()
-	facts, err := r.Facts(ctx, r.Host)
+func (r *run) translate(ctx context.Context, doc contract.Contract) (st *desired.State, err error) {
+	err = r.during("translate", "the configuration", func() (err error) {
+		st, err = r.stateOf(ctx, doc)
+		return err
+	})
+	return st, err
+}
+
+func (r *run) stateOf(ctx context.Context, doc contract.Contract) (*desired.State, error) {
+	facts, err := r.Facts(ctx, r.Host, r.observe)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func TestSettings(t *testing.T) {
 			}
 			asked, may = nil, map[string]bool{tc.may: true}
 			q := &component.SettingsQuestion{Server: s.URL, CA: string(ca), Kubeconfig: "/kubeconfig", TokenFile: "/token", Known: "/known"}
-			f, err := Refer(t.Context(), h, component.References{Settings: q}, component.Facts{})
+			f, err := Refer(t.Context(), h, component.References{Settings: q}, component.Facts{}, unobserved)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestSettingsNeedACA(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }))
 	defer s.Close()
 	q := &component.SettingsQuestion{Server: s.URL, CAFile: "/gone", Token: "abcdef.0123456789abcdef"}
-	if f, err := Refer(t.Context(), memory.New(), component.References{Settings: q}, component.Facts{}); err != nil || f.Cluster != nil {
+	if f, err := Refer(t.Context(), memory.New(), component.References{Settings: q}, component.Facts{}, unobserved); err != nil || f.Cluster != nil {
 		t.Errorf("%+v, %v", f.Cluster, err)
 	}
 }

@@ -3,6 +3,7 @@ package provision
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -18,10 +19,11 @@ import (
 )
 
 // TestSwapOff: an area that a generator's unit uses is out of use while the machine is a node,
-// also in a plan that is made then, and at the next boot; and it is used again afterwards. One
-// that somebody has masked before stays so.
+// also in a plan that is made then, and at the next boot; and it is used again afterwards,
+// with the target that requires it as that of a line in /etc/fstab does. One that somebody has
+// masked before stays so.
 func TestSwapOff(t *testing.T) {
-	const used, idle, theirs = "disk.swap", "other.swap", "dev-sdb1.swap"
+	const used, idle, theirs, target = "disk.swap", "other.swap", "dev-sdb1.swap", "swap.target"
 	h := memory.New()
 	unit := "[Unit]\nDefaultDependencies=no\n[Swap]\nWhat=/disk\n"
 	h.Put("/run/systemd/generator/"+used, unit, 0o644)
@@ -33,7 +35,9 @@ func TestSwapOff(t *testing.T) {
 	h.Put("/disk", string(area), 0o600)
 	h.PutLink("/dev/null", "/etc/systemd/system/"+theirs, 0)
 	h.PutDir("/run/berth")
-	if err := h.StartUnit(t.Context(), used); err != nil {
+	h.Put("/usr/lib/systemd/system/"+target, "[Unit]\nDescription=Swaps\n", 0o644)
+	h.PutLink("../"+used, "/run/systemd/generator/"+target+".requires/"+used, 0)
+	if err := errors.Join(h.DaemonReload(t.Context()), h.StartUnit(t.Context(), used), h.StartUnit(t.Context(), target)); err != nil {
 		t.Fatal(err)
 	}
 	before := h.Tree("/etc")
@@ -52,8 +56,10 @@ func TestSwapOff(t *testing.T) {
 	}
 	is := func(active, load string) {
 		t.Helper()
-		if st, err := h.Unit(t.Context(), used); err != nil || st.ActiveState != active || st.LoadState != load {
-			t.Errorf("%s is %s, %s, want %s, %s; %v", used, st.ActiveState, st.LoadState, active, load, err)
+		for _, name := range []string{used, target} {
+			if st, err := h.Unit(t.Context(), name); err != nil || st.ActiveState != active || st.LoadState != load {
+				t.Errorf("%s is %s, %s, want %s, %s; %v", name, st.ActiveState, st.LoadState, active, load, err)
+			}
 		}
 	}
 	for _, changes := range []bool{true, false} {

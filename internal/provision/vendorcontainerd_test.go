@@ -5,6 +5,7 @@ import (
 	"path"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -49,7 +50,7 @@ func TestContainerdOfAVendorsUnit(t *testing.T) {
 			h := memory.New()
 			c.arrange(h)
 			f, err := Gather(t.Context(), h, FactsSource{
-				Asked: func() (Cloud, error) { return Cloud{}, nil },
+				Asked: func() (azure.Cloud, error) { return azure.Cloud{}, nil },
 				Version: func(_ context.Context, h host.Host, p string) (string, error) {
 					text, err := h.ReadFile(p)
 					return string(text), err

@@ -36,9 +36,9 @@ type WaitOptions struct {
 // and one of its end; where that can't be, nothing can be done about it.
 func Wait(ctx context.Context, o WaitOptions) (int, error) {
 	start := o.Host.Now()
-	_ = report.WriteEvent(o.Host, report.Starting(report.TaskProvisionWait, start))
+	_ = report.WriteEvents(o.Host, report.Starting(report.TaskProvisionWait, start))
 	d, err := o.wait(ctx)
-	_ = report.WriteEvent(o.Host, report.Ended(report.TaskProvisionWait, d, start, o.Host.Now()))
+	_ = report.WriteEvents(o.Host, report.Ended(report.TaskProvisionWait, d, start, o.Host.Now()))
 	return exitCode(d), err
 }
 

@@ -93,7 +93,9 @@ func printed(ctx context.Context, h host.Runner, path string, args ...string) st
 	return strings.TrimSpace(string(out.Stdout))
 }
 
-// BootID is the kernel's name for the present boot; "" if it can't be read.
+// BootID is the kernel's name for the present boot; "" if it can't be read. A restart of
+// userspace alone keeps it (see ledger.Boot): a result from before one counts as the
+// present boot's, and who waits for another run is told of it at once.
 func BootID(h host.FS) string {
 	b, err := h.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -29,11 +29,16 @@ type Event struct {
 	EventTid    string
 }
 
-// The tasks that events are about, as published.
+// The tasks that events are about, as published: the two of the controller, and the
+// run as a whole as the scripts that it takes the place of call it.
 const (
-	TaskProvision     = "Provision"
-	TaskProvisionWait = "ProvisionWait"
+	TaskProvision     = ownTasks + "Provision"
+	TaskProvisionWait = ownTasks + "ProvisionWait"
+	TaskRun           = "CSE.cse_start"
 )
+
+// timesMark is between what an event says and when it was.
+const timesMark = " | startTime="
 
 const eventTime = "2006-01-02 15:04:05.000"
 
@@ -42,9 +47,16 @@ const eventTime = "2006-01-02 15:04:05.000"
 // runs, the directory grows no further either.
 const maxEvents = 300
 
-// maxMessage is how much of a message the guest agent passes on, in bytes (the
-// same source).
-const maxMessage = 3 << 10
+// maxActions is how many of a run's events are about its actions at most, so that
+// there is room for the run's own, and for those of others.
+const maxActions = 250
+
+// maxMessage is how much of a message the guest agent passes on, and maxSize how
+// large an event may be that it passes on at all, in bytes (the same source).
+const (
+	maxMessage = 3 << 10
+	maxSize    = 6 << 10
+)
 
 // Starting is the event of a task that starts now.
 func Starting(task string, at time.Time) Event { return newEvent(task, "Starting", false, at, at) }
@@ -68,9 +80,9 @@ func newEvent(task, message string, failed bool, start, end time.Time) Event {
 		level = "Error"
 	}
 	s, e := start.Local().Format(eventTime), end.Local().Format(eventTime)
-	times := fmt.Sprintf(" | startTime=%s endTime=%s durationMs=%d", s, e, end.Sub(start).Milliseconds())
+	times := fmt.Sprintf(timesMark+"%s endTime=%s durationMs=%d", s, e, end.Sub(start).Milliseconds())
 	return Event{
-		Timestamp: s, OperationID: e, Version: "1.23", TaskName: "AKS.AKSNodeController." + task, EventLevel: level,
+		Timestamp: s, OperationID: e, Version: "1.23", TaskName: "AKS." + task, EventLevel: level,
 		Message:  beginning(message, maxMessage-len(times)) + times,
 		EventPid: "0", EventTid: "0",
 	}
@@ -87,22 +99,18 @@ func beginning(s string, n int) string {
 	return s[:n]
 }
 
-// WriteEvent puts an event where the guest agent looks. The name is the time in
-// nanoseconds, counted up while it is taken, so that no event replaces another.
-// A reader finds the file whole; it is not made durable, since nobody shall wait
-// for the disk on its account.
-func WriteEvent(h host.Host, e Event) error {
-	b, err := json.Marshal(e)
-	if err == nil {
-		err = putEvent(h, e.TaskName, b)
-	}
-	if err != nil {
+// WriteEvents puts events where the guest agent looks, the first ones where there is
+// not room for all. The name of each is the time in nanoseconds, counted up while it
+// is taken, so that no event replaces another. A reader finds the file whole; it is
+// not made durable, since nobody shall wait for the disk on its account.
+func WriteEvents(h host.Host, events ...Event) error {
+	if err := putEvents(h, events); err != nil {
 		return fmt.Errorf("write event: %w", err)
 	}
 	return nil
 }
 
-func putEvent(h host.Host, task string, b []byte) error {
+func putEvents(h host.Host, events []Event) error {
 	if err := mkdirs(h, EventsDir); err != nil {
 		return err
 	}
@@ -110,14 +118,54 @@ func putEvent(h host.Host, task string, b []byte) error {
 	if err != nil {
 		return err
 	}
-	if len(names) >= maxEvents {
-		return fmt.Errorf("%d files in %s wait for the guest agent", len(names), EventsDir)
+	for i, e := range events {
+		if len(names) >= maxEvents {
+			return fmt.Errorf("%d files in %s wait for the guest agent, and there is no room for %d more", len(names), EventsDir, len(events)-i)
+		}
+		name := freeEvent(names, h.Now())
+		if err := putEvent(h, e, name); err != nil {
+			return err
+		}
+		names = append(names, name)
 	}
-	tmp := host.TempName(path.Join(EventsDir, strings.ToLower(path.Ext(task)[1:])))
+	return nil
+}
+
+func putEvent(h host.Host, e Event, name string) error {
+	b, err := encodeEvent(e)
+	if err != nil {
+		return err
+	}
+	tmp := host.TempName(path.Join(EventsDir, strings.ToLower(path.Ext(e.TaskName)[1:])))
 	if err := fillEvent(h, tmp, b); err != nil {
 		return err
 	}
-	return h.Rename(tmp, freeEvent(names, h.Now()))
+	return h.Rename(tmp, path.Join(EventsDir, name))
+}
+
+// encodeEvent prints an event. The message is made shorter until the whole fits:
+// some characters are six in JSON.
+func encodeEvent(e Event) ([]byte, error) {
+	for {
+		b, err := json.Marshal(e)
+		if err != nil || len(b) <= maxSize || e.Message == "" {
+			return b, err
+		}
+		text, times, _ := cutLast(e.Message, timesMark)
+		if text == "" {
+			times = ""
+		}
+		e.Message = beginning(text, len(text)/2) + times
+	}
+}
+
+// cutLast cuts a text before the last mark in it.
+func cutLast(s, mark string) (before, after string, found bool) {
+	i := strings.LastIndex(s, mark)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i:], true
 }
 
 // fillEvent writes the file under a name that the guest agent does not take: one
@@ -142,7 +190,7 @@ func freeEvent(taken []string, at time.Time) string {
 	for n := at.UnixNano(); ; n++ {
 		name := strconv.FormatInt(n, 10) + ".json"
 		if !slices.Contains(taken, name) {
-			return path.Join(EventsDir, name)
+			return name
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestEvents(t *testing.T) {
 		{Ended(TaskProvisionWait, ending("51", "ERR_X", "no answer"), start, end), fmt.Sprintf(frame, "04.504", "ProvisionWait", "Error", "ERR_X: no answer", "04.504", "1500")},
 		{Ended(TaskProvisionWait, ending("7", "", "a script"), start, end), fmt.Sprintf(frame, "04.504", "ProvisionWait", "Error", "exit code 7: a script", "04.504", "1500")},
 	} {
-		if err := WriteEvent(h, c.event); err != nil {
+		if err := WriteEvents(h, c.event); err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, c.want)
@@ -63,14 +63,14 @@ func TestEventsAreBounded(t *testing.T) {
 	for n := range 299 {
 		h.Put(fmt.Sprintf("%s/%d.json", EventsDir, n), "{}", 0o644)
 	}
-	if err := WriteEvent(h, Starting(TaskProvision, time.Now())); err != nil {
+	if err := WriteEvents(h, Starting(TaskProvision, time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	before, err := h.ReadDir(EventsDir)
 	if err != nil || len(before) != 300 {
 		t.Fatal(len(before), err)
 	}
-	if err := WriteEvent(h, Starting(TaskProvision, time.Now())); err == nil || !strings.Contains(err.Error(), "300 files") {
+	if err := WriteEvents(h, Starting(TaskProvision, time.Now())); err == nil || !strings.Contains(err.Error(), "300 files") {
 		t.Errorf("error %v", err)
 	}
 	if after, err := h.ReadDir(EventsDir); err != nil || !slices.Equal(before, after) {
@@ -83,7 +83,7 @@ func TestEventsAreBounded(t *testing.T) {
 func TestEventIsWholeOrAbsent(t *testing.T) {
 	h := memory.New()
 	h.Put(EventsDir+"/.berth.provision.new", `{"Timest`, 0o600)
-	if err := WriteEvent(h, Starting(TaskProvision, time.Now())); err != nil {
+	if err := WriteEvents(h, Starting(TaskProvision, time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	names, err := h.ReadDir(EventsDir)
@@ -97,5 +97,22 @@ func TestEventMessageFits(t *testing.T) {
 	m := Ended(TaskProvision, ending("51", "ERR_X", strings.Repeat("é", 4000)), at, at).Message
 	if len(m) > 3<<10 || !utf8.ValidString(m) || !strings.HasSuffix(m, "durationMs=0") || !strings.HasPrefix(m, "ERR_X: éé") {
 		t.Errorf("%d bytes: …%s", len(m), m[len(m)-120:])
+	}
+}
+
+// TestEventIsSmallEnough: the guest agent drops an event whose JSON is longer than 6
+// KiB, and there a character may be six.
+func TestEventIsSmallEnough(t *testing.T) {
+	h, at := memory.New(), time.Now()
+	if err := WriteEvents(h, Ended(TaskProvision, ending("51", "ERR_X", strings.Repeat("<", 4000)), at, at)); err != nil {
+		t.Fatal(err)
+	}
+	names, err := h.ReadDir(EventsDir)
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	b, err := h.ReadFile(EventsDir + "/" + names[0])
+	if err != nil || len(b) > 6<<10 || len(b) < 3<<10 || !strings.Contains(string(b), "durationMs=0") {
+		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/berth-dev/berth/internal/component/golden"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -38,7 +39,7 @@ func TestTimelineText(t *testing.T) {
 	if err := sampleTimeline().WriteText(&b, 120); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/timeline.txt", b.String())
+	golden.Check(t, "timeline.txt", b.String())
 }
 
 func TestTimelineSVG(t *testing.T) {
@@ -46,7 +47,7 @@ func TestTimelineSVG(t *testing.T) {
 	if err := sampleTimeline().WriteSVG(&b); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/timeline.svg", b.String())
+	golden.Check(t, "timeline.svg", b.String())
 	for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
 			break
@@ -112,7 +113,7 @@ func TestPlanText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/plan.txt", b.String())
+	golden.Check(t, "plan.txt", b.String())
 }
 
 func TestTimes(t *testing.T) {

@@ -211,7 +211,7 @@ func (b *agentBench) next() string {
 
 // measure asks for the document and keeps what its change took.
 func (b *agentBench) measure(ctx context.Context, to *[]Change) error {
-	if err := settle(ctx, false); err != nil {
+	if err := quiesce(ctx, false); err != nil {
 		return err
 	}
 	c, err := b.change(ctx)
@@ -301,7 +301,7 @@ func (b *agentBench) noChange(ctx context.Context) error {
 	if _, err := b.change(ctx); err != nil {
 		return err
 	}
-	if err := settle(ctx, false); err != nil {
+	if err := quiesce(ctx, false); err != nil {
 		return err
 	}
 	for i := range 10 {

@@ -112,7 +112,7 @@ func (b *bench) supplied(ctx context.Context, progs *site.Programs, s *Supply) e
 		if err := n.WriteFile(configPath, s.document, 0o600); err != nil {
 			return err
 		}
-		if err := settle(ctx, false); err != nil {
+		if err := quiesce(ctx, false); err != nil {
 			return err
 		}
 		progs.Clear()

@@ -1,5 +1,5 @@
-// Package bench measures berth against kubeadm join on the same machines and
-// the same control plane, in pairs in turn, its downloads against the shell's,
+// Package bench measures berth against kubeadm join and reset on the same machines
+// and the same control plane, in pairs in turn, its downloads against the shell's,
 // a bare image against one with all programs, its engine against one of another
 // day, and what has a fixed limit.
 package bench

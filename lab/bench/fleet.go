@@ -168,7 +168,7 @@ func (b *fleetBench) document() string {
 
 // rest is what the fleet asks for while nothing happens.
 func (b *fleetBench) rest(ctx context.Context) (traffic, int, error) {
-	if err := settle(ctx, false); err != nil {
+	if err := quiesce(ctx, false); err != nil {
 		return traffic{}, 0, err
 	}
 	from := time.Now()
@@ -195,7 +195,7 @@ func (b *fleetBench) rollout(ctx context.Context, size int) (r Rollout, err erro
 	}
 	slices.SortFunc(times, time.Time.Compare)
 	r.Half, r.All = times[len(times)/2].Sub(start), times[len(times)-1].Sub(start)
-	if err := settle(ctx, false); err != nil { // events come after
+	if err := quiesce(ctx, false); err != nil { // events come after
 		return r, err
 	}
 	all, err := readAudit(b.lab.AuditLog())
@@ -206,7 +206,7 @@ func (b *fleetBench) rollout(ctx context.Context, size int) (r Rollout, err erro
 // watched waits until as many watches are open.
 func (b *fleetBench) watched(ctx context.Context, want int) error {
 	for {
-		if err := settle(ctx, false); err != nil {
+		if err := quiesce(ctx, false); err != nil {
 			return err
 		}
 		all, err := readAudit(b.lab.AuditLog())

@@ -110,11 +110,11 @@ func (b *bench) prepare(ctx context.Context, n *lab.Node, c Case, s side) error 
 			return err
 		}
 	}
-	return settle(ctx, c.Cold)
+	return quiesce(ctx, c.Cold)
 }
 
-// settle lets the machine come to rest: dirty pages written, boot work done.
-func settle(ctx context.Context, cold bool) error {
+// quiesce lets the machine come to rest: dirty pages written, boot work done.
+func quiesce(ctx context.Context, cold bool) error {
 	syscall.Sync()
 	select {
 	case <-time.After(1500 * time.Millisecond):

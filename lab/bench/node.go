@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
@@ -34,7 +35,11 @@ func (b *bench) fresh(ctx context.Context, c lab.NodeConfig, use func(context.Co
 	if err := n.Remove(ctx); err != nil {
 		return err
 	}
-	return b.lab.Client().CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{})
+	err = b.lab.Client().CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) { // it has left
+		return nil
+	}
+	return err
 }
 
 // timed runs a command in a node until the node is Ready.

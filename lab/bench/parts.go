@@ -22,12 +22,17 @@ type part struct {
 
 var parts = []part{
 	{name: "join", inLab: joins},
+	{name: "leave", inLab: departures},
 	{name: "limits", inLab: limits},
 	{name: "artifacts", onHost: Artifacts},
 	{name: "bare", inLab: bare},
+	{name: "joinbare", inLab: joinBytes},
+	{name: "token", inLab: tokens},
 	{name: "agent", inLab: agents, audited: true},
 	{name: "fleet", inLab: fleets, audited: true},
 	{name: "engine", onHost: Engines},
+	{name: "plan", onHost: plans},
+	{name: "whole", inLab: wholes},
 }
 
 // Parts are the names that Options.Only may hold, in the order in which All

@@ -61,6 +61,10 @@ func (s *Supply) shares() percent {
 	for _, r := range s.Runs {
 		all = append(all, r.Share())
 	}
+	return percentOf(all)
+}
+
+func percentOf(all []float64) percent {
 	slices.Sort(all)
 	n := len(all)
 	return percent{(all[(n-1)/2] + all[n/2]) / 2, all[0], all[n-1]}

@@ -31,9 +31,11 @@ func TestAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.told(t)
+	check(t, m.node.WriteFile(unitDir+downloaderUnit, []byte(helloUnit), 0o644))
+	run(t, m.node, "systemctl", "enable", "--now", downloaderUnit)
 	m.before = m.everything(t)
 	m.parts(t, []agentPart{
-		{"first document", m.first}, {"heartbeat", m.heartbeat}, {"units ready", m.unitsReady}, {"tokens", m.tokens},
+		{"first document", m.first}, {"agent of old", m.agentOfOld}, {"hardening", m.hardening}, {"heartbeat", m.heartbeat}, {"units ready", m.unitsReady}, {"tokens", m.tokens},
 		{"restarts", m.restarts}, {"secret name", m.secretName}, {"change", m.change}, {"own configuration", m.ownConfiguration},
 		{"drift", m.drift}, {"pause", m.pause}, {"by hand", m.byHand}, {"refused", m.refused}, {"broken", m.broken}, {"withdrawn", m.withdrawn}, {"reset", m.reset},
 	})
@@ -59,7 +61,7 @@ func TestAgentCertificates(t *testing.T) {
 	t.Parallel()
 	m := newAgent(t, "agent-certificates", nil)
 	m.parts(t, []agentPart{
-		{"first document", m.first}, {"renewed", m.certificateRenewed}, {"lost", m.certificateLost}, {"unknown", m.certificateUnknown},
+		{"first document", m.first}, {"renewed", m.certificateRenewed}, {"lost", m.certificateLost}, {"no approver", m.noApprover}, {"unknown", m.certificateUnknown},
 	})
 }
 
@@ -97,6 +99,25 @@ func (m *agentMachine) first(t *testing.T) {
 	}
 }
 
+// downloaderUnit is of the agent before the published one.
+const downloaderUnit = "cloud-config-downloader.service"
+
+// agentOfOld: two agents on a machine would fight; the older one is stopped for good.
+func (m *agentMachine) agentOfOld(t *testing.T) {
+	got := run(t, m.node, "sh", "-c", "systemctl is-active "+downloaderUnit+"; systemctl is-enabled "+downloaderUnit+"; true")
+	if got != "inactive\ndisabled\n" {
+		t.Errorf("%s is %q", downloaderUnit, got)
+	}
+}
+
+// hardening: system calls of the agent are filtered, and it mounts where all others do.
+func (m *agentMachine) hardening(t *testing.T) {
+	status := strings.Fields(run(t, m.node, "sh", "-c", "p=$(systemctl show -P MainPID "+agentUnit+"); readlink /proc/$p/ns/mnt /proc/1/ns/mnt; awk '$1 == \"Seccomp:\" {print $2}' /proc/$p/status"))
+	if len(status) != 3 || status[0] != status[1] || status[2] != "2" {
+		t.Errorf("mount namespaces of the agent and of systemd, and the agent's filter: %q", status)
+	}
+}
+
 // change: a file that a unit names restarts that unit and no other.
 func (m *agentMachine) change(t *testing.T) {
 	before, was := invocations(t, m.node), m.invocation(t, "hello.service")
@@ -107,6 +128,7 @@ func (m *agentMachine) change(t *testing.T) {
 	if got := restarted(before, invocations(t, m.node)); len(got) > 0 || m.invocation(t, "hello.service") == was {
 		t.Errorf("restarted %q, or hello.service was not", got)
 	}
+	m.event(t, "SystemDUnitRestart", "restarted hello.service, as the document asks for")
 }
 
 // ownConfiguration: a document that brings the agent another configuration is applied
@@ -122,7 +144,14 @@ func (m *agentMachine) ownConfiguration(t *testing.T) {
 	if err := m.node.Run(within(t, 30*time.Second), "sh", "-c", "while [ $(systemctl show -p InvocationID --value "+agentUnit+") = "+was+" ]; do sleep 0.05; done"); err != nil {
 		t.Errorf("the agent did not start anew: %v", err)
 	}
-	m.applied(t, m.ask(t, hello("two")))
+	m.applied(t, m.ask(t, withDropIn(hello("two"))))
+}
+
+// helloDropIn is a drop-in of the document's unit.
+const helloDropIn = unitDir + "hello.service.d/10-nice.conf"
+
+func withDropIn(document string) string {
+	return strings.Replace(document, "    filePaths:", `    dropIns: [{name: 10-nice.conf, content: "[Service]\nNice=3\n"}]`+"\n    filePaths:", 1)
 }
 
 // maskHello masks the unit at once: what is removed first is back before its mask comes.
@@ -135,6 +164,7 @@ func (m *agentMachine) drift(t *testing.T) {
 		m.becomes(t, helloFile, "two")
 	}
 	m.event(t, "DriftRepaired", helloFile)
+	m.definitionDrift(t)
 	for _, spoil := range []string{"systemctl stop hello.service", "systemctl kill -s KILL hello.service", maskHello, "systemctl disable --now hello.service"} {
 		run(t, m.node, "sh", "-c", spoil)
 		if err := m.node.Run(within(t, 30*time.Second), "sh", "-c", "until systemctl is-active -q hello.service && systemctl is-enabled -q hello.service; do sleep 0.05; done"); err != nil {
@@ -142,6 +172,24 @@ func (m *agentMachine) drift(t *testing.T) {
 		}
 	}
 	m.ownUnit(t)
+}
+
+// definitionDrift: modes, drop-ins and definitions are put right, and systemd goes by them.
+func (m *agentMachine) definitionDrift(t *testing.T) {
+	const definition = unitDir + "hello.service"
+	for _, c := range []struct{ spoil, good string }{
+		{"chmod 600 " + helloFile, `[ "$(stat -c %a ` + helloFile + `)" = 644 ]`},
+		{"rm " + helloDropIn + "; systemctl daemon-reload", "grep -q Nice=3 " + helloDropIn},
+		{"printf '[Service]\\nExecStart=/bin/sleep 77\\n' >/etc/other; mv -T /etc/other " + definition + "; systemctl daemon-reload", "grep -q infinity " + definition},
+	} {
+		run(t, m.node, "sh", "-c", c.spoil)
+		start := time.Now()
+		asLoaded := `[ "$(systemctl show -P NeedDaemonReload hello.service) $(systemctl show -P Nice hello.service)" = 'no 3' ] && systemctl show -P ExecStart hello.service | grep -q infinity`
+		if err := m.node.Run(within(t, 30*time.Second), "sh", "-c", "until "+c.good+" && "+asLoaded+"; do sleep 0.02; done"); err != nil {
+			t.Errorf("after %s: %v\n%s", c.spoil, err, run(t, m.node, "journalctl", "-u", agentUnit, "-n", "20", "--no-pager"))
+		}
+		t.Logf("after %s: %.3f s", c.spoil, time.Since(start).Seconds())
+	}
 }
 
 // ownUnit: the agent's own unit is put right, too, and nothing is started for it.
@@ -275,15 +323,27 @@ func (m *agentMachine) away(t *testing.T) {
 	}
 }
 
-// certificateLost: a new token gets the agent a new certificate.
+// certificateLost: a token that has expired is told with what to do, and ends nothing; a new
+// one gets the agent a new certificate.
 func (m *agentMachine) certificateLost(t *testing.T) {
+	const expired = "agelap.0123456789abcdef"
+	check(t, m.lab.AddToken(within(t, 10*time.Second), expired, time.Now().Add(-time.Hour)))
 	run(t, m.node, "systemctl", "stop", agentUnit)
 	run(t, m.node, "rm", agentDir+"/credentials/kubeconfig")
-	if err := m.node.WriteFile(agentDir+"/credentials/bootstrap-token", []byte(lab.Token), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, m.node.WriteFile(agentDir+"/credentials/bootstrap-token", []byte(expired), 0o600))
+	kubelet := m.invocation(t, "kubelet.service")
 	run(t, m.node, "systemctl", "start", agentUnit)
+	was := m.invocation(t, agentUnit)
+	eventually(t, "the word of it", 40*time.Second, func() bool {
+		says := run(t, m.node, "systemctl", "show", "-P", "StatusText", agentUnit)
+		return strings.Contains(says, "ERR_") && strings.Contains(says, "nauthorized") && strings.Contains(says, "token")
+	})
+	t.Log(run(t, m.node, "systemctl", "show", "-P", "StatusText", agentUnit))
+	check(t, m.node.WriteFile(agentDir+"/credentials/bootstrap-token", []byte(lab.Token), 0o600))
 	m.applied(t, m.ask(t, hello("again")))
+	if m.invocation(t, agentUnit) != was || m.invocation(t, "kubelet.service") != kubelet {
+		t.Error("the agent or kubelet was started anew")
+	}
 }
 
 // withdrawn: what a document does not mention any more is gone, and what provision put

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/berth-dev/berth/lab"
 )
 
 const agentKubeconfig = agentDir + "/credentials/kubeconfig"
@@ -53,4 +56,30 @@ func (m *agentMachine) credential(t *testing.T) (*clientcmdapi.Config, *clientcm
 	config, err := clientcmd.Load(text)
 	check(t, err)
 	return config, config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
+}
+
+// noApprover: where nobody approves, the agent says what would end the wait, and waits; with
+// that it goes on. Neither it nor kubelet is started anew.
+func (m *agentMachine) noApprover(t *testing.T) {
+	defer leaveAgent(agentPrefix + m.node.Name)()
+	run(t, m.node, "systemctl", "stop", agentUnit)
+	run(t, m.node, "rm", agentKubeconfig)
+	check(t, m.node.WriteFile(agentDir+"/credentials/bootstrap-token", []byte(lab.Token), 0o600))
+	kubelet := m.invocation(t, "kubelet.service")
+	run(t, m.node, "systemctl", "start", agentUnit)
+	was := m.invocation(t, agentUnit)
+	var remedy string
+	eventually(t, "the word of it", 40*time.Second, func() bool {
+		says := run(t, m.node, "systemctl", "show", "-P", "StatusText", agentUnit)
+		remedy = regexp.MustCompile(`kubectl certificate approve (node-agent-csr-\S+)`).FindString(says)
+		return strings.Contains(says, "not approved since") && remedy != ""
+	})
+	kubectl(t, m.lab, strings.Fields(remedy)[1:]...)
+	m.applied(t, m.ask(t, hello("approved")))
+	if m.invocation(t, agentUnit) != was || m.invocation(t, "kubelet.service") != kubelet {
+		t.Error("the agent or kubelet was started anew")
+	}
+	if says := strings.TrimSpace(run(t, m.node, "systemctl", "show", "-P", "StatusText", agentUnit)); says != "" {
+		t.Errorf("it still says %q", says)
+	}
 }

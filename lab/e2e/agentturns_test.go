@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +48,15 @@ func TestAgentsTakeTurns(t *testing.T) {
 		rollout.rolledOut(t)
 		pool.oneByOne(t, 6)
 	})
+	t.Run("two at a time", func(t *testing.T) {
+		pool.together(t, 2)
+		pool.ask(t, slow("two at a time"))
+		rollout.rolledOut(t)
+		if got := pool.most(t); got != 2 {
+			t.Errorf("at most %d at a time", got)
+		}
+		pool.together(t, 1)
+	})
 	t.Run("one dies", func(t *testing.T) {
 		sum := pool.ask(t, slow("three"))
 		dead := pool.begins(t)
@@ -56,14 +66,14 @@ func TestAgentsTakeTurns(t *testing.T) {
 		left := slices.DeleteFunc(slices.Clone(pool.machines), func(n *lab.Node) bool { return n == dead })
 		time.Sleep(3 * time.Second) // both have heard of the document, and have seen whose turn it is
 		for _, n := range left {
-			if got := len(pool.times(t, n)); got != 2 {
+			if got := len(pool.times(t, n)); got != 0 {
 				t.Errorf("%s did not wait: %d runs", n.Name, got)
 			}
 		}
 		pool.passTime(t, dead.Name)
 		pool.inForce(t, sum, left)
 		pool.machines = left
-		pool.oneByOne(t, 6)
+		pool.oneByOne(t, 2)
 		rollout.finds(t, "the agent of "+dead.Name+" stopped running")
 	})
 }
@@ -95,7 +105,7 @@ func (p *pool) start(t *testing.T, n *lab.Node) {
 	m.node = n
 	m.provisioned(t)
 	m.told(t)
-	check(t, n.WriteFile(optionsFile, m.optionsOf(agentOptions+"lease: {renew: 5s, duration: 20s}\n"), 0o600))
+	check(t, n.WriteFile(optionsFile, m.optionsOf(poolOptions), 0o600))
 	m.patch(t, `{"metadata":{"labels":{%q:%q}}}`, agentSecretLabel, m.secret) // as the manager's kubelets do
 	run(t, n, berthPath, "agent", "bootstrap")
 }
@@ -103,6 +113,47 @@ func (p *pool) start(t *testing.T, n *lab.Node) {
 func (p *pool) ask(t *testing.T, document string) string {
 	t.Helper()
 	return p.askWith(t, document, map[string]string{serialAnnotation: "true"})
+}
+
+// poolOptions have who waits see early that an agent has died.
+const poolOptions = agentOptions + "lease: {renew: 5s, duration: 20s}\n"
+
+// together lets so many machines work at a time from now on, and forgets all runs of the
+// slow unit.
+func (p *pool) together(t *testing.T, most int) {
+	t.Helper()
+	was := map[*lab.Node]string{}
+	agent := func(n *lab.Node, property string) string {
+		return strings.TrimSpace(run(t, n, "systemctl", "show", "-P", property, agentUnit))
+	}
+	for _, n := range p.machines {
+		was[n] = agent(n, "InvocationID")
+		check(t, n.WriteFile(optionsFile, p.optionsOf(fmt.Sprintf("%smaxUnavailable: %d\n", poolOptions, most)), 0o600))
+	}
+	for _, n := range p.machines {
+		eventually(t, "start of the agent with its options", 40*time.Second, func() bool {
+			return agent(n, "InvocationID") != was[n] && agent(n, "ActiveState") == "active"
+		})
+		check(t, n.WriteFile(turnLog, nil, 0o644))
+	}
+}
+
+// most is how many runs of the slow unit there were at a time.
+func (p *pool) most(t *testing.T) int {
+	t.Helper()
+	steps := map[int64]int{}
+	for _, n := range p.machines {
+		for _, run := range p.times(t, n) {
+			steps[run.begin]++
+			steps[run.end]--
+		}
+	}
+	now, most := 0, 0
+	for _, at := range slices.Sorted(maps.Keys(steps)) {
+		now += steps[at]
+		most = max(most, now)
+	}
+	return most
 }
 
 // inForce waits until machines say that a document is in force.
@@ -160,7 +211,7 @@ func (p *pool) begins(t *testing.T) *lab.Node {
 	t.Helper()
 	for ctx := within(t, time.Minute); ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		for _, n := range p.machines {
-			if all := p.times(t, n); all[len(all)-1].end == 0 {
+			if all := p.times(t, n); len(all) > 0 && all[len(all)-1].end == 0 {
 				return n
 			}
 		}

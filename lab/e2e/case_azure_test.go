@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -161,6 +164,13 @@ func (a *azure) machine(t *testing.T, name string, i v1alpha1.Identity, before f
 		t.Fatal(err)
 	}
 	before(n)
+	a.configure(t, n, i)
+	return n
+}
+
+// configure gives a machine a document that names an identity, and forgets what was asked.
+func (a *azure) configure(t *testing.T, n *lab.Node, i v1alpha1.Identity) {
+	t.Helper()
 	a.metadata.metadata.Clear()
 	a.entra.Clear()
 	text := ownDocument(t, a.lab, func(c *v1alpha1.NodeConfig) {
@@ -170,7 +180,6 @@ func (a *azure) machine(t *testing.T, name string, i v1alpha1.Identity, before f
 	if err := n.WriteFile(configPath, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return n
 }
 
 // askedAs: the certificate of the Node was asked for by the identity, or by nobody.
@@ -216,7 +225,7 @@ func TestCaseAzure(t *testing.T) {
 
 func (a *azure) managedIdentity(t *testing.T) {
 	n := a.join(t, "azure-mi", machineID, v1alpha1.Identity{ManagedIdentity: &v1alpha1.ManagedIdentity{ClientID: azureClient, TenantID: azureTenant}},
-		byJoin, func(*lab.Node) {}, nil)
+		byJoin, func(n *lab.Node) { a.machinesRights(t, n) }, nil)
 	if count, r := a.tokens(t); count != 1 || !strings.Contains(r.Query, "client_id="+azureClient) || !strings.Contains(r.Query, "api-version=2018-02-01") {
 		t.Errorf("%d requests for a token, the last %s", count, r.Query)
 	}
@@ -308,6 +317,35 @@ func (a *azure) direct(t *testing.T) {
 	if said, code := leaves(t, n, "--force", "--kubeconfig", adminPath); code != 0 || hasNode(t, a.lab, n.Name) {
 		t.Errorf("leave: exit code %d\n%s", code, said)
 	}
+	a.byLogin(t, n)
+}
+
+// byLogin: the machine joins again with the login of the Azure CLI, which is needed for
+// the node's certificate and never again.
+func (a *azure) byLogin(t *testing.T, n *lab.Node) {
+	t.Helper()
+	program, err := os.ReadFile("testdata/az.py")
+	check(t, err)
+	check(t, n.WriteFile("/usr/bin/az", program, 0o755))
+	check(t, n.WriteFile("/etc/az-authority", []byte(a.url), 0o644))
+	a.configure(t, n, v1alpha1.Identity{AzureCLI: &v1alpha1.AzureCLI{TenantID: azureTenant}})
+	if r, said := joinCommand(t, n); r.ExitCode != 1 || !strings.Contains(r.Failure.Cause, "exit code 1: ERROR: Please run 'az login'") || !strings.Contains(r.Failure.Hint, "az login") {
+		t.Errorf("nobody has logged in: %+v\n%s", r, said)
+	}
+	run(t, n, "az", "login", "--service-principal", "--username", application, "--password", "lab secret+&", "--tenant", azureTenant)
+	a.entra.Clear()
+	byJoin(t, n)
+	a.askedAs(t, n, applicationO)
+	count, _ := a.entra.Count("/" + azureTenant + "/oauth2/v2.0/token")
+	if asked, _ := a.tokens(t); count != 1 || asked != 0 {
+		t.Errorf("%d tokens of the login, %d of the metadata service", count, asked)
+	}
+	a.standsWell(t, n)
+	run(t, n, "rm", "-r", "/root/.azure")
+	again(t, n)
+	if r, err := n.Exec(within(t, 10*time.Second), "berth", "token"); err != nil || r.Code != 1 || len(r.Stdout) > 0 {
+		t.Errorf("%v, exit code %d: %s%s", err, r.Code, r.Stdout, r.Stderr)
+	}
 }
 
 func (a *azure) arc(t *testing.T) {
@@ -331,41 +369,52 @@ func (a *azure) arc(t *testing.T) {
 	a.registers(t, n)
 }
 
-// registers: the machine leaves, and joins again as one that Azure does not know: it is
-// registered, its identity is given the role, and Azure says how the cluster is reached.
-// Leaving takes all of it back.
+// registers: the machine leaves, and joins again as one that Azure does not know, and
+// without the agent: that is installed and registers it, its identity is given the role,
+// and Azure says how the cluster is reached. Leaving takes all of it back.
 func (a *azure) registers(t *testing.T, n *lab.Node) {
 	if said, code := leaves(t, n, "--force"); code != 4 {
 		t.Fatalf("exit code %d\n%s", code, said)
 	}
 	check(t, a.lab.Client().CoreV1().Nodes().Delete(within(t, 10*time.Second), n.Name, metav1.DeleteOptions{}))
+	// The agent was there before berth, and is there yet.
+	run(t, n, "sh", "-ec", "test -x /usr/bin/azcmagent; systemctl stop himdsd; userdel himds; rm -r /usr/bin/azcmagent /opt/himds.py /var/opt/azcmagent")
+	arm := a.newARM(t)
+	arm.Late = 2
 	cert, err := serve.Stranger(a.lab.Gateway().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	arm := serve.NewResourceManager(applicationO, machineID, a.userKubeconfig(t))
-	arm.Late = 2
-	var url string
+	deb := agentPackage(t)
+	var packages string
 	listen(t, a.lab, func(at net.Listener) *serve.Server {
-		url = "https://" + at.Addr().String()
-		return serve.StartTLS(at, cert, arm)
+		packages = "https://" + at.Addr().String()
+		return serve.StartTLS(at, cert, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, "azcmagent.deb", time.Time{}, bytes.NewReader(deb))
+		}))
 	})
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[1]}))
 	text := ownDocument(t, a.lab, func(c *v1alpha1.NodeConfig) {
 		c.Cluster = v1alpha1.Cluster{ResourceID: aksCluster, Location: "westeurope"}
-		c.Identity = v1alpha1.Identity{Arc: &v1alpha1.Arc{TenantID: azureTenant, Registration: &v1alpha1.ArcRegistration{AssignRole: true,
+		c.Identity = v1alpha1.Identity{Arc: &v1alpha1.Arc{TenantID: azureTenant, Agent: &v1alpha1.ArcAgent{
+			URLs: []string{packages + "/azcmagent_1.0_all.deb"}, SHA256: fmt.Sprintf("%x", sha256.Sum256(deb))}, Registration: &v1alpha1.ArcRegistration{AssignRole: true,
 			ServicePrincipal: &v1alpha1.ServicePrincipal{TenantID: azureTenant, ClientID: application, ClientSecretFile: secretFile}}}}
-		c.Azure.Authority, c.Azure.ResourceManager, c.Trust.CAs = a.url, url, []string{a.ca, ca}
+		c.Azure.Authority, c.Azure.ResourceManager, c.Trust.CAs = a.url, arm.url, []string{a.ca, arm.ca, ca}
 		c.Networking.ClusterDomain = "cluster.local"
 	})
-	for path, content := range map[string][]byte{configPath: text, secretFile: []byte("lab secret+&\n"), "/etc/azcmagent-arm": []byte(url)} {
+	for path, content := range map[string][]byte{configPath: text, secretFile: []byte("lab secret+&\n"), "/etc/azcmagent-arm": []byte("https://" + a.lab.Gateway().String() + ":9")} {
 		if err := n.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	operatorsRights(t, n, arm, text)
+	agentsWay(t, n, arm)
 	r, said := joinCommand(t, n)
 	if r.ExitCode != 0 || r.Stage != "ready" || len(arm.Objects()) != 2 {
 		t.Fatalf("%+v, %q\n%s", r, arm.Objects(), said)
+	}
+	if out := run(t, n, "sh", "-ec", "dpkg-query --show azcmagent; stat -c %U /var/opt/azcmagent; test ! -e /var/lib/berth/azcmagent.package"); !strings.Contains(out, "1.0") {
+		t.Error(out)
 	}
 	machine := "/subscriptions/" + azureTenant + "/resourcegroups/edge/providers/microsoft.hybridcompute/machines/" + n.Name
 	if objects := arm.Objects(); objects[1] != machine || len(arm.Tags(machine)["berth-registration"]) != 36 {
@@ -393,12 +442,27 @@ func (a *azure) registers(t *testing.T, n *lab.Node) {
 	if !regexp.MustCompile(order).MatchString(asks) {
 		t.Errorf("another order than %s", order)
 	}
-	if status := run(t, n, "azcmagent", "show", "-j"); !strings.Contains(status, "Disconnected") {
-		t.Error(status)
+	if r, err := n.Exec(within(t, 10*time.Second), "sh", "-c", "ls -d /usr/bin/azcmagent /opt/himds.py /var/opt/azcmagent /var/lib/berth; id himds; systemctl is-active himdsd; dpkg-query --show azcmagent"); err != nil || strings.TrimSpace(string(r.Stdout)) != "inactive" {
+		t.Errorf("the agent stays: %s%s (%v)", r.Stdout, r.Stderr, err)
 	}
 	if r, err := n.Exec(within(t, time.Minute), "grep", "-rl", tokenBeginning, "/var/log", "/var/lib", "/etc", "/run/berth"); err != nil || len(r.Stdout) > 0 {
 		t.Errorf("a token stands in %s (%v)", r.Stdout, err)
 	}
+}
+
+// agentsWay: an agent that does not reach Azure, though berth does, says so by its exit
+// code. The join ends with what to check, and has registered nothing.
+func agentsWay(t *testing.T, n *lab.Node, arm *arm) {
+	t.Helper()
+	r, said := joinCommand(t, n)
+	if r.ExitCode != 1 || !strings.Contains(r.Failure.Cause, "exit code 62: level=fatal msg=\"AZCM0062") || !strings.Contains(r.Failure.Hint, "azcmagent check") || !strings.Contains(r.Failure.Hint, "azcmagent config set proxy.url") {
+		t.Errorf("%+v\n%s", r, said)
+	}
+	if !strings.Contains(said, "installed the agent of Azure Arc") || len(arm.Objects()) > 0 {
+		t.Errorf("%q\n%s", arm.Objects(), said)
+	}
+	check(t, n.WriteFile("/etc/azcmagent-arm", []byte(arm.url), 0o600))
+	arm.Clear()
 }
 
 // userKubeconfig is what Azure says to users of the lab's cluster.

@@ -116,11 +116,4 @@ func TestCaseNodeConfigBare(t *testing.T) {
 	checkWorkload(t, l, reg, reg.workload, "own-bare-pod", n)
 }
 
-func fromSite(p *site.Programs) func(*v1alpha1.NodeConfig) {
-	return func(c *v1alpha1.NodeConfig) {
-		c.Components.Kubernetes.URLs = []string{p.Kubernetes}
-		c.Components.Containerd = v1alpha1.Component{Version: "2.2.9", URLs: []string{p.Containerd}}
-		c.Components.Runc = v1alpha1.Component{Version: "1.4.3", URLs: []string{p.Runc}}
-		c.Components.CNI = v1alpha1.Component{Version: "1.9.1", URLs: []string{p.CNI}}
-	}
-}
+func fromSite(p *site.Programs) func(*v1alpha1.NodeConfig) { return p.ConfigureNode }

@@ -164,6 +164,29 @@ func followOSC(t *testing.T, n *lab.Node, m *mirror) {
 	if began(t, n, units...)[1] == now[1] {
 		t.Error("containerd still runs with what is gone")
 	}
+	withoutState(t, n, m, before)
+}
+
+// withoutState: where all that berth keeps is lost, its files say themselves that they are
+// berth's. They are no originals and go with their document; what somebody made of one of
+// them comes back.
+func withoutState(t *testing.T, n *lab.Node, m *mirror, before string) {
+	t.Helper()
+	c := &v1alpha1.OperatingSystemConfig{TypeMeta: oscOf(m, "").TypeMeta}
+	c.Spec.Files = oscOf(m, "v1").Spec.Files[:3]
+	applyOSC(t, n, c)
+	run(t, n, "sh", "-c", "rm -r /var/lib/berth; echo edited > /etc/hello-ca.pem")
+	applyOSC(t, n, c)
+	c.Spec.Files[0].Content.Inline.Data = "another"
+	applyOSC(t, n, c)
+	c.Spec.Files = nil
+	applyOSC(t, n, c)
+	if got := run(t, n, "sh", "-c", "cat /etc/hello-ca.pem; rm /etc/hello-ca.pem"); got != "edited\n" {
+		t.Errorf("without berth's state somebody's edit became %q", got)
+	}
+	if diff := cmp.Diff(before, inPlace(t, n)); diff != "" {
+		t.Errorf("without berth's state left: %s", diff)
+	}
 }
 
 // cyclic: what berth refuses systemd does not start.

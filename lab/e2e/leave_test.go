@@ -19,9 +19,6 @@ import (
 // adminPath is where a test lays the cluster's administrator's kubeconfig.
 const adminPath = "/run/admin.conf"
 
-// ownLife are the paths that a Debian machine changes by itself; see docs/leave.md.
-var ownLife = []string{"/run", "/tmp", "/var/tmp", "/var/log", "/proc", "/sys", "/dev", "/var/lib/systemd", "/var/lib/cloud", "/etc/resolv.conf"}
-
 // asItIs is a machine: its tree, and what lives on it.
 type asItIs struct {
 	Tree map[string]lab.Entry
@@ -32,7 +29,7 @@ type asItIs struct {
 var liveState = map[string]string{
 	"addrs":   "ip -o addr | sed 's/^[0-9]*: //; s/ *valid_lft .*//'",
 	"rules":   "ip rule; ip -6 rule",
-	"links":   "ip -o link | sed 's/^[0-9]*: //; s/ qlen .*//'",
+	"links":   "ip -o link | sed 's/^[0-9]*: //; s/@if[0-9]*//; s/ qlen .*//'",
 	"routes":  "ip route; ip -6 route | sed 's/ expires .*//'",
 	"nft":     "nft list ruleset | sed 's/packets [0-9]* bytes [0-9]*//'",
 	"mounts":  "sort /proc/mounts",
@@ -46,12 +43,12 @@ var liveState = map[string]string{
 func look(t *testing.T, n *lab.Node, skip ...string) asItIs {
 	t.Helper()
 	tree, err := n.Tree(func(path string) bool {
-		for _, p := range append(ownLife, skip...) {
+		for _, p := range skip {
 			if path == p || strings.HasPrefix(path, p+"/") {
 				return true
 			}
 		}
-		return false
+		return lab.ChangesByItself(path)
 	}, "/", "/var/lib/kubelet", "/var/lib/containerd")
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +80,10 @@ func machineOf(t *testing.T, l *lab.Lab, name string, flavour lab.Flavour, cfg *
 		}
 	}
 	run(t, n, "sh", "-ec", `mkdir -p /var/lib/kubelet/theirs; mount -t tmpfs theirs /var/lib/kubelet/theirs; echo x >/var/lib/kubelet/theirs/file
-iptables -N THEIRS; iptables -A FORWARD -s 192.0.2.1 -j THEIRS; iptables -t nat -N THEIRS`)
+iptables -N THEIRS; iptables -A FORWARD -s 192.0.2.1 -j THEIRS; iptables -t nat -N THEIRS
+iptables -t nat -N CNI-HOSTPORT-DNAT; iptables -t nat -A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT
+iptables -t nat -N CNI-DN-theirs; iptables -t nat -A CNI-HOSTPORT-DNAT -p tcp --dport 8080 -j CNI-DN-theirs
+iptables -t mangle -N KUBE-THEIRS; nft add table ip cni_hostport`)
 	return n
 }
 
@@ -118,7 +118,8 @@ func hasNode(t *testing.T, l *lab.Lab, name string) bool {
 // proxyRules are some of kube-proxy's and of CNI plugins.
 const proxyRules = `iptables -t nat -N KUBE-SERVICES; iptables -t nat -A PREROUTING -m comment --comment 'kubernetes service portals' -j KUBE-SERVICES
 iptables -N KUBE-FORWARD; iptables -A FORWARD -j KUBE-FORWARD; iptables -A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP
-iptables -t nat -N CNI-HOSTPORT-DNAT; iptables -t nat -A OUTPUT -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT; nft add table ip kube-proxy`
+iptables -t nat -N CNI-DN-pod; iptables -t nat -A CNI-HOSTPORT-DNAT -p tcp --dport 9090 -j CNI-DN-pod; iptables -t nat -N CNI-HOSTPORT-MASQ
+iptables -t nat -A OUTPUT -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-MASQ; nft add table ip kube-proxy`
 
 // TestLeave: a bare machine that was made a node with a pod on it is given back as it
 // was, and can be made a node again.
@@ -164,14 +165,14 @@ func TestLeave(t *testing.T) {
 }
 
 // TestLeavePrebaked: what the image brought stays, and is named; so does the Node that
-// nobody deletes.
+// nobody deletes. The machine is its only owner's.
 func TestLeavePrebaked(t *testing.T) {
 	l := sharedLab(t)
 	n := machineOf(t, l, "leave-prebaked", lab.Prebaked, nodeConfig(t, l), nil)
 	before := look(t, n, "/var/lib/containerd")
 	provisioned(t, l, n)
 	start := time.Now()
-	out, code := leaves(t, n)
+	out, code := leaves(t, n, "--owner", "aks")
 	t.Logf("leave took %.2f s:\n%s", time.Since(start).Seconds(), out)
 	if code != 4 || !strings.Contains(out, "kubectl delete node "+n.Name) {
 		t.Errorf("exit code %d", code)
@@ -181,6 +182,9 @@ func TestLeavePrebaked(t *testing.T) {
 	}
 	if !hasNode(t, l, n.Name) {
 		t.Error("somebody deleted the Node")
+	}
+	if out, code := leaves(t, n); code != 0 || !strings.Contains(out, "nothing to do") {
+		t.Errorf("again, of all owners: exit code %d\n%s", code, out)
 	}
 }
 

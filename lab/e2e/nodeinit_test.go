@@ -123,24 +123,61 @@ func agentCalled(t *testing.T, n *lab.Node) {
 	}
 }
 
-// TestInitDataAgent makes a bare machine a node with nothing but init data: the agent
-// has the rights that berth rbac prints, berth's approver approves its certificate,
-// and its document brings kubelet out of an image, its configuration and containerd's.
+// TestInitDataAgent makes bare machines nodes with nothing but init data, however the agent
+// arrives: the agent has the rights that berth rbac prints, berth's approver approves its
+// certificate, and its document brings kubelet out of an image, its configuration and
+// containerd's.
 func TestInitDataAgent(t *testing.T) {
 	t.Parallel()
 	l := sharedLab(t)
 	applyRBAC(t, l, "--secret", "init-pool")
-	startApprover(t, l, "init-agent")
-	d := initData(t, l, "init-agent")
-	d.Binary = nodeinit.Binary{Path: berthPath}
-	doc, err := nodeinit.CloudConfig(d)
+	startApprover(t, l, "init-agent*")
+	reg, files := serveImages(t, l), serve.NewArtifacts()
+	push := func(name, program string) string {
+		digest, err := reg.Push(within(t, time.Minute), name+":1", serve.StaticImage(name, program))
+		check(t, err)
+		return reg.server + "/" + name + ":1@" + digest
+	}
+	program, err := os.ReadFile(l.Berth())
 	check(t, err)
-	reg := serveImages(t, l)
-	digest, err := reg.Push(within(t, time.Minute), "kubelet:1", serve.StaticImage("kubelet", filepath.Join(l.Programs(), "kubelet")))
-	check(t, err)
-	checksum := initDocument(t, l, reg.server+"/kubelet:1@"+digest)
+	blob := files.Add("/berth", program)
+	url := fmt.Sprintf("http://%s:%d/berth", l.Gateway(), listen(t, l, plain(files)))
+	agentImage := push("agent", l.Berth())
+	checksum := initDocument(t, l, push("kubelet", filepath.Join(l.Programs(), "kubelet")))
+	t.Run("machines", func(t *testing.T) { // the cluster's part stays until the last one is done
+		for name, c := range map[string]struct {
+			binary   nodeinit.Binary
+			ignition bool
+		}{
+			"init-agent":       {binary: nodeinit.Binary{Path: berthPath}},
+			"init-agent-image": {binary: nodeinit.Binary{Image: agentImage, PathInImage: "/agent"}},
+			"init-agent-url":   {binary: nodeinit.Binary{URL: url, SHA256: blob.SHA256}, ignition: true},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				d := initData(t, l, name)
+				d.Binary = c.binary
+				machine := lab.NodeConfig{Name: name, Files: reg.trust()}
+				if c.ignition {
+					doc, err := nodeinit.Ignition(d)
+					check(t, err)
+					machine.Ignition = []byte(doc)
+				} else {
+					doc, err := nodeinit.CloudConfig(d)
+					check(t, err)
+					machine.UserData = []byte(doc)
+				}
+				initNode(t, l, machine, checksum)
+			})
+		}
+	})
+}
+
+// initNode boots a machine and waits until its agent has made it a node.
+func initNode(t *testing.T, l *lab.Lab, machine lab.NodeConfig, checksum string) {
+	t.Helper()
 	start := time.Now()
-	n := addNode(t, l, lab.NodeConfig{Name: "init-agent", UserData: []byte(doc), Files: reg.trust()})
+	n := addNode(t, l, machine)
 	if _, err := l.WaitNodeReady(within(t, 2*time.Minute), n.Name); err != nil {
 		t.Fatalf("%v\n%s", err, run(t, n, "journalctl", "--no-pager", "-n", "80", "-u", nodeinit.Unit, "-u", agentUnit, "-u", "kubelet"))
 	}

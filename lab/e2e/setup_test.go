@@ -27,4 +27,5 @@ var (
 	awaitServiceAccount = setup.AwaitServiceAccount
 	applyRBAC           = setup.ApplyRBAC
 	approveAgents       = setup.ApproveAgents
+	leaveAgent          = setup.LeaveAgent
 )

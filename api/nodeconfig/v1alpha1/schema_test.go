@@ -90,11 +90,11 @@ type generator struct {
 
 // of is the schema of a type at a place: TYPE.field, or TYPE.field[] for its items.
 // null is as if it were not there, as the reader has it.
-func (g *generator) of(t reflect.Type, place string) object {
+func (g *generator) of(t reflect.Type, at string) object {
 	out := object{}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return g.of(t.Elem(), place)
+		return g.of(t.Elem(), at)
 	case reflect.Struct:
 		if t.Name() != Kind {
 			g.define(t)
@@ -102,17 +102,17 @@ func (g *generator) of(t reflect.Type, place string) object {
 		}
 		return g.members(t)
 	case reflect.Map:
-		out["type"], out["additionalProperties"] = nullable("object"), g.of(t.Elem(), place+"[]")
+		out["type"], out["additionalProperties"] = nullable("object"), g.of(t.Elem(), at+"[]")
 	case reflect.Slice:
 		if t == reflect.TypeFor[json.RawMessage]() {
 			return object{"type": nullable("object")}
 		}
-		out["type"], out["items"] = nullable("array"), g.of(t.Elem(), place+"[]")
+		out["type"], out["items"] = nullable("array"), g.of(t.Elem(), at+"[]")
 	default:
 		out["type"] = nullable(map[reflect.Kind]string{reflect.String: "string", reflect.Bool: "boolean", reflect.Int32: "integer"}[t.Kind()])
 	}
-	for k, v := range narrower[place] {
-		out[k], g.used[place] = v, true
+	for k, v := range narrower[at] {
+		out[k], g.used[at] = v, true
 	}
 	return out
 }

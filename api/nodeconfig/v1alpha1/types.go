@@ -106,6 +106,18 @@ type Arc struct {
 	Tags map[string]string `json:"tags,omitempty"`
 	// Registration says who registers the machine; none: it is connected already.
 	Registration *ArcRegistration `json:"registration,omitempty"`
+	// Agent is the package azcmagent, a .deb or .rpm, which is installed before the
+	// machine is registered where it has no such agent; none: the agent is there.
+	Agent *ArcAgent `json:"agent,omitempty"`
+}
+
+// ArcAgent is where the package of Azure Arc's agent is: in a bundle of the machine, or
+// behind URLs. Each needs a digest. Read by dpkg or rpm.
+type ArcAgent struct {
+	// URLs are tried in order. A digest may stand in the fragment: #sha256=HEX.
+	URLs []string `json:"urls,omitempty"`
+	// SHA256 is the package's digest, 64 hex digits.
+	SHA256 string `json:"sha256,omitempty"`
 }
 
 // ArcRegistration is who registers a machine with Azure Arc, and takes it out again:

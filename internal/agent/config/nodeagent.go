@@ -28,8 +28,9 @@ type NodeAgent struct {
 	Controllers      Controllers      `json:"controllers"`
 }
 
-// ClientConnection has no effect: the agent has its own credential and paces itself.
+// ClientConnection has no effect but for Kubeconfig: the agent paces itself.
 type ClientConnection struct {
+	// Kubeconfig stands in for a certificate of the agent's own.
 	Kubeconfig         string  `json:"kubeconfig,omitempty"`
 	AcceptContentTypes string  `json:"acceptContentTypes,omitempty"`
 	ContentType        string  `json:"contentType,omitempty"`

@@ -65,6 +65,7 @@ func TestRefused(t *testing.T) {
 		"log format":        {"kind: N", "logFormat: xml\nkind: N", "logFormat"},
 		"port":              {"kind: N", "server: {metrics: {port: 70000}}\nkind: N", "server.metrics.port"},
 		"address":           {"kind: N", "server: {healthProbes: {bindAddress: here}}\nkind: N", "server.healthProbes.bindAddress"},
+		"kubeconfig":        {"kind: N", "clientConnection: {kubeconfig: here}\nkind: N", "clientConnection.kubeconfig"},
 		"wrong type":        {"kind: N", "server: 7\nkind: N", ""},
 		"not even a map":    {smallest, "[]", ""},
 		"duration of cats":  {"{secretName: g", "{syncPeriod: cats, secretName: g", ""},

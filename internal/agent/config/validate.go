@@ -47,12 +47,28 @@ func (c *NodeAgent) validate() field.ErrorList {
 	if !slices.Contains([]string{"json", "text"}, c.LogFormat) {
 		errs = append(errs, field.NotSupported(field.NewPath("logFormat"), c.LogFormat, []string{"json", "text"}))
 	}
+	if p := c.ClientConnection.Kubeconfig; p != "" {
+		errs = append(errs, cleanPath(field.NewPath("clientConnection", "kubeconfig"), p)...)
+	}
 	errs = append(errs, c.validateServer()...)
 	errs = append(errs, c.APIServer.validate(field.NewPath("apiServer"))...)
 	p := field.NewPath("controllers")
 	errs = append(errs, c.Controllers.OperatingSystemConfig.validate(p.Child("operatingSystemConfig"))...)
 	errs = append(errs, c.Controllers.Token.validate(p.Child("token"))...)
 	return append(errs, c.Controllers.SystemdUnitCheck.validate(p.Child("systemdUnitCheck"))...)
+}
+
+// UseKubeconfig has the KUBECONFIG of the environment count instead of the configuration's,
+// as in the published agent; "" is none.
+func (c *NodeAgent) UseKubeconfig(p string) error {
+	if p == "" {
+		return nil
+	}
+	if errs := cleanPath(field.NewPath("KUBECONFIG"), p); len(errs) > 0 {
+		return &Error{"environment", errs}
+	}
+	c.ClientConnection.Kubeconfig = p
+	return nil
 }
 
 func (c *NodeAgent) validateKind() field.ErrorList {

@@ -32,7 +32,7 @@ type Issuer interface {
 	IssueForAgent(ctx context.Context, a identity.Agent, access apiserver.Access) (converge.Credential, error)
 }
 
-// Keeper keeps the credential of one agent. All exported fields are required.
+// Keeper keeps the credential of one agent. All exported fields but Given are required.
 type Keeper struct {
 	Host   host.Host
 	Issuer Issuer
@@ -41,6 +41,8 @@ type Keeper struct {
 	Server string
 	// CAFile holds the cluster's CA.
 	CAFile string
+	// Given is a kubeconfig that stands in for a certificate of the agent's own; "" is none.
+	Given string
 	// Random is between 0 and 1: the certificates of a pool end together, and are not
 	// renewed together.
 	Random float64
@@ -56,9 +58,9 @@ func New(h host.Host, i Issuer, c *config.NodeAgent, group string, random float6
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the machine's name: %w", err)
 	}
-	k := &Keeper{Host: h, Issuer: i, Agent: identity.Agent{Machine: string(bytes.TrimSpace(name)), Group: group}, Server: c.APIServer.Server, CAFile: c.APIServer.CAFile, Random: random,
+	k := &Keeper{Host: h, Issuer: i, Agent: identity.Agent{Machine: string(bytes.TrimSpace(name)), Group: group}, Server: c.APIServer.Server, CAFile: c.APIServer.CAFile, Given: c.ClientConnection.Kubeconfig, Random: random,
 		doubts: make(chan struct{}, 1)}
-	if k.Agent.Machine == "" {
+	if k.Agent.Machine == "" && k.Given == "" {
 		return nil, &exitcode.Error{Number: exitcode.Credential, Err: fmt.Errorf("%s is missing or empty", config.MachineName),
 			Remedy: "Write the machine's name to it: the agent's certificate is for that name."}
 	}
@@ -66,8 +68,11 @@ func New(h host.Host, i Issuer, c *config.NodeAgent, group string, random float6
 }
 
 // Access is what the agent shows to the API server: the certificate on the machine
-// while it serves, else a new one.
+// while it serves, else a new one; or what a given kubeconfig has.
 func (k *Keeper) Access(ctx context.Context) (apiserver.Access, error) {
+	if k.Given != "" {
+		return k.given()
+	}
 	a, problem, err := k.kept()
 	if err != nil || problem == "" {
 		return a, err

@@ -54,7 +54,7 @@ func newWorld(disks map[string]*disk) *world {
 			return host.Output{Stdout: []byte(out), ExitCode: code}
 		})
 	}
-	w.Settle()
+	w.Flush()
 	return w
 }
 
@@ -211,7 +211,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// spread is data from a place up to another, of which each MiB has a byte.
+// spread is data from an offset up to another, of which each MiB has a byte.
 func spread(from, to int64) (all []int64) {
 	for at := from; at < to; at += 1 << 20 {
 		all = append(all, at)
@@ -219,10 +219,10 @@ func spread(from, to int64) (all []int64) {
 	return all
 }
 
-func TestPlaces(t *testing.T) {
+func TestExtents(t *testing.T) {
 	for _, size := range []int64{sector, edge, 160 << 20, 160<<20 + sector, 161<<20 - sector, 200 << 20, size, 16<<40 + sector} {
-		all := places(size)
-		slices.SortFunc(all, func(a, b place) int { return int(a.from - b.from) })
+		all := extents(size)
+		slices.SortFunc(all, func(a, b extent) int { return int(a.from - b.from) })
 		var end, read, widest int64
 		for _, p := range all {
 			if p.from < end || p.bytes <= 0 {
@@ -294,7 +294,7 @@ func TestKilledAnywhere(t *testing.T) {
 	for n := 1; ; n++ {
 		w := newWorld(map[string]*disk{"/dev/vdb": {size: size}})
 		w.Put(Dir+"/kubeconfig-bootstrap", "x", 0o600)
-		w.Settle()
+		w.Flush()
 		in := effect.Inject(w, effect.Plan{{At: n, Kind: effect.StopAfter}})
 		err := Ensure(t.Context(), in, size)
 		if in.Hit() == nil {

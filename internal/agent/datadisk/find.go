@@ -19,7 +19,7 @@ const (
 	// edge is how much is read at either end of a disk to tell whether it is empty, in
 	// bytes: there most formats have what tells them.
 	edge = 16 << 20
-	// samples is how many places between the ends are read, and sample how much of
+	// samples is how many extents between the ends are read, and sample how much of
 	// each: a disk is too large to be read as a whole while a machine waits.
 	samples = 64
 	sample  = 1 << 20
@@ -196,7 +196,7 @@ func contents(ctx context.Context, h host.Host, device string, size int64, begun
 
 // data says where a disk has other bytes than zeros; "" for nowhere that is looked at.
 func data(ctx context.Context, h host.Host, device string, size int64) (string, error) {
-	for _, p := range places(size) {
+	for _, p := range extents(size) {
 		_, err := h.Run(ctx, host.Command{Path: "cmp", Args: []string{
 			"--silent", fmt.Sprintf("--ignore-initial=%d:0", p.from), fmt.Sprintf("--bytes=%d", p.bytes), device, "/dev/zero"}})
 		if isExit(err, differs) {
@@ -209,21 +209,21 @@ func data(ctx context.Context, h host.Host, device string, size int64) (string, 
 	return "", nil
 }
 
-// place is a part of a disk, in bytes.
-type place struct{ from, bytes int64 }
+// extent is a part of a disk, in bytes.
+type extent struct{ from, bytes int64 }
 
-// places are what is looked at of a disk: its ends, and samples evenly spread between
+// extents are what is looked at of a disk: its ends, and samples evenly spread between
 // them. Of a disk that has little more than these it is all.
-func places(size int64) []place {
+func extents(size int64) []extent {
 	between := size - 2*edge
 	if between <= 2*samples*sample {
-		return []place{{0, size}}
+		return []extent{{0, size}}
 	}
-	all := []place{{0, edge}, {size - edge, edge}}
+	all := []extent{{0, edge}, {size - edge, edge}}
 	for n := range int64(samples) {
 		// In the middle of its share, at a whole sample: what is aligned is hit at its head.
 		from := edge + (2*n+1)*between/(2*samples)
-		all = append(all, place{from - from%sample, sample})
+		all = append(all, extent{from - from%sample, sample})
 	}
 	return all
 }

@@ -32,7 +32,7 @@ const (
 	often = time.Minute
 	// waiting is how many are kept while the API server is away, atTheEnd how long
 	// the end of the agent waits for them.
-	waiting  = 64
+	waiting  = 256
 	atTheEnd = 2 * time.Second
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/berth-dev/berth/internal/agent/status"
@@ -27,10 +28,11 @@ func (r *Reconciler) document(ctx context.Context) error {
 		return err
 	}
 	if yields, err := r.yields(ctx); err != nil || yields {
-		r.queue.AddAfter(workDocument, anew)
+		r.queue.AddAfter(workDocument, recheck)
 		return err
 	}
 	if r.inForce && d.same(r.current.Document) {
+		r.current.Document = d // whether the pool goes one after another may have changed
 		return r.update(ctx)
 	}
 	r.see(d)
@@ -45,11 +47,14 @@ func (r *Reconciler) document(ctx context.Context) error {
 		r.queue.AddAfter(workDocument, wait)
 		return r.change(r.record)
 	}
-	if d.Serial && !r.o.Turns.Acquire(ctx) {
-		r.o.Log.Info("a new document waits for this machine's turn", "checksum", d.Checksum)
-		return errWaits
+	turn := ctx
+	if d.Serial {
+		if turn = r.o.Turns.Acquire(ctx); turn == nil {
+			r.o.Log.Info("a new document waits for this machine's turn", "checksum", d.Checksum)
+			return errWaits
+		}
 	}
-	return r.apply(ctx, d)
+	return r.inTurn(ctx, turn, d)
 }
 
 // wait is how long it is until a document is due. A machine that has none takes the
@@ -65,10 +70,42 @@ func (r *Reconciler) wait(d *Document) time.Duration {
 	return r.record.SeenAt.Add(r.o.Delay(d.Checksum)).Sub(r.o.Host.Now())
 }
 
-func (r *Reconciler) apply(ctx context.Context, d *Document) error {
+// errTurnLost is a turn that was over before anything had changed.
+var errTurnLost = errors.New("this machine's turn is over")
+
+// inTurn applies a document while the turn lasts. A turn that is lost ends what goes on as
+// long as nothing has changed: another machine may work by now, and this one waits anew. What
+// has begun to change is brought to its end: half a document is worse than two machines at
+// a time.
+func (r *Reconciler) inTurn(ctx, turn context.Context, d *Document) error {
+	until, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	lasts := context.AfterFunc(turn, func() { end(errTurnLost) })
+	defer lasts()
+	err := r.apply(ctx, until, sync.OnceValue(func() error {
+		if !lasts() {
+			end(errTurnLost)
+			return errTurnLost
+		}
+		return nil
+	}), d)
+	if ctx.Err() == nil && errors.Is(context.Cause(until), errTurnLost) {
+		r.o.Log.Warn("the turn is over before anything has changed: the document waits again", "checksum", d.Checksum)
+		r.queue.Add(workDocument)
+		return nil
+	}
+	return err
+}
+
+// apply brings the machine to a document. until is its context as long as ready was not
+// asked, with which the first change begins.
+func (r *Reconciler) apply(ctx, until context.Context, ready func() error, d *Document) error {
 	defer r.o.Release(len(d.Text))
 	r.inherit(ctx)
-	t, err := r.o.Opener.Open(ctx, d)
+	t, err := r.o.Opener.Open(until, d)
+	if until.Err() != nil {
+		return until.Err()
+	}
 	if err != nil {
 		return r.failed(ctx, d, err)
 	}
@@ -83,10 +120,14 @@ func (r *Reconciler) apply(ctx context.Context, d *Document) error {
 		return r.failed(ctx, d, errors.Join(err, r.unnoteOwner(before)))
 	}
 	began := r.o.Host.Now()
-	res, err := t.Engine.ApplyScope(ctx, t.State, converge.Scope{Live: r.early(t)})
+	res, err := t.Engine.ApplyScope(until, t.State, converge.Scope{Ready: ready, Live: r.early(t)})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if until.Err() != nil {
+		return errors.Join(until.Err(), r.unnoteOwner(before))
+	}
+	r.tellJobs(res, err)
 	if err != nil {
 		r.sayFormer()
 		if err := r.unnoteOwner(before); err != nil {
@@ -94,7 +135,7 @@ func (r *Reconciler) apply(ctx context.Context, d *Document) error {
 		}
 	}
 	if r.isOnTrial(err) {
-		r.queue.AddAfter(workDocument, anew)
+		r.queue.AddAfter(workDocument, recheck)
 		return nil
 	}
 	if err != nil {
@@ -108,7 +149,7 @@ func (r *Reconciler) apply(ctx context.Context, d *Document) error {
 	}
 	r.o.Log.Info("a document is in force", "checksum", d.Checksum, "changes", len(res.Plan.Actions), "took", r.o.Host.Now().Sub(began).String())
 	if t.Agent == nil {
-		r.markInForce(t)
+		r.setInForce(t)
 	}
 	r.take(ctx, t)
 	next := r.record

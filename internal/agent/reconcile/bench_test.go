@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,10 +45,15 @@ type bench struct {
 	turn       bool
 	// inLine: who asks for the turn gets it a moment later; held: it has it.
 	inLine, held bool
-	away         bool // no document can be opened
+	// lasts ends when the turn is lost; nil is a turn that is not.
+	lasts context.Context
+	lost  func()
+	// opening, if set, is called while a document is opened.
+	opening func(context.Context)
+	away    bool // no document can be opened
 	// unwritable: nothing can be written to the Node.
 	unwritable bool
-	deaf       bool // nothing can be watched
+	unwatched  bool // nothing can be watched
 	// forbidden is a label that the API server refuses.
 	forbidden string
 	forbade   int
@@ -72,6 +78,10 @@ type bench struct {
 	formerFails     int
 	updateError     error
 	proofs, updates int
+	// fetching, if set, is called while the agent of a document is fetched; placed is how
+	// often one was put in place.
+	fetching func()
+	placed   int
 
 	r    *Reconciler
 	stop func()
@@ -97,7 +107,7 @@ func (b *bench) start() {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	b.r = New(Options{
 		Host: watched{b.h, b}, Opener: b, Owners: b.owners, Record: RecordPath, Published: true, Turns: b, Self: b, Node: b, Events: b, Drift: b.options.Drift, Own: b.own, SyncPeriod: 10 * time.Minute,
-		Delay: func(string) time.Duration { return b.delay }, Marks: func(*Target) map[string]string { return map[string]string{"l": "v", "m": "w"} },
+		Delay: func(string) time.Duration { return b.delay }, Labels: func(*Target) map[string]string { return map[string]string{"l": "v", "m": "w"} },
 		Paused: func() time.Time { return b.paused }, Joined: func() error { b.joined++; return nil },
 		Release: func(int) {}, Count: b.counts.Add,
 		Explain: func(err error) (string, string, string) { return "ERR", err.Error(), "do it" },
@@ -124,9 +134,9 @@ type watched struct {
 // Watch implements host.Watcher.
 func (w watched) Watch(ctx context.Context, what host.Watched) (<-chan host.Event, error) {
 	w.b.mu.Lock()
-	deaf := w.b.deaf
+	unwatched := w.b.unwatched
 	w.b.mu.Unlock()
-	if deaf {
+	if unwatched {
 		return nil, errors.New("no more watches")
 	}
 	return w.Host.Watch(ctx, what)
@@ -185,7 +195,7 @@ func (b *bench) wantFile(p, want string) {
 	}
 }
 
-func (b *bench) wantMark(lines ...string) {
+func (b *bench) wantApplied(lines ...string) {
 	b.t.Helper()
 	if got, want := b.node.Annotations[AppliedAnnotation], "sum of "+strings.Join(lines, "\n"); got != want {
 		b.t.Errorf("annotation %q, want %q", got, want)
@@ -219,8 +229,11 @@ func (b *bench) count(reason string) int {
 }
 
 // Open implements Opener.
-func (b *bench) Open(_ context.Context, d *Document) (*Target, error) {
+func (b *bench) Open(ctx context.Context, d *Document) (*Target, error) {
 	b.opened++
+	if b.opening != nil {
+		b.opening(ctx)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.away {
@@ -236,10 +249,13 @@ func (b *bench) Open(_ context.Context, d *Document) (*Target, error) {
 // Owner implements Opener.
 func (b *bench) Owner(d *Document) desired.Owner { return ownerOf(d.Text) }
 
-// ownerOf: a document whose first line is "node" is a NodeConfig.
+// ownerOf: a document whose first line is "node" is a NodeConfig, one of "aks" is AKS'.
 func ownerOf(text []byte) desired.Owner {
-	if strings.HasPrefix(string(text), "node\n") {
+	switch {
+	case strings.HasPrefix(string(text), "node\n"):
 		return desired.OwnerNode
+	case strings.HasPrefix(string(text), "aks\n"):
+		return desired.OwnerAKS
 	}
 	return desired.OwnerOSC
 }
@@ -250,8 +266,18 @@ func (b *bench) LastGood(_ context.Context, owner desired.Owner) (*Target, error
 	if err != nil || kept == nil {
 		return nil, err
 	}
-	st, err := state(kept.Document)
+	st, err := translated(kept)
 	return b.target(DocumentOf(kept.Document), st), err
+}
+
+// translated is the state of a kept contract. Its facts, if it has any, are other lines that
+// count in the place of the document's.
+func translated(kept *trial.Contract) (*desired.State, error) {
+	text := ""
+	if json.Unmarshal(kept.Facts, &text) != nil {
+		text = string(kept.Document)
+	}
+	return state([]byte(text))
 }
 
 // Former implements Opener.
@@ -295,7 +321,7 @@ func state(document []byte) (*desired.State, error) {
 			u := &desired.Unit{Name: f[1], Enablement: desired.Enabled}
 			u.After = []desired.ID{def.ID()}
 			st.Add(def, u)
-		case len(f) > 1 && f[0] == "agent", len(f) == 1 && f[0] == "node":
+		case len(f) > 1 && f[0] == "agent", len(f) == 1 && (f[0] == "node" || f[0] == "aks"):
 		default:
 			return nil, fmt.Errorf("no such line: %s", line)
 		}
@@ -304,13 +330,18 @@ func state(document []byte) (*desired.State, error) {
 }
 
 // Acquire implements Turns.
-func (b *bench) Acquire(context.Context) bool {
-	if !b.inLine || b.held {
-		return b.turn
+func (b *bench) Acquire(ctx context.Context) context.Context {
+	switch {
+	case b.inLine && !b.held:
+		b.held = true
+		go b.r.Again()
+		return nil
+	case !b.turn:
+		return nil
+	case b.lasts != nil:
+		return b.lasts
 	}
-	b.held = true
-	go b.r.Again()
-	return false
+	return ctx
 }
 
 // Release implements Turns.
@@ -340,14 +371,24 @@ func (b *bench) Prove(context.Context) error { b.onTrial = false; b.proofs++; re
 func (b *bench) Claim(context.Context, *selfupdate.Parts) error { return nil }
 
 // Update implements SelfUpdate.
-func (b *bench) Update(_ context.Context, p *selfupdate.Parts, _ string) (bool, error) {
+func (b *bench) Update(_ context.Context, p *selfupdate.Parts, _ string, ready func() error) (bool, error) {
 	if p == nil {
 		return false, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.updates++
-	return b.ends, b.updateError
+	if b.updateError != nil {
+		return false, b.updateError
+	}
+	if b.fetching != nil {
+		b.fetching()
+	}
+	if err := ready(); err != nil {
+		return false, err
+	}
+	b.placed++
+	return b.ends, nil
 }
 
 // updateFails has the next updates end with err.
@@ -396,6 +437,13 @@ func (b *bench) Warning(reason, message string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.events = append(b.events, reason+" "+message)
+}
+
+// told are the events.
+func (b *bench) told() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.events)
 }
 
 // Condition implements Node.

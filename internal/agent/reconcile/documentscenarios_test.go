@@ -3,10 +3,14 @@ package reconcile
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	core "k8s.io/api/core/v1"
+
+	"github.com/berth-dev/berth/internal/host/memory"
 )
 
 // documentScenarios are documents that come and go.
@@ -16,9 +20,37 @@ var documentScenarios = map[string]func(b *bench){
 		b.start()
 		b.give("file /etc/a one")
 		b.wantFile("/etc/a", "one")
-		b.wantMark("file /etc/a one")
+		b.wantApplied("file /etc/a one")
 		if b.node.Labels["l"] != "v" || b.count("OSCApplied") != 1 || b.joined == 0 || b.lastCondition() != "True Applied" {
 			b.t.Error(b.node.Labels, b.events, b.joined, b.conditions)
+		}
+	},
+	"the jobs of a document are told with the published reasons": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.give("file /etc/a two", "unit u.service /etc/a")
+		b.give("file /etc/a two")
+		b.h.Behave("v.service", func(memory.Start) memory.Outcome { return memory.Outcome{Status: 1} })
+		b.give("file /etc/a two", "unit v.service /etc/a")
+		var got []string
+		for _, e := range b.told() {
+			if strings.HasPrefix(e, "SystemDUnit") {
+				got = append(got, strings.SplitAfter(e, " failed: ")[0])
+			}
+		}
+		want := []string{"SystemDUnitStart started u.service, as the document asks for", "SystemDUnitRestart restarted u.service, as the document asks for",
+			"SystemDUnitStop stopped u.service, as the document asks for", "SystemDUnitStart start of v.service failed: "}
+		if d := cmp.Diff(want, got); d != "" {
+			b.t.Error(d)
+		}
+	},
+	"of a Node that is not there no job is told": func(b *bench) {
+		b.setNode(nil)
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.wantFile("/etc/a", "one")
+		if b.count("SystemDUnitStart") != 0 {
+			b.t.Error(b.told())
 		}
 	},
 	"a later one waits its time": func(b *bench) {
@@ -30,7 +62,7 @@ var documentScenarios = map[string]func(b *bench){
 		b.wantFile("/etc/a", "one")
 		b.pass(2 * time.Minute)
 		b.wantFile("/etc/a", "two")
-		b.wantMark("file /etc/a two")
+		b.wantApplied("file /etc/a two")
 	},
 	"a restart does not cut the wait short, nor begin it anew": func(b *bench) {
 		b.delay = time.Hour
@@ -114,7 +146,7 @@ var documentScenarios = map[string]func(b *bench){
 				b.pass(time.Minute)
 			}
 			b.wantFile("/etc/a", strconv.Itoa(n))
-			b.wantMark("file /etc/a " + strconv.Itoa(n))
+			b.wantApplied("file /etc/a " + strconv.Itoa(n))
 		}
 	},
 	"a Secret without a document, or without the Secret": func(b *bench) {
@@ -124,6 +156,6 @@ var documentScenarios = map[string]func(b *bench){
 		b.r.SeeSecret(&core.Secret{})
 		synctest.Wait()
 		b.wantFile("/etc/a", "one")
-		b.wantMark("file /etc/a one")
+		b.wantApplied("file /etc/a one")
 	},
 }

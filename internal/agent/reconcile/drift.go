@@ -24,8 +24,8 @@ const deafFor = time.Minute
 func (r *Reconciler) listen(ctx context.Context) {
 	watched, cancel := context.WithCancel(ctx)
 	err := r.follow(watched, r.current)
-	r.deaf = err != nil
-	if r.deaf {
+	r.unwatched = err != nil
+	if r.unwatched {
 		cancel()
 		r.o.Log.Warn("drift is seen late", "error", err, "next look in", deafFor.String())
 		r.queue.AddAfter(workAll, deafFor)
@@ -103,7 +103,7 @@ func (r *Reconciler) all(ctx context.Context) error {
 	if r.current == nil {
 		return nil
 	}
-	if r.deaf {
+	if r.unwatched {
 		r.listen(ctx)
 	}
 	began := r.o.Host.Now()
@@ -116,17 +116,23 @@ func (r *Reconciler) all(ctx context.Context) error {
 // repair brings back what others changed, as far as that is wanted.
 func (r *Reconciler) repair(ctx context.Context, s converge.Scope) error {
 	defer r.o.Release(0)
+	renewed, err := r.renew(ctx)
+	if renewed {
+		s.IDs = nil // what was renewed may be of other names
+	}
 	t := r.current
 	rest := r.o.Paused().Sub(r.o.Host.Now())
 	if rest > 0 {
 		r.queue.AddAfter(workAll, rest)
 	}
-	err := r.undoByHand(ctx, t, rest > 0)
 	if err == nil {
-		s.Decide = r.decide(t.State, rest > 0)
+		err = r.undoByHand(ctx, t, rest > 0)
+	}
+	if err == nil {
+		s.Decide, s.Ready = r.decide(t.State, rest > 0), r.stillKept
 		var res *converge.Result
 		res, err = t.Engine.ApplyScope(ctx, t.State, s)
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !errors.Is(err, errRenewed) {
 			r.stopStorms(res)
 			r.report(res.Plan, s.IDs, r.left)
 		}
@@ -134,10 +140,16 @@ func (r *Reconciler) repair(ctx context.Context, s converge.Scope) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, errRenewed):
+		r.queue.Add(workAll)
+		return nil
 	case r.isOnTrial(err):
-		r.queue.AddAfter(workAll, anew)
+		r.queue.AddAfter(workAll, recheck)
 		return nil
 	case err != nil:
+		if broken, tried := errors.AsType[*converge.TrialError](err); tried {
+			r.wentBack(ctx, broken)
+		}
 		r.tell(repairing, err)
 		return err
 	}

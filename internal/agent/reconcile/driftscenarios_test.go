@@ -50,7 +50,7 @@ var driftScenarios = map[string]func(b *bench){
 		document := []string{"file /etc/a one", "template w@.service", "template io.x.proxy@.service"}
 		b.start()
 		b.give(document...)
-		b.wantMark(document...)
+		b.wantApplied(document...)
 		b.stop()
 		b.start()
 		b.h.Overwrite("/etc/systemd/system/io.x.proxy@.service", "edited")
@@ -61,16 +61,16 @@ var driftScenarios = map[string]func(b *bench){
 		}
 	},
 	"what can't be watched now is looked at, and watched later": func(b *bench) {
-		b.set(&b.deaf, true)
+		b.set(&b.unwatched, true)
 		b.start()
 		b.give("file /etc/a one")
-		b.wantMark("file /etc/a one")
+		b.wantApplied("file /etc/a one")
 		b.h.Overwrite("/etc/a", "edited")
 		b.pass(2 * time.Minute)
 		b.wantFile("/etc/a", "one")
 		b.stop()
 		b.start()
-		b.set(&b.deaf, false)
+		b.set(&b.unwatched, false)
 		b.pass(2 * time.Minute)
 		b.h.Overwrite("/etc/a", "edited")
 		synctest.Wait()

@@ -22,21 +22,21 @@ func (r *Reconciler) early(t *Target) func() {
 func (r *Reconciler) sayEarly(t *Target) func() {
 	_, failed := r.said[applying]
 	r.mu.Lock()
-	former := r.face
+	former := r.status
 	r.mu.Unlock()
 	if !r.o.Published || t.Agent != nil || r.half || failed || former.checksum == "" || former.checksum == t.Checksum {
 		return func() {}
 	}
 	return func() {
-		r.show(func(f *face) { f.checksum, f.labels, f.former = t.Checksum, r.o.Marks(t), &former })
+		r.setStatus(func(s *nodeStatus) { s.checksum, s.labels, s.former = t.Checksum, r.o.Labels(t), &former })
 	}
 }
 
 // sayFormer takes back what was said too early.
 func (r *Reconciler) sayFormer() {
-	r.show(func(f *face) {
-		if f.former != nil {
-			f.checksum, f.labels, f.former = f.former.checksum, f.former.labels, nil
+	r.setStatus(func(s *nodeStatus) {
+		if s.former != nil {
+			s.checksum, s.labels, s.former = s.former.checksum, s.former.labels, nil
 		}
 	})
 }
@@ -52,7 +52,7 @@ func (r *Reconciler) deny(ctx context.Context, d *Document) {
 	if last == nil || last.Sum == d.Sum {
 		return
 	}
-	r.show(func(f *face) {
-		f.instead, f.denied = &face{checksum: last.Checksum, labels: r.o.Marks(last)}, d.Checksum
+	r.setStatus(func(s *nodeStatus) {
+		s.instead, s.denied = &nodeStatus{checksum: last.Checksum, labels: r.o.Labels(last)}, d.Checksum
 	})
 }

@@ -38,12 +38,12 @@ func TestSaidBeforeUnitsStayUp(t *testing.T) {
 		b.pass(time.Second)
 		b.released = 0
 		b.give("file /etc/a two", earlyUnit)
-		b.wantMark("file /etc/a two", earlyUnit)
+		b.wantApplied("file /etc/a two", earlyUnit)
 		if b.released != 0 || b.count("OSCApplied") != 1 {
 			t.Errorf("before units have stayed up: the turn given on %d times, %q", b.released, b.events)
 		}
 		b.pass(time.Second)
-		b.wantMark("file /etc/a two", earlyUnit)
+		b.wantApplied("file /etc/a two", earlyUnit)
 		if b.released != 1 || b.count("OSCApplied") != 2 || b.lastCondition() != "True Applied" {
 			t.Errorf("the turn given on %d times, %q, %q", b.released, b.events, b.conditions)
 		}
@@ -67,9 +67,9 @@ func TestTakenBackFromTheNode(t *testing.T) {
 		defer b.stop()
 		b.give("file /etc/a one")
 		b.give("file /etc/a two", earlyUnit)
-		b.wantMark("file /etc/a two", earlyUnit)
+		b.wantApplied("file /etc/a two", earlyUnit)
 		b.pass(10 * time.Second)
-		b.wantMark("file /etc/a one")
+		b.wantApplied("file /etc/a one")
 		if b.count("OSCApplied") != 1 || b.lastCondition() != "False ApplyFailed" {
 			t.Errorf("%q, %q", b.events, b.conditions)
 		}
@@ -83,7 +83,7 @@ func TestTakenBackFromTheNode(t *testing.T) {
 		}
 		crashes = false
 		b.pass(10 * time.Minute)
-		b.wantMark("file /etc/a two", earlyUnit)
+		b.wantApplied("file /etc/a two", earlyUnit)
 		if b.count("OSCApplied") != 2 || b.lastCondition() != "True Applied" {
 			t.Errorf("%q, %q", b.events, b.conditions)
 		}
@@ -102,7 +102,7 @@ func TestFirstDocumentIsNotSaidEarly(t *testing.T) {
 			t.Errorf("before its unit has stayed up the Node says %q", got)
 		}
 		b.pass(time.Second)
-		b.wantMark("file /etc/a one", earlyUnit)
+		b.wantApplied("file /etc/a one", earlyUnit)
 	})
 }
 
@@ -117,11 +117,11 @@ func TestTrialIsNotSaidEarly(t *testing.T) {
 		b.pass(time.Minute)
 		b.give("file /etc/a two", earlyUnit)
 		for range 4 {
-			b.wantMark("file /etc/a one", earlyUnit)
+			b.wantApplied("file /etc/a one", earlyUnit)
 			b.pass(time.Second)
 		}
 		b.pass(10 * time.Second)
-		b.wantMark("file /etc/a two", earlyUnit)
+		b.wantApplied("file /etc/a two", earlyUnit)
 	})
 }
 
@@ -138,7 +138,7 @@ func TestTakenBackAfterAKill(t *testing.T) {
 				b.give("file /etc/a one")
 				two := []string{"file /etc/a two", earlyUnit}
 				b.give(two...)
-				b.wantMark(two...)
+				b.wantApplied(two...)
 				b.stop()
 				b.h.Crash("u.service", 1)
 				b.h.Behave("u.service", fails)
@@ -153,13 +153,13 @@ func TestTakenBackAfterAKill(t *testing.T) {
 				b.setNode(node)
 				b.r.SeeNode()
 				b.pass(time.Second)
-				b.wantMark("file /etc/a one")
+				b.wantApplied("file /etc/a one")
 				if b.count("OSCApplied") != 1 || b.lastCondition() != "False ApplyFailed" {
 					t.Errorf("%q, %q", b.events, b.conditions)
 				}
 				b.h.Behave("u.service", func(memory.Start) memory.Outcome { return memory.Outcome{} })
 				b.pass(10 * time.Minute)
-				b.wantMark(two...)
+				b.wantApplied(two...)
 				if b.count("OSCApplied") != 2 || b.lastCondition() != "True Applied" {
 					t.Errorf("%q, %q", b.events, b.conditions)
 				}

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"testing/synctest"
 	"time"
 
@@ -20,7 +21,7 @@ var failureScenarios = map[string]func(b *bench){
 		opened := b.opened
 		b.pass(time.Hour)
 		b.wantFile("/etc/a", "one")
-		b.wantMark("file /etc/a one")
+		b.wantApplied("file /etc/a one")
 		if b.opened != opened || b.lastCondition() != "False ApplyFailed" || b.count("ApplyFailed") != 1 {
 			b.t.Error(b.opened, opened, b.conditions, b.events)
 		}
@@ -61,7 +62,7 @@ var failureScenarios = map[string]func(b *bench){
 		}
 		fails = false
 		b.pass(10 * time.Minute)
-		b.wantMark("file /etc/a one", "unit u.service /etc/a")
+		b.wantApplied("file /etc/a one", "unit u.service /etc/a")
 		if b.lastCondition() != "True Applied" {
 			b.t.Error(b.conditions)
 		}
@@ -91,7 +92,7 @@ var failureScenarios = map[string]func(b *bench){
 		b.pass(10 * time.Minute)
 		b.wantFile("/etc/a", "one")
 		b.give("file /etc/a one", "unit v.service /etc/a")
-		b.wantMark("file /etc/a one", "unit v.service /etc/a")
+		b.wantApplied("file /etc/a one", "unit v.service /etc/a")
 		if b.content("/etc/systemd/system/u.service") != "absent" || b.lastCondition() != "True Applied" {
 			b.t.Error("the unit is left, or it is not told that it is gone", b.conditions)
 		}
@@ -110,7 +111,7 @@ var failureScenarios = map[string]func(b *bench){
 		}
 		b.start()
 		b.give("file /etc/a one")
-		b.wantMark("file /etc/a one")
+		b.wantApplied("file /etc/a one")
 		if st := b.h.Units()["v.service"]; st.ActiveState == "active" || b.lastCondition() != "True Applied" {
 			b.t.Error(st, b.conditions)
 		}
@@ -136,10 +137,41 @@ var failureScenarios = map[string]func(b *bench){
 		if n := b.restarts("u.service"); n != tried {
 			b.t.Errorf("%d starts more", n-tried)
 		}
-		b.wantMark("file /etc/a one", "unit u.service /etc/a")
+		b.wantApplied("file /etc/a one", "unit u.service /etc/a")
 		b.give("file /etc/a two", "unit u.service /etc/a")
 		b.wantFile("/etc/a", "two")
-		b.wantMark("file /etc/a two", "unit u.service /etc/a")
+		b.wantApplied("file /etc/a two", "unit u.service /etc/a")
+	},
+	"what was never confirmed breaks nothing as a repair": func(b *bench) {
+		b.h.Behave("u.service", func(memory.Start) memory.Outcome {
+			if b.content("/etc/b") == "bad" {
+				return memory.Outcome{Status: 1}
+			}
+			return memory.Outcome{}
+		})
+		b.start()
+		b.give("file /etc/a one")
+		b.give("file /etc/a one", "file /etc/b bad", "unit u.service /etc/b")
+		b.stop()
+		b.stop = func() {}
+		b.h.Overwrite("/etc/b", "mended by hand")
+		if err := b.h.StartUnit(b.t.Context(), "u.service"); err != nil {
+			b.t.Fatal(err)
+		}
+		b.pass(time.Minute)
+		ctx, cancel := context.WithCancel(b.t.Context())
+		defer func() { cancel(); synctest.Wait() }()
+		for i := range 2 {
+			b.r.dirty[desired.FileID("/etc/b")], b.r.dirty[desired.FileID("/etc/a")] = true, true
+			if err := b.r.drift(ctx); (err != nil) != (i == 0) {
+				b.t.Errorf("drift seen to the %d. time: %v", i+1, err)
+			}
+		}
+		b.wantFile("/etc/a", "one")
+		b.wantFile("/etc/b", "mended by hand")
+		if n := b.restarts("u.service"); n > 3 {
+			b.t.Errorf("%d starts", n)
+		}
 	},
 	"back after a document that failed half-way": func(b *bench) {
 		b.start()
@@ -151,7 +183,7 @@ var failureScenarios = map[string]func(b *bench){
 		if d := cmp.Diff(before, b.h.Tree("/etc")); d != "" {
 			b.t.Error(d)
 		}
-		b.wantMark("file /etc/a one")
+		b.wantApplied("file /etc/a one")
 	},
 	"taken back after a document that failed half-way": func(b *bench) {
 		b.h.Behave("u.service", func(memory.Start) memory.Outcome {
@@ -179,7 +211,7 @@ var failureScenarios = map[string]func(b *bench){
 		b.h.Overwrite("/etc/a", "edited")
 		b.set(&b.away, true)
 		b.start()
-		b.pass(courtesy)
+		b.pass(startWait)
 		b.wantFile("/etc/a", "one")
 		b.h.Overwrite("/etc/a", "edited")
 		synctest.Wait()
@@ -230,7 +262,7 @@ var failureScenarios = map[string]func(b *bench){
 			b.h.Put(RecordPath, text, 0o600)
 			b.start()
 			b.give("file /etc/a one", "unit u.service /etc/a")
-			b.wantMark("file /etc/a one", "unit u.service /etc/a")
+			b.wantApplied("file /etc/a one", "unit u.service /etc/a")
 			b.stop()
 		}
 		b.start()
@@ -250,6 +282,6 @@ var failureScenarios = map[string]func(b *bench){
 		b.start()
 		b.give("file /etc/a two", "unit u.service /etc/a")
 		b.wantFile("/etc/a", "two")
-		b.wantMark("file /etc/a two", "unit u.service /etc/a")
+		b.wantApplied("file /etc/a two", "unit u.service /etc/a")
 	},
 }

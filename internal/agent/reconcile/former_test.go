@@ -33,7 +33,7 @@ func TestFormer(t *testing.T) {
 		b.start()
 		defer b.stop()
 		b.give(formerLines...)
-		b.wantMark(formerLines...)
+		b.wantApplied(formerLines...)
 		if got := b.h.Jobs()[jobs:]; len(got) > 0 {
 			t.Error(got)
 		}
@@ -60,7 +60,7 @@ func TestFormerUnread(t *testing.T) {
 		defer b.stop()
 		b.give("file /etc/a one")
 		b.wantFile("/etc/b", "one")
-		b.wantMark("file /etc/a one")
+		b.wantApplied("file /etc/a one")
 		b.wantFile(config.FormerDocument, "absent")
 		if b.count("NotInherited") != 1 {
 			t.Error(b.events)
@@ -86,7 +86,7 @@ func TestFormerLater(t *testing.T) {
 				b.formerFails = c.failures
 				b.start()
 				b.give("file /etc/a one")
-				b.wantMark("file /etc/a one")
+				b.wantApplied("file /etc/a one")
 				b.wantFile("/etc/b", c.b)
 				b.wantFile(config.FormerDocument, c.former)
 				if b.count("NotInherited") != 1 {

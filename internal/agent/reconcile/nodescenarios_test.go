@@ -16,7 +16,7 @@ var nodeScenarios = map[string]func(b *bench){
 		b.wantFile("/etc/a", "one")
 		b.set(&b.unwritable, false)
 		b.pass(time.Minute)
-		b.wantMark("file /etc/a one")
+		b.wantApplied("file /etc/a one")
 		if b.lastCondition() != "True Applied" {
 			b.t.Error(b.conditions)
 		}
@@ -33,7 +33,7 @@ var nodeScenarios = map[string]func(b *bench){
 		b.node = n
 		b.r.SeeNode()
 		synctest.Wait()
-		b.wantMark("file /etc/a one")
+		b.wantApplied("file /etc/a one")
 		if b.joined == 0 || b.lastCondition() != "True Applied" {
 			b.t.Error(b.joined, b.conditions)
 		}
@@ -46,12 +46,12 @@ var nodeScenarios = map[string]func(b *bench){
 			b.r.SeeNode()
 			b.pass(time.Minute)
 		}
-		b.wantMark("file /etc/a one")
+		b.wantApplied("file /etc/a one")
 		if b.forbade != 1 || b.count("LabelRefused") != 1 || b.node.Labels["m"] != "w" || b.lastCondition() != "True Applied" {
 			b.t.Error(b.forbade, b.events, b.node.Labels, b.conditions)
 		}
 	},
-	"the mark comes back": func(b *bench) {
+	"the annotation comes back": func(b *bench) {
 		b.start()
 		b.give("file /etc/a one")
 		patches := b.patches
@@ -63,6 +63,6 @@ var nodeScenarios = map[string]func(b *bench){
 		b.node.Annotations = nil
 		b.r.SeeNode()
 		synctest.Wait()
-		b.wantMark("file /etc/a one")
+		b.wantApplied("file /etc/a one")
 	},
 }

@@ -57,18 +57,18 @@ var ownerScenarios = map[string]func(b *bench){
 		b.start()
 		b.give("file /etc/a one", "unit u.service /etc/a")
 		b.pass(25 * time.Minute)
-		b.wantMark("file /etc/a one", "unit u.service /etc/a")
+		b.wantApplied("file /etc/a one", "unit u.service /etc/a")
 		undisturbed("asked for the same")
 		b.give("file /etc/b one")
 		b.pass(25 * time.Minute)
-		b.wantMark("file /etc/b one")
+		b.wantApplied("file /etc/b one")
 		undisturbed("asked for something else")
 	},
 	"a NodeConfig is in force as its own owner's": func(b *bench) {
 		b.start()
 		b.give("node", "file /etc/a one", "unit u.service /etc/a")
 		b.wantFile("/etc/a", "one")
-		b.wantMark("node", "file /etc/a one", "unit u.service /etc/a")
+		b.wantApplied("node", "file /etc/a one", "unit u.service /etc/a")
 		b.wantType(ConditionTypeNode)
 		if good, err := trial.Good(b.h, desired.OwnerNode); err != nil || good == nil || b.lastCondition() != "True Applied" {
 			b.t.Error(good, err, b.conditions)
@@ -83,7 +83,7 @@ var ownerScenarios = map[string]func(b *bench){
 		b.stop()
 		b.h.Overwrite("/etc/a", "edited")
 		b.start()
-		b.pass(courtesy)
+		b.pass(startWait)
 		b.wantFile("/etc/a", "one")
 		b.h.Overwrite("/etc/a", "edited again")
 		synctest.Wait()
@@ -96,7 +96,7 @@ var ownerScenarios = map[string]func(b *bench){
 		b.byHand(0, "node", "file /etc/a one", "unit u.service /etc/a")
 		b.start()
 		b.give("node", "file /etc/a one", "unit u.service /etc/a")
-		b.wantMark("node", "file /etc/a one", "unit u.service /etc/a")
+		b.wantApplied("node", "file /etc/a one", "unit u.service /etc/a")
 		if n := b.restarts("u.service"); n != 1 || b.count("AppliedByHand") > 0 {
 			b.t.Errorf("%d starts, %v", n, b.events)
 		}
@@ -131,7 +131,7 @@ var ownerScenarios = map[string]func(b *bench){
 			b.pass(10 * time.Minute)
 			b.wantFile("/etc/a", "one")
 			b.wantFile("/etc/b", "absent")
-			b.wantMark("file /etc/a one")
+			b.wantApplied("file /etc/a one")
 			b.wantType(ConditionType)
 			if b.lastCondition() != "False ApplyFailed" || b.count("ApplyFailed") != 1 || !strings.Contains(strings.Join(b.events, " "), "NodeConfig") {
 				b.t.Error(b.conditions, b.events)
@@ -164,7 +164,7 @@ var ownerScenarios = map[string]func(b *bench){
 		b.start()
 		b.give("node", "file /etc/a two")
 		b.wantFile("/etc/a", "two")
-		b.wantMark("node", "file /etc/a two")
+		b.wantApplied("node", "file /etc/a two")
 		b.wantType(ConditionTypeNode)
 		if b.count("AppliedByHand") > 0 {
 			b.t.Error(b.events)
@@ -216,7 +216,7 @@ var ownerScenarios = map[string]func(b *bench){
 		}
 		broken = false
 		b.give("node", "file /etc/a one", "unit u.service /etc/a")
-		b.wantMark("node", "file /etc/a one", "unit u.service /etc/a")
+		b.wantApplied("node", "file /etc/a one", "unit u.service /etc/a")
 	},
 	"a NodeConfig that was cut off is its owner's": func(b *bench) {
 		injector := effect.Inject(b.h, effect.Plan{{At: 15, Kind: effect.StopAfter}})
@@ -266,7 +266,7 @@ var ownerScenarios = map[string]func(b *bench){
 		b.h.Put(RecordPath, `{"owner":"node"}`, 0o600)
 		b.start()
 		b.give("file /etc/b two")
-		b.wantMark("file /etc/b two")
+		b.wantApplied("file /etc/b two")
 		if r := b.recorded(); r.Owner != desired.OwnerOSC {
 			b.t.Errorf("%+v", r)
 		}
@@ -283,7 +283,7 @@ var ownerScenarios = map[string]func(b *bench){
 		if err := trial.Disarm(b.t.Context(), b.h, n); err != nil {
 			b.t.Fatal(err)
 		}
-		b.pass(anew)
+		b.pass(recheck)
 		b.wantFile("/etc/a", "one")
 	},
 }

@@ -61,9 +61,9 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 
 // Turns say when it is this machine's turn where a pool goes one after another.
 type Turns interface {
-	// Acquire says whether it is. It does not wait: where it is not, Again is called
-	// when it is.
-	Acquire(context.Context) bool
+	// Acquire is nil where it is not. It does not wait: Again is called when it is. What it
+	// returns ends when the turn does, which others may have then.
+	Acquire(context.Context) context.Context
 	// Release gives on what was acquired or is waited for; without that it does nothing.
 	Release(context.Context) error
 }
@@ -77,8 +77,9 @@ type SelfUpdate interface {
 	// Claim makes the agent's parts berth's own that are a document's on the machine.
 	Claim(context.Context, *selfupdate.Parts) error
 	// Update puts other parts in place; ends: this process is about to end. An agent that
-	// is not tried again is a *selfupdate.FellBackError.
-	Update(ctx context.Context, p *selfupdate.Parts, checksum string) (ends bool, err error)
+	// is not tried again is a *selfupdate.FellBackError. The error of ready ends it before
+	// anything of the new agent is in place.
+	Update(ctx context.Context, p *selfupdate.Parts, checksum string, ready func() error) (ends bool, err error)
 	// Own is what the agent's own link, unit and drop-ins are to be; nil is nothing that
 	// could be said now. Repair brings back what a scope of it says.
 	Own() (*desired.State, error)
@@ -125,8 +126,8 @@ type Options struct {
 	SyncPeriod time.Duration
 	// Delay is how long after it came a document is to be taken.
 	Delay func(checksum string) time.Duration
-	// Marks are labels that the Node gets with each document.
-	Marks func(*Target) map[string]string
+	// Labels are those that the Node gets with each document.
+	Labels func(*Target) map[string]string
 	// Paused says until when repairs rest; a time that is over means that they do not.
 	Paused func() time.Time
 	// Joined is called when there is a Node and the document is in force, perhaps more
@@ -147,15 +148,15 @@ const (
 	workDrift    = "drift"
 	workAll      = "all"
 	workOwn      = "the agent's own files"
-	workMark     = "mark"
+	workStatus   = "the Node's status"
 )
 
 // Reconciler keeps one machine.
 type Reconciler struct {
 	o     Options
 	queue workqueue.TypedRateLimitingInterface[string]
-	// marks is the work on the Node.
-	marks workqueue.TypedRateLimitingInterface[string]
+	// statuses is the work on the Node.
+	statuses workqueue.TypedRateLimitingInterface[string]
 
 	// kept is what the machine is kept as.
 	kept apiserver.Latest[desired.State]
@@ -166,9 +167,9 @@ type Reconciler struct {
 	wanted *Document
 	node   sync.Once
 	dirty  map[desired.ID]bool
-	face   face
+	status nodeStatus
 
-	// refused are labels that the Node does not get; they belong to the worker of marks.
+	// refused are labels that the Node does not get; they belong to the worker of statuses.
 	refused map[string]string
 	// announced is the checksum that an event told of last; it is of that worker, too.
 	announced string
@@ -187,16 +188,16 @@ type Reconciler struct {
 	// updated: the agent is that of current, or will not become it.
 	updated bool
 	watch   context.CancelFunc
-	// deaf: what is kept could not be watched.
-	deaf  bool
-	guard *guard
+	// unwatched: what is kept could not be watched.
+	unwatched bool
+	guard     *guard
 	// said is what was told of each concern last, left the drift that was told and is
 	// not repaired, ownLeft that of the agent's own files.
 	said          map[concern]string
 	left, ownLeft map[desired.ID]string
-	// good is the sum of the last good contract as this reconciler left it, seenGood the
-	// one that is there, and byHandTold what was told of it last.
-	good       string
+	// good is the last good contract as this reconciler left it, seenGood the one that is
+	// there, and byHandTold what was told of it last.
+	good       keptAs
 	seenGood   known
 	byHandTold string
 	cut        cutOff
@@ -208,7 +209,7 @@ type Reconciler struct {
 func New(o Options) *Reconciler {
 	g := o.Drift.StormGuard
 	return &Reconciler{
-		o: o, queue: newQueue(5 * time.Minute), marks: newQueue(time.Minute), dirty: map[desired.ID]bool{}, said: map[concern]string{}, left: map[desired.ID]string{}, ownLeft: map[desired.ID]string{},
+		o: o, queue: newQueue(5 * time.Minute), statuses: newQueue(time.Minute), dirty: map[desired.ID]bool{}, said: map[concern]string{}, left: map[desired.ID]string{}, ownLeft: map[desired.ID]string{},
 		refused: map[string]string{},
 		guard:   newGuard(g.Repairs, g.Within.Duration, g.Pause.Duration), watch: func() {},
 	}
@@ -246,7 +247,7 @@ func (r *Reconciler) See(d *Document) {
 // SeeNode is called when the Node has changed. It may say that the document which waits
 // is in force already.
 func (r *Reconciler) SeeNode() {
-	r.marks.Add(workMark)
+	r.statuses.Add(workStatus)
 	r.node.Do(func() { r.queue.Add(workDocument) })
 }
 
@@ -263,7 +264,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		return err
 	}
 	var both sync.WaitGroup
-	for _, q := range []workqueue.TypedRateLimitingInterface[string]{r.queue, r.marks} {
+	for _, q := range []workqueue.TypedRateLimitingInterface[string]{r.queue, r.statuses} {
 		both.Go(func() { r.work(ctx, q) })
 	}
 	both.Wait()
@@ -306,11 +307,11 @@ func (r *Reconciler) begin(ctx context.Context) (err error) {
 	}
 	switch onTrial, err := trial.Load(r.o.Host); {
 	case isTorn(err), onTrial != nil:
-		r.queue.AddAfter(workAll, patience)
+		r.queue.AddAfter(workAll, resumeWait)
 	case err != nil:
 		return err
 	default:
-		r.queue.AddAfter(workAll, courtesy)
+		r.queue.AddAfter(workAll, startWait)
 	}
 	r.take(ctx, last)
 	return nil
@@ -329,14 +330,14 @@ func (r *Reconciler) lastGood(ctx context.Context) *Target {
 	return last
 }
 
-// patience is how long the document of a change that was cut off has to come again,
+// resumeWait is how long the document of a change that was cut off has to come again,
 // before the last good one is in force again.
-const patience = 30 * time.Second
+const resumeWait = 30 * time.Second
 
-// courtesy is how long a document has to come after a start, before the last good one is
+// startWait is how long a document has to come after a start, before the last good one is
 // in force again as a whole: an older one may have been brought back with what berth
 // remembers.
-const courtesy = 10 * time.Second
+const startWait = 10 * time.Second
 
 // errWaits is a document that waits for the machine's turn: it comes again with it, and
 // the pauses between tries go on to grow.
@@ -356,8 +357,8 @@ func (r *Reconciler) handle(ctx context.Context, q workqueue.TypedRateLimitingIn
 }
 
 func (r *Reconciler) do(ctx context.Context, item string) error {
-	if item == workMark {
-		return r.mark(ctx)
+	if item == workStatus {
+		return r.writeStatus(ctx)
 	}
 	r.working.Lock()
 	defer r.working.Unlock()
@@ -376,7 +377,7 @@ func (r *Reconciler) do(ctx context.Context, item string) error {
 		return nil
 	}
 	if yields, err := r.yields(ctx); err != nil || yields {
-		r.queue.AddAfter(item, anew)
+		r.queue.AddAfter(item, recheck)
 		return err
 	}
 	switch item {

@@ -8,7 +8,7 @@ import (
 // TestScenarios plays what happens to a machine under the agent.
 func TestScenarios(t *testing.T) {
 	for _, scenarios := range []map[string]func(*bench){
-		documentScenarios, driftScenarios, failureScenarios, nodeScenarios, ownerScenarios, trialScenarios, turnScenarios, updateScenarios,
+		documentScenarios, driftScenarios, failureScenarios, nodeScenarios, ownerScenarios, renewalScenarios, trialScenarios, turnScenarios, updateScenarios,
 	} {
 		for name, scenario := range scenarios {
 			t.Run(name, func(t *testing.T) {

@@ -114,7 +114,7 @@ func (b *bench) damaged(n int, arrange func(*bench), do func(b *bench, p, text s
 	b.give(next...)
 	b.pass(10 * time.Minute)
 	b.wantFile("/etc/a", "three")
-	b.wantMark(next...)
+	b.wantApplied(next...)
 	if st := b.h.Units()["u.service"]; st.ActiveState != "active" || b.isOnTrial() || b.lastCondition() != "True Applied" {
 		b.t.Errorf("%s: %s, on trial %v, %v", names[n], st.ActiveState, b.isOnTrial(), b.events)
 	}
@@ -162,7 +162,7 @@ func TestAnOlderMemory(t *testing.T) {
 				if n := b.restarts("u.service"); n != starts {
 					t.Errorf("%d starts, want %d", n, starts)
 				}
-				b.wantMark(two...)
+				b.wantApplied(two...)
 				b.stop()
 			})
 		})
@@ -202,7 +202,7 @@ func TestBackFromAnywhere(t *testing.T) {
 					if units["u.service"].ActiveState != "active" || units["v.service"].ActiveState == "active" || b.isOnTrial() {
 						t.Errorf("%+v, on trial %v", units, b.isOnTrial())
 					}
-					b.wantMark(one...)
+					b.wantApplied(one...)
 					b.stop()
 				})
 			})

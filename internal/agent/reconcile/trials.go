@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// anew is after how long it is looked again whether a trial is over.
-	anew = 5 * time.Second
-	// deference is how long whoever tried a change that was cut off has to go on with it:
-	// longer than the patience that it has itself.
-	deference = 2 * patience
+	// recheck is after how long it is looked again whether a trial is over.
+	recheck = 5 * time.Second
+	// otherWait is how long whoever tried a change that was cut off has to go on with it:
+	// longer than the resumeWait of its own.
+	otherWait = 2 * resumeWait
 )
 
 // cutOff is a trial of somebody else that was cut off, and since when it is known.
@@ -74,7 +74,7 @@ func (r *Reconciler) defers(n *trial.Note) bool {
 	if !n.Began.Equal(r.cut.began) {
 		r.cut = cutOff{n.Began, time.Now()}
 	}
-	return time.Since(r.cut.since) < deference
+	return time.Since(r.cut.since) < otherWait
 }
 
 // byHand tells once of what somebody does with this contract beside the agent.
@@ -90,33 +90,81 @@ func (r *Reconciler) byHandOnce(matter, text string) {
 	r.o.Events.Warning("AppliedByHand", text)
 }
 
+// keptAs identifies a last good contract: its document, and the facts of the machine with
+// which it is translated. Both are "" where there is none.
+type keptAs struct{ sum, facts string }
+
 // known is the last good contract as it was read last.
 type known struct {
-	sum string
-	at  host.Info
+	keptAs
+	at host.Info
 }
 
-// keptNow is the sum of the last good contract, "" where there is none.
-func (r *Reconciler) keptNow() (string, error) {
+// keptNow is the last good contract as it is now.
+func (r *Reconciler) keptNow() (keptAs, error) {
 	at, err := trial.GoodInfo(r.o.Host, r.owner)
 	if err != nil || at.Unchanged(r.seenGood.at) {
-		return r.seenGood.sum, err
+		return r.seenGood.keptAs, err
 	}
 	good, err := trial.Good(r.o.Host, r.owner)
 	if err != nil {
-		return "", err
+		return keptAs{}, err
 	}
 	r.seenGood = known{at: at}
 	if good != nil {
-		r.seenGood.sum = good.Sum()
+		r.seenGood.keptAs = keptAs{good.Sum(), desired.Text(string(good.Facts)).Sum()}
 	}
-	return r.seenGood.sum, nil
+	return r.seenGood.keptAs, nil
 }
 
 // another says whether somebody else has put a document of this contract in force.
 func (r *Reconciler) another() (bool, error) {
-	sum, err := r.keptNow()
-	return err == nil && sum != "" && sum != r.good, err
+	now, err := r.keptNow()
+	return err == nil && now.sum != "" && now.sum != r.good.sum, err
+}
+
+// errRenewed is a repair that would have brought back what a timer has just renewed.
+var errRenewed = errors.New("what a timer of this machine keeps has been renewed meanwhile")
+
+// renewed says whether the document that the machine is kept as is in force with other
+// facts than it came with: what a timer of the machine asks its cloud for is another by now.
+// Only AKS documents have such timers.
+func (r *Reconciler) renewed() (bool, error) {
+	if r.owner != desired.OwnerAKS {
+		return false, nil
+	}
+	now, err := r.keptNow()
+	return err == nil && now.sum == r.good.sum && now.sum == r.current.Sum && now.facts != r.good.facts, err
+}
+
+// renew keeps the machine from now on as its document says by the facts that a timer has
+// renewed, which is what that timer has made of it.
+func (r *Reconciler) renew(ctx context.Context) (bool, error) {
+	there, err := r.renewed()
+	if err != nil || !there {
+		return false, err
+	}
+	last, err := r.o.Opener.LastGood(ctx, r.owner)
+	if err != nil || last == nil {
+		return false, err
+	}
+	last.Checksum = r.current.Checksum
+	if r.good, err = r.keptNow(); err != nil {
+		return false, err
+	}
+	r.o.Log.Info("what a timer of this machine has renewed is kept from now on")
+	r.take(ctx, last)
+	return true, nil
+}
+
+// stillKept refuses to bring back what was renewed since renew looked: who renews something
+// holds the machine's lock meanwhile.
+func (r *Reconciler) stillKept() error {
+	there, err := r.renewed()
+	if err == nil && there {
+		err = errRenewed
+	}
+	return err
 }
 
 // undoByHand makes the machine what this agent's document says, as a whole, where

@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -30,7 +31,7 @@ func (b *bench) byHand(within time.Duration, lines ...string) {
 func (b *bench) cutOffOf(o desired.Owner) *trial.Note {
 	b.t.Helper()
 	boot, _ := b.h.ReadFile("/proc/sys/kernel/random/boot_id")
-	n := &trial.Note{Owner: o, Sum: "s", Boot: strings.TrimSpace(string(boot)), Began: b.h.Now()}
+	n := &trial.Note{Owner: o, Sum: "s", Boot: ledger.Boot{Kernel: strings.TrimSpace(string(boot))}, Began: b.h.Now()}
 	for _, err := range []error{
 		trial.Keep(b.h, o, &trial.Contract{Document: []byte("file /etc/theirs good")}), trial.Arm(b.h, n, "/berth", nil),
 	} {
@@ -56,14 +57,14 @@ var trialScenarios = map[string]func(b *bench){
 		n := b.cutOffOf(desired.OwnerAKS)
 		b.start()
 		b.give("file /etc/a one")
-		b.pass(patience + 10*time.Second)
+		b.pass(resumeWait + 10*time.Second)
 		if b.wantFile("/etc/a", "absent"); !b.isOnTrial() || b.count("ApplyFailed") > 0 {
 			b.t.Error("it is taken back", b.events)
 		}
 		if err := trial.Disarm(b.t.Context(), b.h, n); err != nil {
 			b.t.Fatal(err)
 		}
-		b.pass(anew)
+		b.pass(recheck)
 		b.wantFile("/etc/a", "one")
 		b.wantFile("/etc/theirs", "absent")
 	},
@@ -72,7 +73,7 @@ var trialScenarios = map[string]func(b *bench){
 		b.start()
 		b.give("file /etc/a one")
 		b.h.Advance(-time.Hour)
-		b.pass(deference + anew)
+		b.pass(otherWait + recheck)
 		if b.wantFile("/etc/a", "one"); b.isOnTrial() {
 			b.t.Error("the trial is left")
 		}
@@ -89,7 +90,7 @@ var trialScenarios = map[string]func(b *bench){
 		if err := trial.Disarm(b.t.Context(), b.h, n); err != nil {
 			b.t.Fatal(err)
 		}
-		b.pass(anew)
+		b.pass(recheck)
 		b.wantFile("/etc/a", "one")
 	},
 	"a person's trial is left alone until it is over": func(b *bench) {
@@ -110,9 +111,9 @@ var trialScenarios = map[string]func(b *bench){
 		if _, err := b.engine(nil, 0).Revert(b.t.Context()); err != nil {
 			b.t.Fatal(err)
 		}
-		b.pass(anew)
+		b.pass(recheck)
 		b.wantFile("/etc/a", "two")
-		b.wantMark("file /etc/a two")
+		b.wantApplied("file /etc/a two")
 	},
 	"a person's trial that is confirmed is not the document": func(b *bench) {
 		b.start()
@@ -122,7 +123,7 @@ var trialScenarios = map[string]func(b *bench){
 		if o, err := b.engine(nil, 0).Confirm(b.t.Context()); o != desired.OwnerOSC || err != nil {
 			b.t.Fatal(o, err)
 		}
-		b.pass(anew)
+		b.pass(recheck)
 		b.wantFile("/etc/a", "one")
 		b.wantFile("/etc/b", "absent")
 		if b.count("AppliedByHand") != 2 {

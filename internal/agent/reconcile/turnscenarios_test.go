@@ -1,12 +1,56 @@
 package reconcile
 
 import (
+	"context"
+	"errors"
+	"path"
 	"testing/synctest"
 	"time"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
+
+// lose ends the turn. Another machine has it then.
+func (b *bench) lose() {
+	b.set(&b.turn, false)
+	b.lost()
+}
+
+// losesItsTurn gives a document and has the turn lost meanwhile: the file is what it was or
+// what it is to be, nothing is told as a failure, and with the next turn all is in force.
+func (b *bench) losesItsTurn(was, meanwhile string, more ...string) {
+	b.t.Helper()
+	b.released = 0
+	b.lasts, b.lost = context.WithCancel(b.t.Context())
+	b.r.SeeSecret(serial(append([]string{"file /etc/a two"}, more...)...))
+	synctest.Wait()
+	b.wantFile("/etc/a", meanwhile)
+	if b.count("ApplyFailed") != 0 || b.released != 0 && was == meanwhile {
+		b.t.Errorf("given on %d times: %q", b.released, b.told())
+	}
+	b.opening, b.engineHost, b.lasts = nil, nil, nil
+	b.set(&b.turn, true)
+	b.r.Again()
+	b.pass(time.Second)
+	b.wantFile("/etc/a", "two")
+	b.wantApplied(append([]string{"file /etc/a two"}, more...)...)
+}
+
+// staging is a machine that tells when a file is made.
+type staging struct {
+	*memory.Host
+	made func()
+}
+
+// Create implements host.FS.
+func (s staging) Create(p string) (host.File, error) {
+	if path.Dir(p) == "/etc" {
+		s.made()
+	}
+	return s.Host.Create(p)
+}
 
 // turnScenarios are machines that go one after another.
 var turnScenarios = map[string]func(b *bench){
@@ -25,6 +69,24 @@ var turnScenarios = map[string]func(b *bench){
 		if b.released != 1 {
 			b.t.Error("the turn is not given on")
 		}
+	},
+	"a turn that is lost while a document is read lets nothing of it begin": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.opening = func(ctx context.Context) { b.lose(); <-ctx.Done() }
+		b.losesItsTurn("one", "one")
+	},
+	"a turn that is lost while a document is fetched lets nothing of it begin": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.engineHost = staging{b.h, b.lose}
+		b.losesItsTurn("one", "one")
+	},
+	"a turn that is lost in the middle of a change does not cut it off": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.h.Behave("u.service", func(memory.Start) memory.Outcome { b.lose(); return memory.Outcome{} })
+		b.losesItsTurn("one", "two", "unit u.service /etc/a")
 	},
 	"a refused document gives its turn on": func(b *bench) {
 		b.start()
@@ -75,6 +137,76 @@ var turnScenarios = map[string]func(b *bench){
 		synctest.Wait()
 		if b.released != 1 {
 			b.t.Errorf("in order again, the turn was given on %d times", b.released)
+		}
+	},
+	"an agent that could not be had when its document had its turn asks for the turn again": func(b *bench) {
+		b.updateFails(errors.New("no registry"))
+		b.start()
+		b.r.SeeSecret(serial("file /etc/a one", "agent two"))
+		synctest.Wait()
+		b.wantFile("/etc/a", "one")
+		b.set(&b.turn, false) // another machine has it by now
+		b.ends = true
+		b.updateFails(nil)
+		tries := b.updates
+		b.pass(time.Hour)
+		if b.updates != tries || b.placed != 0 || b.count("AgentUpdateFailed") != 1 {
+			b.t.Errorf("%d updates, %d agents in place without the turn: %q", b.updates-tries, b.placed, b.told())
+		}
+		b.set(&b.turn, true)
+		b.r.Again()
+		b.pass(time.Second)
+		if b.placed != 1 || b.released != 0 {
+			b.t.Errorf("with the turn %d agents are in place, and it was given on %d times", b.placed, b.released)
+		}
+	},
+	"a turn that is lost while an agent is fetched puts none in place": func(b *bench) {
+		b.ends = true
+		b.start()
+		b.lasts, b.lost = context.WithCancel(b.t.Context())
+		b.fetching = func() { b.turn = false; b.lost() }
+		b.r.SeeSecret(serial("file /etc/a one", "agent two"))
+		synctest.Wait()
+		b.wantFile("/etc/a", "one")
+		if b.updates != 1 || b.placed != 0 || b.count("AgentUpdateFailed") != 0 || b.released != 0 {
+			b.t.Errorf("%d updates, %d agents in place, given on %d times: %q", b.updates, b.placed, b.released, b.told())
+		}
+		b.fetching, b.lasts = nil, nil
+		b.set(&b.turn, true)
+		b.r.Again()
+		b.pass(time.Second)
+		if b.placed != 1 || b.released != 0 {
+			b.t.Errorf("with the next turn %d agents are in place, given on %d times", b.placed, b.released)
+		}
+	},
+	"an agent beside a unit that fails waits for the turn, too": func(b *bench) {
+		b.h.Behave("u.service", fails)
+		b.ends = true
+		b.start()
+		b.lasts, b.lost = context.WithCancel(b.t.Context())
+		b.fetching = func() { b.turn = false; b.lost() }
+		b.r.SeeSecret(serial("file /etc/a one", "unit u.service /etc/a", "agent two"))
+		b.pass(time.Minute)
+		if b.updates != 1 || b.placed != 0 || b.count("AgentUpdateFailed") != 0 {
+			b.t.Errorf("%d updates, %d agents in place: %q", b.updates, b.placed, b.told())
+		}
+	},
+	"the agent that runs after an update keeps the turn until its document is in force": func(b *bench) {
+		b.ends = true
+		b.start()
+		b.r.SeeSecret(serial("agent two"))
+		synctest.Wait()
+		if b.placed != 1 || b.released != 0 {
+			b.t.Errorf("%d agents in place, given on %d times", b.placed, b.released)
+		}
+		b.stop()
+		b.onTrial, b.ends, b.inLine = true, false, true
+		b.start()
+		b.r.SeeSecret(serial("agent two"))
+		b.pass(time.Second)
+		b.wantApplied("agent two")
+		if b.proofs != 1 || b.released != 1 {
+			b.t.Errorf("%d proofs, given on %d times", b.proofs, b.released)
 		}
 	},
 }

@@ -36,9 +36,12 @@ func (r *Reconciler) update(ctx context.Context) error {
 	if r.updated {
 		return r.restAfter(ctx)
 	}
-	ends, err := r.o.Self.Update(ctx, t.Agent, t.Checksum)
+	ends, err := r.updateInTurn(ctx, t)
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if waitsForTurn(err) {
+		return err
 	}
 	if err != nil {
 		r.tell(updating, err)
@@ -53,7 +56,7 @@ func (r *Reconciler) update(ctx context.Context) error {
 	}
 	r.updated = true
 	r.settled(updating)
-	r.markInForce(t)
+	r.setInForce(t)
 	return r.rest(ctx)
 }
 
@@ -64,7 +67,10 @@ func (r *Reconciler) updateBeside(ctx context.Context, t *Target, failure error)
 	if t.Agent == nil || r.current != t || r.inForce || !ok || !strings.HasPrefix(string(failed.ID), "unit:") {
 		return nil
 	}
-	if _, err := r.o.Self.Update(ctx, t.Agent, t.Checksum); err != nil && ctx.Err() == nil {
+	if _, err := r.updateInTurn(ctx, t); err != nil && ctx.Err() == nil {
+		if waitsForTurn(err) {
+			return nil // the document comes again, and its agent with it
+		}
 		r.tell(updating, err)
 		if _, final := errors.AsType[*selfupdate.FellBackError](err); !final {
 			return err
@@ -72,6 +78,37 @@ func (r *Reconciler) updateBeside(ctx context.Context, t *Target, failure error)
 	}
 	return nil
 }
+
+// updateInTurn is Update of an agent whose turn it is. The document may have had its turn
+// long ago: what fetches the agent may fail for hours, and a turn can be lost meanwhile. It
+// is asked for again before the agent is fetched, and once more before it is put in place.
+// From then on the turn is kept: this process says nothing that it is over, the Lease counts
+// on while the new agent comes up, and whichever agent runs then renews it, until the
+// document is in force with its agent or that one is kept out. One that fell back keeps it.
+func (r *Reconciler) updateInTurn(ctx context.Context, t *Target) (ends bool, err error) {
+	turn := ctx
+	if t.Agent != nil && t.Serial {
+		if turn = r.o.Turns.Acquire(ctx); turn == nil {
+			r.o.Log.Info("the agent of the document waits for this machine's turn", "checksum", t.Checksum)
+			return false, errWaits
+		}
+	}
+	ends, err = r.o.Self.Update(ctx, t.Agent, t.Checksum, func() error {
+		if turn.Err() != nil {
+			return errTurnLost
+		}
+		return nil
+	})
+	if ctx.Err() == nil && errors.Is(err, errTurnLost) {
+		r.o.Log.Warn("the turn is over before the agent of the document is in place: it waits again", "checksum", t.Checksum)
+		r.queue.Add(workDocument)
+		return false, errWaits
+	}
+	return ends, err
+}
+
+// waitsForTurn says of an update that it goes on with this machine's turn.
+func waitsForTurn(err error) bool { return errors.Is(err, errWaits) }
 
 // restAfter is rest after an update that came to its end. With an agent that fell back
 // the turn stays: it would fail on the next machine, too.
@@ -83,7 +120,7 @@ func (r *Reconciler) restAfter(ctx context.Context) error {
 	return r.rest(ctx)
 }
 
-// markInForce has the Node say that a document is in force.
-func (r *Reconciler) markInForce(t *Target) {
-	r.show(func(f *face) { f.checksum, f.labels, f.former = t.Checksum, r.o.Marks(t), nil })
+// setInForce has the Node say that a document is in force.
+func (r *Reconciler) setInForce(t *Target) {
+	r.setStatus(func(s *nodeStatus) { s.checksum, s.labels, s.former = t.Checksum, r.o.Labels(t), nil })
 }

@@ -27,7 +27,7 @@ var updateScenarios = map[string]func(b *bench){
 		b.onTrial, b.ends = true, false
 		b.start()
 		b.give("file /etc/a one", "agent two")
-		b.wantMark("file /etc/a one", "agent two")
+		b.wantApplied("file /etc/a one", "agent two")
 		if b.proofs != 1 || b.updates != 2 || b.lastCondition() != "True Applied" {
 			b.t.Error(b.proofs, b.updates, b.conditions)
 		}
@@ -51,7 +51,7 @@ var updateScenarios = map[string]func(b *bench){
 		}
 		b.h.Behave("u.service", func(memory.Start) memory.Outcome { return memory.Outcome{} })
 		b.pass(10 * time.Minute)
-		b.wantMark(document...)
+		b.wantApplied(document...)
 	},
 	"an agent that falls back beside a unit that fails is told, too": func(b *bench) {
 		b.h.Behave("u.service", fails)
@@ -101,7 +101,7 @@ var updateScenarios = map[string]func(b *bench){
 		b.updateFails(nil)
 		b.give("file /etc/a one", "agent three")
 		b.pass(time.Second)
-		b.wantMark("file /etc/a one", "agent three")
+		b.wantApplied("file /etc/a one", "agent three")
 		if b.lastCondition() != "True Applied" || b.released == 0 {
 			b.t.Error(b.conditions, b.released)
 		}
@@ -112,7 +112,7 @@ var updateScenarios = map[string]func(b *bench){
 		b.give("file /etc/a one", "agent two")
 		b.updateFails(nil)
 		b.pass(time.Minute)
-		b.wantMark("file /etc/a one", "agent two")
+		b.wantApplied("file /etc/a one", "agent two")
 		if b.updates != 2 || b.lastCondition() != "True Applied" {
 			b.t.Error(b.updates, b.conditions)
 		}

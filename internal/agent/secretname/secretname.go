@@ -58,12 +58,12 @@ func (c *Check) Run(ctx context.Context) error {
 			told = ""
 			continue
 		}
-		if fault := refusal(node); fault != "" {
-			if fault != told {
-				slog.Warn("secret name", "node", node.Name, "error", fault)
-				c.Events.Warning(reason, fault+"; the agent stays with "+c.Name)
+		if refused := refusal(node); refused != "" {
+			if refused != told {
+				slog.Warn("secret name", "node", node.Name, "error", refused)
+				c.Events.Warning(reason, refused+"; the agent stays with "+c.Name)
 			}
-			told = fault
+			told = refused
 			continue
 		}
 		if c.rewrite(ctx, name) {

@@ -45,7 +45,7 @@ func (u *Updater) base(p *Parts) (v *version, kept bool, err error) {
 	}
 	// A document may have a program for where the one in force stood for itself.
 	was := v.Copy
-	if v.Program, v.Copy, err = u.place(p, v); err != nil {
+	if v.Program, v.Copy, err = u.locate(p, v); err != nil {
 		return nil, false, err
 	}
 	return v, kept && v.Program == "" && v.Copy == was, nil
@@ -70,10 +70,10 @@ func (u *Updater) found(p *Parts, unit string) (*version, error) {
 	return v, nil
 }
 
-// place is where the program that runs is called, and where it is kept: that of a
+// locate says where the program that runs is called, and where it is kept: that of a
 // version's own, that of a file which gives its path to a link, or that of a program
 // which berth put on the machine and which stays as it is.
-func (u *Updater) place(p *Parts, v *version) (program, kept string, err error) {
+func (u *Updater) locate(p *Parts, v *version) (program, kept string, err error) {
 	paths := []string{called(v.Unit, v.DropIns)}
 	if p.Program != nil {
 		paths = append(paths, p.Program.Path)
@@ -198,7 +198,10 @@ func TimeIsOver(ctx context.Context, h host.Host) (good bool, err error) {
 		return good, err
 	}
 	n, failed := trial.Load(h)
-	if failed != nil || n == nil || n.Owner != desired.OwnerBerth || !n.Waiting || n.Boot != bootOf(h) {
+	if failed != nil || n == nil || n.Owner != desired.OwnerBerth || !n.Waiting {
+		return false, errors.Join(err, failed)
+	}
+	if here, failed := n.IsPresent(ctx, h); failed != nil || !here {
 		return false, errors.Join(err, failed)
 	}
 	m, failed := load(h)

@@ -70,7 +70,7 @@ func TestClaimedProgramIsTheWayBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newClaimedSite(t)
 			was := s.text(oldProgram)
-			if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum"); err != nil || !ends {
+			if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn); err != nil || !ends {
 				t.Fatal(ends, err)
 			}
 			way, _, _ := strings.Cut(strings.SplitAfter(s.text("/run/systemd/system/berth-revert.service"), "ExecStart=")[1], " ")
@@ -84,7 +84,7 @@ func TestClaimedProgramIsTheWayBack(t *testing.T) {
 			if s.text(s.program()) != was {
 				t.Error("the program before is not back")
 			}
-			if ends, err := s.process(s.h, s.program()).Update(t.Context(), p, "another sum"); err != nil || !ends {
+			if ends, err := s.process(s.h, s.program()).Update(t.Context(), p, "another sum", hasTurn); err != nil || !ends {
 				t.Fatal(ends, err)
 			}
 			if on, err := s.process(s.h, s.program()).OnTrial(t.Context()); !on || err != nil {
@@ -102,7 +102,7 @@ func TestClaimedProgramStaysWhereAnotherIsKeptOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newClaimedSite(t)
-			if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum"); ends || err != nil {
+			if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn); ends || err != nil {
 				t.Fatal(ends, err)
 			}
 			s.finished(oldText, oldProgram)
@@ -116,7 +116,7 @@ func TestClaimedProgramStaysWhereAnotherIsKeptOut(t *testing.T) {
 func TestClaimedProgramGivesItsPath(t *testing.T) {
 	s := newClaimedSite(t)
 	unit := &Parts{Field: "f", Unit: oldText + "# new\n"}
-	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), unit, "sum"); err != nil || !ends {
+	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), unit, "sum", hasTurn); err != nil || !ends {
 		t.Fatal(ends, err)
 	}
 	if err := s.process(s.h, oldProgram).Prove(t.Context()); err != nil {
@@ -124,7 +124,7 @@ func TestClaimedProgramGivesItsPath(t *testing.T) {
 	}
 	s.finished(unit.Unit, oldProgram)
 	p := &Parts{Field: "f", Unit: unit.Unit, Program: &Program{Path: oldProgram, Content: berth(t).Program.Content}}
-	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum two"); err != nil || !ends {
+	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum two", hasTurn); err != nil || !ends {
 		t.Fatal(ends, err)
 	}
 	if err := s.process(s.h, s.program()).Prove(t.Context()); err != nil {
@@ -141,7 +141,7 @@ func TestUpdateWithoutAKeptVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, p := newSite(t), berth(t)
-			if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum"); err != nil || !ends {
+			if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn); err != nil || !ends {
 				t.Fatal(ends, err)
 			}
 			if err := s.process(s.h, s.program()).Prove(t.Context()); err != nil {
@@ -151,7 +151,7 @@ func TestUpdateWithoutAKeptVersion(t *testing.T) {
 				t.Fatal(err)
 			}
 			running := s.program()
-			if ends, err := s.process(s.h, running).Update(t.Context(), third, "sum three"); err != nil || !ends {
+			if ends, err := s.process(s.h, running).Update(t.Context(), third, "sum three", hasTurn); err != nil || !ends {
 				t.Fatal(ends, err)
 			}
 			s.text(running)
@@ -168,7 +168,7 @@ func TestUpdateWithoutAKeptVersion(t *testing.T) {
 func TestTrialsCutByReboots(t *testing.T) {
 	s, p := newSite(t), berth(t)
 	for n := range 2 {
-		if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum"); err != nil || !ends {
+		if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn); err != nil || !ends {
 			t.Fatal(n, ends, err)
 		}
 		s.h.Advance(time.Second)
@@ -178,7 +178,7 @@ func TestTrialsCutByReboots(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum")
+	_, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn)
 	if _, fell := errors.AsType[*FellBackError](err); !fell {
 		t.Error("it is tried at each boot", err)
 	}
@@ -189,13 +189,13 @@ func TestDropInsGo(t *testing.T) {
 	s := newSite(t)
 	two := &Parts{Field: "f", DropIns: map[string]string{"x.conf": "[Service]\nNice=1\n", "y.conf": "[Service]\nNice=2\n"}}
 	one := &Parts{Field: "f", DropIns: map[string]string{"y.conf": "[Service]\nNice=2\n"}}
-	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), two, "1"); err != nil || !ends {
+	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), two, "1", hasTurn); err != nil || !ends {
 		t.Fatal(ends, err)
 	}
 	if err := s.process(s.h, oldProgram).Prove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), one, "2"); err != nil || !ends {
+	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), one, "2", hasTurn); err != nil || !ends {
 		t.Fatal(ends, err)
 	}
 	if _, err := s.h.Lstat(dropInDir + "/x.conf"); err == nil {

@@ -42,7 +42,7 @@ func (u *Updater) setUp() (*desired.State, error) {
 	}
 	file, ok := st.Lookup(desired.FileID(unitFile)).(*desired.File)
 	e := led.Entries[unitFile]
-	if !ok || !e.Owns(desired.OwnerBerth) || e.Put.Sum != file.Content.Sum() {
+	if !ok || !e.Owns(desired.OwnerBerth) || e.Applied.Sum != file.Content.Sum() {
 		return nil, nil
 	}
 	out := &desired.State{Owner: st.Owner}

@@ -34,7 +34,7 @@ func (s *site) mend(u *Updater) {
 // An agent that has proved itself keeps its link, unit and drop-ins.
 func TestOwnFiles(t *testing.T) {
 	s, p := newSite(t), berth(t)
-	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum"); err != nil || !ends {
+	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn); err != nil || !ends {
 		t.Fatal(ends, err)
 	}
 	if st, err := s.process(s.h, s.program()).Own(); st != nil || err != nil {
@@ -59,7 +59,7 @@ func TestOwnFiles(t *testing.T) {
 	if len(s.h.Jobs()) > 0 {
 		t.Error(s.h.Jobs())
 	}
-	if ends, err := u.Update(t.Context(), p, "sum"); ends || err != nil {
+	if ends, err := u.Update(t.Context(), p, "sum", hasTurn); ends || err != nil {
 		t.Error("it is another agent", ends, err)
 	}
 }
@@ -88,7 +88,7 @@ func TestUpdateAfterRepair(t *testing.T) {
 	s, p := newClaimedSite(t), berth(t)
 	s.spoil("/nothing")
 	s.mend(s.process(s.h, oldProgram))
-	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum"); err != nil || !ends {
+	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn); err != nil || !ends {
 		t.Fatal(ends, err)
 	}
 	if err := errors.Join(s.process(s.h, s.program()).Prove(t.Context())); err != nil {

@@ -3,7 +3,6 @@ package selfupdate
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
@@ -17,10 +16,10 @@ type record struct {
 	// Tried is a document whose agent is put in place, and Boot when; Started says that
 	// all of it was. One that a power cut took back, or that was cut off before it was
 	// started, has not failed. Again says that this was so before: the next one counts.
-	Tried   string `json:"tried,omitempty"`
-	Boot    string `json:"boot,omitempty"`
-	Started bool   `json:"started,omitempty"`
-	Again   bool   `json:"again,omitempty"`
+	Tried string `json:"tried,omitempty"`
+	ledger.Boot
+	Started bool `json:"started,omitempty"`
+	Again   bool `json:"again,omitempty"`
 	// FellBack is a document whose agent did not prove itself, KeptOut one whose agent
 	// is not berth.
 	FellBack string `json:"fellBack,omitempty"`
@@ -54,9 +53,4 @@ func (m record) save(h host.FS) error {
 		return fmt.Errorf("write what is known of the agent's update: %w", err)
 	}
 	return nil
-}
-
-func bootOf(h host.FS) string {
-	id, _, _ := ledger.ReadFile(h, "/proc/sys/kernel/random/boot_id") // without one, every boot is the same
-	return strings.TrimSpace(string(id))
 }

@@ -33,7 +33,7 @@ func TestOnTrialByNoClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			before := s.process(noRestart{s.h}, oldProgram)
-			if _, err := before.Update(t.Context(), unit, "sum"); !errors.Is(err, syscall.EBUSY) {
+			if _, err := before.Update(t.Context(), unit, "sum", hasTurn); !errors.Is(err, syscall.EBUSY) {
 				t.Fatal(err)
 			}
 			s.h.Advance(jump)
@@ -82,13 +82,13 @@ func (badSector) ReadAt([]byte, int64) (int, error) { return 0, syscall.EIO }
 func TestUnreadableProgram(t *testing.T) {
 	s, p := newSite(t), berth(t)
 	h := unreadable{s.h, p.Program.copyPath()}
-	if ends, err := s.process(h, oldProgram).Update(t.Context(), p, "sum"); ends || !errors.Is(err, syscall.EIO) {
+	if ends, err := s.process(h, oldProgram).Update(t.Context(), p, "sum", hasTurn); ends || !errors.Is(err, syscall.EIO) {
 		t.Fatal(ends, err)
 	}
 	if len(s.events) > 0 {
 		t.Error(s.events)
 	}
-	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum"); !ends || err != nil {
+	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn); !ends || err != nil {
 		t.Error("it is not tried again", ends, err)
 	}
 }
@@ -99,13 +99,13 @@ func TestUpdateThatFailsIsCutAnywhere(t *testing.T) {
 	p := berth(t)
 	whole := newSite(t)
 	counting := effect.Inject(whole.h, nil)
-	if _, err := whole.process(counting, oldProgram).Update(t.Context(), p, "sum"); err != nil {
+	if _, err := whole.process(counting, oldProgram).Update(t.Context(), p, "sum", hasTurn); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n <= counting.Count(); n += step {
 		s := newSite(t)
 		in := effect.Inject(s.h, effect.Plan{{At: n, Kind: effect.StopAfter}})
-		if _, err := s.process(in, oldProgram).Update(t.Context(), p, "sum"); in.Hit() == nil {
+		if _, err := s.process(in, oldProgram).Update(t.Context(), p, "sum", hasTurn); in.Hit() == nil {
 			t.Fatalf("no fault at effect %d: %v", n, err)
 		}
 		s.h.Kill()
@@ -143,7 +143,7 @@ func (s *site) neverProves(p *Parts) (starts int, err error) {
 			}
 			continue
 		}
-		if _, err = s.process(s.h, program).Update(s.Context(), p, "sum"); err != nil {
+		if _, err = s.process(s.h, program).Update(s.Context(), p, "sum", hasTurn); err != nil {
 			return starts, err
 		}
 	}

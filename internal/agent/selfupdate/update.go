@@ -9,6 +9,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -53,12 +54,15 @@ const (
 )
 
 // onTrial is the note of an agent that has yet to prove itself; nil where there is none.
-func (u *Updater) onTrial() (*trial.Note, error) {
+func (u *Updater) onTrial(ctx context.Context) (*trial.Note, error) {
 	n, err := trial.Load(u.o.Host)
 	if _, torn := errors.AsType[*trial.TornError](err); torn {
 		return nil, nil
 	}
-	if err != nil || n == nil || n.Owner != desired.OwnerBerth || !n.Waiting || n.Boot != bootOf(u.o.Host) {
+	if err != nil || n == nil || n.Owner != desired.OwnerBerth || !n.Waiting {
+		return nil, err
+	}
+	if here, err := n.IsPresent(ctx, u.o.Host); err != nil || !here {
 		return nil, err
 	}
 	return n, nil
@@ -67,7 +71,7 @@ func (u *Updater) onTrial() (*trial.Note, error) {
 // OnTrial says whether this agent has yet to prove itself: until then nothing else of
 // the machine changes. It is another run of the unit than the one that put it there.
 func (u *Updater) OnTrial(ctx context.Context) (bool, error) {
-	n, err := u.onTrial()
+	n, err := u.onTrial(ctx)
 	if err != nil || n == nil {
 		return false, err
 	}
@@ -104,8 +108,9 @@ func (u *Updater) Prove(ctx context.Context) error {
 
 // Update puts the agent that a document asks for in place, and starts it. Then this
 // process ends: ends is true. The error has code and remedy where the new agent has
-// fallen back; that one is not tried again.
-func (u *Updater) Update(ctx context.Context, p *Parts, checksum string) (ends bool, err error) {
+// fallen back; that one is not tried again. ready is asked when the new agent has been
+// fetched and nothing of it is in place: its error ends the update there.
+func (u *Updater) Update(ctx context.Context, p *Parts, checksum string, ready func() error) (ends bool, err error) {
 	if p == nil {
 		return false, nil
 	}
@@ -121,25 +126,41 @@ func (u *Updater) Update(ctx context.Context, p *Parts, checksum string) (ends b
 	if want.same(base) || want.foreign().same(base) {
 		return false, nil
 	}
-	waiting, err := u.onTrial()
+	waiting, err := u.onTrial(ctx)
 	switch {
 	case err != nil:
 		return false, err
 	case waiting != nil:
-		if err := u.started(m, checksum); err != nil {
+		if err := u.started(ctx, m, checksum); err != nil {
 			return false, err
 		}
 		return true, u.restart(ctx)
-	case m.Tried == checksum && (m.Again || m.Started && m.Boot == bootOf(u.o.Host)):
-		m = record{FellBack: checksum}
-		if err := m.save(u.o.Host); err != nil {
+	}
+	switch failed, err := u.failed(ctx, m, checksum); {
+	case err != nil:
+		return false, err
+	case failed:
+		return false, u.fellBack(p)
+	}
+	return u.replace(ctx, &change{p: p, checksum: checksum, again: m.Tried == checksum, base: base, want: want, kept: kept, ready: ready})
+}
+
+// failed says whether the agent of a document is not tried again, and notes it.
+func (u *Updater) failed(ctx context.Context, m record, checksum string) (bool, error) {
+	if m.Tried != checksum {
+		return m.FellBack == checksum, nil
+	}
+	failed := m.Again
+	if !failed && m.Started { // a boot since then has taken it back
+		var err error
+		if failed, err = m.IsPresent(ctx, u.o.Host); err != nil {
 			return false, err
 		}
 	}
-	if m.FellBack == checksum {
-		return false, u.fellBack(p)
+	if !failed {
+		return m.FellBack == checksum, nil
 	}
-	return u.replace(ctx, &change{p: p, checksum: checksum, again: m.Tried == checksum, base: base, want: want, kept: kept})
+	return true, record{FellBack: checksum}.save(u.o.Host)
 }
 
 func (u *Updater) restart(ctx context.Context) error {
@@ -177,7 +198,8 @@ type change struct {
 	again      bool
 	base, want *version
 	// kept: base is known to the engine as what to go back to.
-	kept bool
+	kept  bool
+	ready func() error
 }
 
 // replace is the update, step by step: what is there already is not done again.
@@ -201,6 +223,9 @@ func (u *Updater) replace(ctx context.Context, c *change) (ends bool, err error)
 	}
 	if as {
 		return false, u.adopt(ctx, c)
+	}
+	if err := c.ready(); err != nil {
+		return false, err
 	}
 	return true, u.try(ctx, c)
 }
@@ -314,7 +339,11 @@ func (u *Updater) try(ctx context.Context, c *change) error {
 	if c.want.By, err = u.run(ctx); err != nil {
 		return err
 	}
-	m := record{Tried: c.checksum, Boot: bootOf(u.o.Host), Again: c.again}
+	boot, err := ledger.PresentBoot(ctx, u.o.Host)
+	if err != nil {
+		return err
+	}
+	m := record{Tried: c.checksum, Boot: boot, Again: c.again}
 	if err := m.save(u.o.Host); err != nil {
 		return err
 	}
@@ -326,7 +355,7 @@ func (u *Updater) try(ctx context.Context, c *change) error {
 	if err != nil {
 		return err
 	}
-	if err := u.started(m, c.checksum); err != nil {
+	if err := u.started(ctx, m, c.checksum); err != nil {
 		return err
 	}
 	return u.restart(ctx)
@@ -334,6 +363,10 @@ func (u *Updater) try(ctx context.Context, c *change) error {
 
 // started notes that an agent is in place and about to be started: a run that was cut
 // off may have put it there.
-func (u *Updater) started(m record, checksum string) error {
-	return record{Tried: checksum, Boot: bootOf(u.o.Host), Again: m.Tried == checksum && m.Again, Started: true}.save(u.o.Host)
+func (u *Updater) started(ctx context.Context, m record, checksum string) error {
+	boot, err := ledger.PresentBoot(ctx, u.o.Host)
+	if err != nil {
+		return err
+	}
+	return record{Tried: checksum, Boot: boot, Again: m.Tried == checksum && m.Again, Started: true}.save(u.o.Host)
 }

@@ -119,6 +119,9 @@ func engineOf(h host.Host, contract []byte, program string, within time.Duration
 	return converge.New(o)
 }
 
+// hasTurn lets an update go on.
+func hasTurn() error { return nil }
+
 // process is the agent as it is started now.
 func (s *site) process(on host.Host, program string) *Updater {
 	s.h.Advance(time.Second)
@@ -195,7 +198,7 @@ func (s *site) finished(unit, program string) {
 
 func TestUpdate(t *testing.T) {
 	s, p := newSite(t), berth(t)
-	ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum")
+	ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn)
 	if err != nil || !ends {
 		t.Fatal(ends, err)
 	}
@@ -212,7 +215,7 @@ func TestUpdate(t *testing.T) {
 	}
 	s.finished(newText, p.Program.copyPath())
 	for range 2 {
-		if ends, err := u.Update(t.Context(), p, "sum"); ends || err != nil {
+		if ends, err := u.Update(t.Context(), p, "sum", hasTurn); ends || err != nil {
 			t.Error(ends, err)
 		}
 	}
@@ -273,7 +276,7 @@ func TestUpdateBelowALink(t *testing.T) {
 	}
 	s.h.Put("/var"+newProgram, programs["one"], 0o755)
 	s.h.Put(unitFile, strings.Replace(newText, "[Install]", "Nice=1\n[Install]", 1), 0o644)
-	if ends, err := s.process(s.h, "/var"+newProgram).Update(t.Context(), p, "sum"); err != nil || !ends {
+	if ends, err := s.process(s.h, "/var"+newProgram).Update(t.Context(), p, "sum", hasTurn); err != nil || !ends {
 		t.Fatal(ends, err)
 	}
 	u := s.process(s.h, "/var"+p.Program.copyPath())
@@ -295,7 +298,7 @@ func TestFallBackAfterUpdates(t *testing.T) {
 	second := partsOf(string(first.Program.Content) + "\n")
 	for _, p := range []*Parts{first, second} {
 		u := s.process(s.h, s.program())
-		if ends, err := u.Update(t.Context(), p, p.Program.copyPath()); err != nil || !ends {
+		if ends, err := u.Update(t.Context(), p, p.Program.copyPath(), hasTurn); err != nil || !ends {
 			t.Fatal(ends, err)
 		}
 		if err := s.process(s.h, s.program()).Prove(t.Context()); err != nil {
@@ -303,7 +306,7 @@ func TestFallBackAfterUpdates(t *testing.T) {
 		}
 	}
 	third := partsOf(string(second.Program.Content) + "\n")
-	if ends, err := s.process(s.h, s.program()).Update(t.Context(), third, "sum"); err != nil || !ends {
+	if ends, err := s.process(s.h, s.program()).Update(t.Context(), third, "sum", hasTurn); err != nil || !ends {
 		t.Fatal(ends, err)
 	}
 	if done, err := engineOf(s.h, []byte("x"), oldProgram, 0).Revert(t.Context()); done == "" || err != nil {
@@ -318,7 +321,7 @@ func TestFallBackAfterUpdates(t *testing.T) {
 // The time is over: systemd's timer has the old program go back.
 func TestFallBack(t *testing.T) {
 	s, p := newSite(t), berth(t)
-	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum"); err != nil || !ends {
+	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn); err != nil || !ends {
 		t.Fatal(ends, err)
 	}
 	if done, err := engineOf(s.h, []byte("x"), oldProgram, 0).Revert(t.Context()); done == "" || err != nil {
@@ -326,14 +329,45 @@ func TestFallBack(t *testing.T) {
 	}
 	s.finished(oldText, oldProgram)
 	for range 2 {
-		ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum")
+		ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn)
 		said, ok := errors.AsType[*exitcode.Error](err)
 		if _, fell := errors.AsType[*FellBackError](err); ends || !fell || !ok || said.Remedy == "" || !strings.HasPrefix(err.Error(), "spec.units[0]: ") || said.Number == 0 {
 			t.Fatal(ends, err)
 		}
 	}
-	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "another sum"); err != nil || !ends {
+	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "another sum", hasTurn); err != nil || !ends {
 		t.Error(ends, err)
+	}
+}
+
+// A restart on the way, of the machine or of userspace alone, takes the new agent back at
+// boot. That says nothing of the agent: it is tried once more, and not a third time.
+func TestUpdateIsCutByABoot(t *testing.T) {
+	for name, reboot := range map[string]func(*memory.Host){"machine": (*memory.Host).Boot, "userspace": (*memory.Host).SoftReboot} {
+		t.Run(name, func(t *testing.T) {
+			s, p := newSite(t), berth(t)
+			for range 2 {
+				if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn); err != nil || !ends {
+					t.Fatal(ends, err)
+				}
+				s.onTrial()
+				reboot(s.h)
+				if on, err := s.process(s.h, s.program()).OnTrial(t.Context()); on || err != nil {
+					t.Error("it is on trial after a boot", err)
+				}
+				if _, err := engineOf(s.h, []byte("x"), oldProgram, 0).Restore(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(s.h.DaemonReload(t.Context()), s.h.RestartUnit(t.Context(), config.Unit)); err != nil {
+					t.Fatal(err) // a boot starts it after the way back
+				}
+				s.finished(oldText, oldProgram)
+			}
+			_, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn)
+			if _, fell := errors.AsType[*FellBackError](err); !fell {
+				t.Error(err)
+			}
+		})
 	}
 }
 
@@ -346,7 +380,7 @@ func TestAnotherProgramIsKeptOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			for range 2 {
-				if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum"); ends || err != nil {
+				if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn); ends || err != nil {
 					t.Fatal(ends, err)
 				}
 			}
@@ -359,7 +393,7 @@ func TestAnotherProgramIsKeptOut(t *testing.T) {
 			}
 			s.allow = true
 			s.h.Put("/usr/bin/other", "foreign", 0o755)
-			if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum"); !ends || err != nil {
+			if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn); !ends || err != nil {
 				t.Fatal(ends, err)
 			}
 			s.onTrial()
@@ -401,7 +435,7 @@ func TestTheSameProgramElsewhere(t *testing.T) {
 	}
 	p := &Parts{Field: "f", Program: &Program{Path: newProgram, Image: "a.b/c:v1", Member: "/agent"}}
 	for range 2 {
-		if ends, err := s.process(s.h, newProgram).Update(t.Context(), p, "sum"); ends || err != nil {
+		if ends, err := s.process(s.h, newProgram).Update(t.Context(), p, "sum", hasTurn); ends || err != nil {
 			t.Fatal(ends, err)
 		}
 	}
@@ -430,12 +464,36 @@ func (s *site) settle(p *Parts) error {
 		if _, err := engineOf(s.h, []byte("document"), oldProgram, 0).Apply(s.Context(), empty); err != nil {
 			return err
 		}
-		ends, err := u.Update(s.Context(), p, "sum")
+		ends, err := u.Update(s.Context(), p, "sum", hasTurn)
 		if err != nil || !ends {
 			return err
 		}
 	}
 	return errors.New("it does not come to an end")
+}
+
+// Where it is not ready, the new agent is fetched and nothing of it is in place: the one
+// that runs goes on, and with the next try the new one is started.
+func TestUpdateThatIsNotReady(t *testing.T) {
+	p := berth(t)
+	s := newSite(t)
+	late := errors.New("not now")
+	ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", func() error { return late })
+	if ends || !errors.Is(err, late) || s.text(unitFile) != oldText || len(s.h.Jobs()) > 0 {
+		t.Fatalf("ends %v, %v, %q, %v", ends, err, s.text(unitFile), s.h.Jobs())
+	}
+	if m, err := load(s.h); m != (record{}) || err != nil {
+		t.Fatalf("it counts as tried: %+v, %v", m, err)
+	}
+	if n, err := trial.Load(s.h); n != nil || err != nil {
+		t.Fatalf("on trial %v, %v", n, err)
+	}
+	if ends, err := s.process(s.h, oldProgram).Update(t.Context(), p, "sum", hasTurn); !ends || err != nil {
+		t.Fatalf("ends %v, %v", ends, err)
+	}
+	if s.text(unitFile) != newText {
+		t.Error(s.text(unitFile))
+	}
 }
 
 // Killed at any effect, or without power, the machine comes to the agent of the document.
@@ -456,7 +514,7 @@ func cutAnywhere(t *testing.T, site func(*testing.T) *site, program, unit string
 	p := berth(t)
 	s := site(t)
 	counting := effect.Inject(s.h, nil)
-	if _, err := s.process(counting, program).Update(t.Context(), p, "sum"); err != nil {
+	if _, err := s.process(counting, program).Update(t.Context(), p, "sum", hasTurn); err != nil {
 		t.Fatal(err)
 	}
 	for _, power := range []bool{false, true} {
@@ -464,7 +522,7 @@ func cutAnywhere(t *testing.T, site func(*testing.T) *site, program, unit string
 			s := site(t)
 			was := s.text(program)
 			in := effect.Inject(s.h, effect.Plan{{At: n, Kind: effect.StopAfter}})
-			if _, err := s.process(in, program).Update(t.Context(), p, "sum"); in.Hit() == nil {
+			if _, err := s.process(in, program).Update(t.Context(), p, "sum", hasTurn); in.Hit() == nil {
 				t.Fatalf("no fault at effect %d: %v", n, err)
 			}
 			s.h.Kill()

@@ -59,6 +59,8 @@ type Sync struct {
 	Host    Host
 	Events  Recorder
 	Files   []File
+	// Every is between two looks at a file of which nothing was heard; 0 is none.
+	Every time.Duration
 	// Begun, unless nil, is called once for each file: when it holds its token, it is known
 	// why it does not, or nobody looks after it any more.
 	Begun func()
@@ -87,17 +89,19 @@ type keeper struct {
 	File
 	news chan struct{}
 
-	mu    sync.Mutex
-	token []byte
-	fault error
+	mu      sync.Mutex
+	token   []byte
+	failure error
 
 	// changes are those of the file; without them it is looked at when retry says so,
 	// and deaf is why.
 	changes <-chan host.Event
 	retry   <-chan time.Time
 	deaf    error
+	// sync is when the file is looked at although nothing was heard of it.
+	sync <-chan time.Time
 
-	said string // the fault that was told last
+	said string // the failure that was told last
 
 	begun sync.Once
 }
@@ -122,9 +126,9 @@ func (k *keeper) cannotSee(err error) {
 	k.set(token, fmt.Errorf("read secret %s/%s: %w", namespace, k.Secret, err))
 }
 
-func (k *keeper) set(token []byte, fault error) {
+func (k *keeper) set(token []byte, failure error) {
 	k.mu.Lock()
-	k.token, k.fault = token, fault
+	k.token, k.failure = token, failure
 	k.mu.Unlock()
 	select {
 	case k.news <- struct{}{}:
@@ -135,7 +139,7 @@ func (k *keeper) set(token []byte, fault error) {
 func (k *keeper) get() ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.token, k.fault
+	return k.token, k.failure
 }
 
 // run writes when the Secret or the file changes, and again where that failed.
@@ -145,18 +149,23 @@ func (k *keeper) run(ctx context.Context) {
 	k.tell(k.deaf) // the Secret's own changes are still written
 	next := apiserver.Intervals(time.Second, time.Minute)
 	var again <-chan time.Time
+	if k.Every > 0 {
+		all := time.NewTicker(k.Every)
+		defer all.Stop()
+		k.sync = all.C
+	}
 	for k.wait(ctx, again) {
 		again = nil
-		token, fault := k.get()
-		fault = errors.Join(k.deaf, fault)
+		token, failure := k.get()
+		failure = errors.Join(k.deaf, failure)
 		if err := k.write(token); err != nil {
 			again = time.After(next.NextBackOff())
-			fault = errors.Join(fault, err)
+			failure = errors.Join(failure, err)
 		} else {
 			next.Reset()
 		}
-		k.tell(fault)
-		if len(token) > 0 || fault != nil {
+		k.tell(failure)
+		if len(token) > 0 || failure != nil {
 			k.begin()
 		}
 	}
@@ -173,6 +182,7 @@ func (k *keeper) wait(ctx context.Context, again <-chan time.Time) bool {
 	select {
 	case <-k.news:
 	case <-again:
+	case <-k.sync:
 	case _, open := <-k.changes:
 		if !open {
 			k.deafen(errors.New("the watch has ended"))
@@ -199,21 +209,21 @@ func (k *keeper) deafen(why error) {
 	k.changes, k.retry, k.deaf = nil, time.After(deafFor), fmt.Errorf("changes are seen late: %w", why)
 }
 
-// tell says a fault once, until it is another.
-func (k *keeper) tell(fault error) {
+// tell says a failure once, until it is another.
+func (k *keeper) tell(failure error) {
 	text := ""
-	if fault != nil {
-		text = fault.Error()
+	if failure != nil {
+		text = failure.Error()
 	}
 	if text == k.said {
 		return
 	}
 	k.said = text
-	if fault == nil {
+	if failure == nil {
 		slog.Info("token is in place", "secret", k.Secret, "path", k.Path)
 		return
 	}
-	slog.Warn("token", "secret", k.Secret, "path", k.Path, "error", fault)
+	slog.Warn("token", "secret", k.Secret, "path", k.Path, "error", failure)
 	k.Events.Warning(reason, k.Path+": "+text)
 }
 

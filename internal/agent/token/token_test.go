@@ -287,6 +287,37 @@ func TestAFileThatCannotBeWatchedIsLookedAtEachMinuteUntilItCan(t *testing.T) {
 	}
 }
 
+// silent is a machine that takes a watch and tells nothing.
+type silent struct{ *memory.Host }
+
+func (silent) Watch(context.Context, host.Watched) (<-chan host.Event, error) {
+	return make(chan host.Event), nil
+}
+
+func TestAFileOfWhichNothingIsHeardIsLookedAtEachPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := memory.New()
+		k := &keeper{Sync: &Sync{Host: silent{h}, Events: &events{}, Every: time.Hour}, File: File{"first", one}, news: make(chan struct{}, 1)}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { k.run(ctx); close(ended) }()
+		k.see(&core.Secret{Data: map[string][]byte{"token": []byte("a")}})
+		synctest.Wait()
+		for range 3 {
+			h.Overwrite(one, "x")
+			time.Sleep(59 * time.Minute)
+			if text, _ := h.ReadFile(one); string(text) != "x" {
+				t.Errorf("%q before its time", text)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			wantFile(t, h, one, "a")
+		}
+		cancel()
+		<-ended
+	})
+}
+
 func TestAWatchThatFailsIsNotTakenForSuccess(t *testing.T) {
 	for after, deaf := range map[time.Duration]bool{time.Second: true, 61 * time.Second: true, 121 * time.Second: false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -299,7 +330,7 @@ func TestAWatchThatFailsIsNotTakenForSuccess(t *testing.T) {
 			cancel()
 			<-ended
 			if is := strings.Contains(k.said, "too many watches"); is != deaf {
-				t.Errorf("after %s the fault is %q", after, k.said)
+				t.Errorf("after %s the failure is %q", after, k.said)
 			}
 		})
 	}

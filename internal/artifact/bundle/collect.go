@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berth-dev/berth/internal/artifact/program"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // collection is the content that a bundle is made of.
@@ -136,61 +137,56 @@ func (m *meter) hex() string { return hex.EncodeToString(m.sum.Sum(nil)) }
 // image gets one image: its manifests one after the other, then all layers at
 // once.
 func (c *collection) image(ctx context.Context, i ImageSpec) (Image, error) {
-	reference, err := CompleteReference(i.Reference)
+	ref, err := oci.ParseImage(i.Reference)
 	if err != nil {
 		return Image{}, &SpecError{err.Error()}
 	}
+	reference := ref.Complete()
 	root, err := i.Source.Root(ctx)
-	if err != nil {
+	if err == nil {
+		err = c.closure(ctx, i.Source, root)
+	}
+	switch {
+	case oci.IsContent(err):
+		return Image{}, &ImageError{reference, err}
+	case err != nil:
 		return Image{}, fmt.Errorf("image %s: %w", reference, err)
-	}
-	g, all := errgroup.WithContext(ctx)
-	g.SetLimit(fetches)
-	w := &walker{
-		platform: c.platform,
-		read:     func(d ocispec.Descriptor) ([]byte, error) { return c.metadata(ctx, i.Source, d) },
-		leaf: func(d ocispec.Descriptor) error {
-			g.Go(func() error { return c.layer(all, i.Source, d) })
-			return all.Err()
-		},
-	}
-	walked := w.walk(root)
-	if err := g.Wait(); err != nil {
-		return Image{}, fmt.Errorf("image %s: %w", reference, err)
-	}
-	if walked != nil {
-		return Image{}, of(reference, walked)
 	}
 	return Image{Reference: reference, Digest: root.Digest.String(), Size: root.Size, MediaType: root.MediaType}, nil
 }
 
-func promiseOf(d ocispec.Descriptor) promise {
-	return promise{what: "blob " + d.Digest.String(), sum: d.Digest.Encoded(), from: "the image's manifest", size: d.Size, fixed: true}
+// closure gets all that the platform needs of an image.
+func (c *collection) closure(ctx context.Context, from ImageSource, root ocispec.Descriptor) error {
+	content, err := oci.Walk(ctx, from, root, oci.PlatformOf(c.platform))
+	if err != nil {
+		return err
+	}
+	metadata, leaves, err := content.Parts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range metadata {
+		if err := c.keep(p); err != nil {
+			return err
+		}
+	}
+	g, all := errgroup.WithContext(ctx)
+	g.SetLimit(fetches)
+	for _, d := range leaves {
+		g.Go(func() error { return c.layer(all, from, d) })
+	}
+	return g.Wait()
 }
 
-// metadata gets a manifest, an index or a configuration and keeps it in memory.
-func (c *collection) metadata(ctx context.Context, from ImageSource, d ocispec.Descriptor) ([]byte, error) {
-	if d.Size > maxMetadata {
-		return nil, about(d, fmt.Errorf("%d bytes are more than a manifest has", d.Size))
-	}
-	in, err := from.Open(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	raw, err := io.ReadAll(io.LimitReader(&interruptible{ctx, in}, d.Size+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", d.Digest, err)
-	}
-	sum := sha256.Sum256(raw)
-	s := &stored{sum: hex.EncodeToString(sum[:]), size: int64(len(raw)), open: func(context.Context) (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(raw)), nil
-	}}
-	p := promiseOf(d)
-	if err := p.check(s.sum, s.size); err != nil {
-		return nil, err
-	}
-	return raw, c.add(s)
+// keep keeps what was read into memory.
+func (c *collection) keep(p oci.Part) error {
+	return c.add(&stored{sum: p.Digest.Encoded(), size: p.Size, open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(p.Raw)), nil
+	}})
+}
+
+func promiseOf(d ocispec.Descriptor) promise {
+	return promise{what: "blob " + d.Digest.String(), sum: d.Digest.Encoded(), from: "the image's manifest", size: d.Size, fixed: true}
 }
 
 // layer gets what is not looked into, unless it is there.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
 func TestCreateRefuses(t *testing.T) {
@@ -125,5 +127,21 @@ func TestEmptyBundle(t *testing.T) {
 	b := open(t, create(t, Spec{Platform: "linux/arm64"}, nil))
 	if r, err := b.Verify(t.Context(), nil); err != nil || r.Blobs != 0 {
 		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+// Of an index that has a platform twice, the bundle holds what containerd would run.
+func TestCreateTakesOneVariant(t *testing.T) {
+	l := newLayout(t)
+	newer, plain := l.image("amd64", "for newer machines"), l.image("amd64", "for all")
+	newer.Platform = &ocispec.Platform{OS: "linux", Architecture: "amd64", Variant: "v3"}
+	l.tagged(pause, l.index(newer, l.image("386", "for older machines"), plain))
+	raw := create(t, Spec{Platform: "linux/amd64", Images: []ImageSpec{{pause, l.source(pause)}}}, nil)
+	b := open(t, raw)
+	if _, err := b.Verify(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Blob(sum([]byte("for all"))); err != nil || len(b.Manifest().Blobs) != 4 {
+		t.Errorf("%v, %+v", err, b.Manifest().Blobs)
 	}
 }

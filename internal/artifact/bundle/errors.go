@@ -147,14 +147,12 @@ func (e *BlobError) Hint() string {
 // ImageError is an image that is not whole or not for the bundle's platform.
 type ImageError struct {
 	Reference string
-	// Digest is that of the manifest or blob that it is about.
-	Digest string
-	Err    error
+	Err       error
 }
 
 // Error names the image.
 func (e *ImageError) Error() string {
-	return fmt.Sprintf("image %s: %s: %v", e.Reference, e.Digest, e.Err)
+	return fmt.Sprintf("image %s: %v", e.Reference, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -197,3 +195,10 @@ func (e *ContentError) Error() string {
 
 // ExitCode implements exitcode.Coded.
 func (*ContentError) ExitCode() int { return exitcode.Digest }
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}

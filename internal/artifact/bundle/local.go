@@ -13,7 +13,7 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // Local are the images in a file or directory of this machine: an OCI image
@@ -61,7 +61,7 @@ func (l *Local) readLayout() error {
 	if err != nil {
 		return err
 	}
-	doc, err := parseImageManifest(raw, ocispec.MediaTypeImageIndex)
+	doc, err := oci.ParseManifest(raw, ocispec.MediaTypeImageIndex)
 	if err != nil {
 		return &LocalError{fmt.Sprintf("%s: %v", indexName, err)}
 	}
@@ -72,8 +72,8 @@ func (l *Local) readLayout() error {
 		i := localImage{root: ocispec.Descriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size}}
 		for _, key := range []string{containerdName, ocispec.AnnotationRefName} {
 			// A bare tag names nothing; only what is complete counts.
-			if name, err := CompleteReference(d.Annotations[key]); err == nil && strings.Contains(d.Annotations[key], "/") && !slices.Contains(i.names, name) {
-				i.names = append(i.names, name)
+			if name, err := oci.ParseImage(d.Annotations[key]); err == nil && strings.Contains(d.Annotations[key], "/") && !slices.Contains(i.names, name.Complete()) {
+				i.names = append(i.names, name.Complete())
 			}
 		}
 		l.images = append(l.images, i)
@@ -91,11 +91,11 @@ func (l *Local) small(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxMetadata+1))
+	raw, err := io.ReadAll(io.LimitReader(f, oci.MaxManifest+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	if len(raw) > maxMetadata {
+	if len(raw) > oci.MaxManifest {
 		return nil, &LocalError{name + " is larger than 4 MiB"}
 	}
 	return raw, nil
@@ -125,17 +125,17 @@ func (l *Local) Names() []string {
 // Image is the image of a reference. Where the file holds a single image, any
 // reference is right: the file need not know what the image is called here.
 func (l *Local) Image(reference string) (ImageSource, error) {
-	complete, err := CompleteReference(reference)
+	ref, err := oci.ParseImage(reference)
 	if err != nil {
 		return nil, err
 	}
-	_, pinned, _ := strings.Cut(complete, "@")
+	complete := ref.Complete()
 	for _, i := range l.images {
-		if slices.Contains(i.names, complete) || pinned != "" && i.root.Digest.String() == pinned {
+		if slices.Contains(i.names, complete) || ref.Digest != "" && i.root.Digest == ref.Digest {
 			return &localSource{l.files, i}, nil
 		}
 	}
-	if len(l.images) == 1 && pinned == "" {
+	if len(l.images) == 1 && ref.Digest == "" {
 		return &localSource{l.files, l.images[0]}, nil
 	}
 	return nil, &LocalError{fmt.Sprintf("%s is not among its %d images: %s", complete, len(l.images), or(strings.Join(l.Names(), ", "), "none has a name"))}

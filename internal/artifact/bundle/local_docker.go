@@ -12,6 +12,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/berth-dev/berth/internal/artifact/inflate"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // dockerName is the file that lists the images of an archive of docker save
@@ -47,8 +48,8 @@ func (l *Local) readDocker() error {
 func (l *Local) dockerImage(d dockerImage) (localImage, error) {
 	i := localImage{made: map[string][]byte{}, where: map[string]string{}}
 	for _, tag := range d.RepoTags {
-		if name, err := CompleteReference(tag); err == nil {
-			i.names = append(i.names, name)
+		if name, err := oci.ParseImage(tag); err == nil {
+			i.names = append(i.names, name.Complete())
 		}
 	}
 	m := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, Layers: []ocispec.Descriptor{}}

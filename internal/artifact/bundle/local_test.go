@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/berth-dev/berth/internal/oci"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
@@ -135,17 +136,17 @@ func TestLocalImageByName(t *testing.T) {
 
 func TestLocalRefuses(t *testing.T) {
 	for want, files := range map[string]fstest.MapFS{
-		"neither an OCI image layout":              {"x": {}},
-		"layout without images":                    {layoutName: {}, indexName: {Data: []byte(`{"manifests":[]}`)}},
-		"index.json: read manifest":                {layoutName: {}, indexName: {Data: []byte(`x`)}},
-		"file does not exist":                      {layoutName: {}},
-		"larger than 4 MiB":                        {layoutName: {}, indexName: {Data: make([]byte, maxMetadata+1)}},
-		"manifest.json: invalid":                   {dockerName: {Data: []byte(`x`)}},
-		"archive of docker save without images":    {dockerName: {Data: []byte(`[]`)}},
-		"open c.json":                              {dockerName: {Data: []byte(`[{"Config":"c.json"}]`)}},
-		"open ../../etc/shadow: file":              {dockerName: {Data: []byte(`[{"Config":"../../etc/shadow"}]`)}},
-		"open layer.tar: file does not exist":      {"c": {}, dockerName: {Data: []byte(`[{"Config":"c","Layers":["layer.tar"]}]`)}},
-		"index.json: it says to be \"text/plain\"": {layoutName: {}, indexName: {Data: []byte(`{"mediaType":"text/plain","manifests":[]}`)}},
+		"neither an OCI image layout":           {"x": {}},
+		"layout without images":                 {layoutName: {}, indexName: {Data: []byte(`{"manifests":[]}`)}},
+		"index.json: it is no JSON manifest":    {layoutName: {}, indexName: {Data: []byte(`x`)}},
+		"file does not exist":                   {layoutName: {}},
+		"larger than 4 MiB":                     {layoutName: {}, indexName: {Data: make([]byte, oci.MaxManifest+1)}},
+		"manifest.json: invalid":                {dockerName: {Data: []byte(`x`)}},
+		"archive of docker save without images": {dockerName: {Data: []byte(`[]`)}},
+		"open c.json":                           {dockerName: {Data: []byte(`[{"Config":"c.json"}]`)}},
+		"open ../../etc/shadow: file":           {dockerName: {Data: []byte(`[{"Config":"../../etc/shadow"}]`)}},
+		"open layer.tar: file does not exist":   {"c": {}, dockerName: {Data: []byte(`[{"Config":"c","Layers":["layer.tar"]}]`)}},
+		`index.json: what leads to it says that it is application/vnd.oci.image.index.v1+json, and its content "text/plain"`: {layoutName: {}, indexName: {Data: []byte(`{"mediaType":"text/plain","manifests":[]}`)}},
 	} {
 		if _, err := OpenLocal(files); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // Bundle is an open bundle. Its methods may be used by several goroutines while
@@ -169,12 +171,12 @@ func (b *Bundle) FindVersion(name, version, arch string) (Artifact, bool) {
 
 // FindImage is the image of a reference, short or complete.
 func (b *Bundle) FindImage(reference string) (Image, bool) {
-	complete, err := CompleteReference(reference)
+	complete, err := oci.ParseImage(reference)
 	if err != nil {
 		return Image{}, false
 	}
 	for _, i := range b.manifest.Images {
-		if i.Reference == complete {
+		if i.Reference == complete.Complete() {
 			return i, true
 		}
 	}

@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/artifact/remote"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // registryImage is an image in a registry.
 type registryImage struct {
-	client   *oci.Client
+	client   *remote.Client
 	ref      oci.Reference
 	patience patience
 
@@ -31,20 +33,11 @@ type held struct {
 
 // RegistryImage is the image of a reference in its registry. What breaks off is
 // continued, and a registry that is in trouble asked again: asks times the same
-// where it gives nothing at all, with pauses that grow from half a second. Its
-// error is a *oci.ReferenceError or a *SpecError.
-func RegistryImage(client *oci.Client, reference string, asks uint) (ImageSource, error) {
-	complete, err := CompleteReference(reference)
-	if err != nil {
-		return nil, &SpecError{err.Error()}
-	}
-	ref, err := oci.Parse(oci.Scheme + complete)
-	if err != nil {
-		return nil, err
-	}
+// where it gives nothing at all, with pauses that grow from half a second.
+func RegistryImage(client *remote.Client, reference oci.Reference, asks uint) ImageSource {
 	p := usual
-	p.asks = asks
-	return &registryImage{client: client, ref: ref, patience: p}, nil
+	p.asks, reference.Registry = asks, strings.ToLower(reference.Registry)
+	return &registryImage{client: client, ref: reference, patience: p}
 }
 
 // Local implements ImageSource.
@@ -91,8 +84,7 @@ func (i *registryImage) Open(ctx context.Context, d ocispec.Descriptor) (io.Read
 	if d.Size == 0 {
 		return http.NoBody, nil
 	}
-	layer := oci.Layer{Digest: d.Digest, Size: d.Size, MediaType: d.MediaType}
 	return &resumed{ctx: ctx, patience: i.patience, open: func(ctx context.Context, offset int64) (io.ReadCloser, int64, error) {
-		return i.client.Blob(ctx, i.ref, layer, offset)
+		return i.client.Blob(ctx, i.ref, d, offset)
 	}}, nil
 }

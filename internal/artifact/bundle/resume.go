@@ -9,7 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/artifact/remote"
 	"github.com/berth-dev/berth/internal/exitcode"
 )
 
@@ -37,7 +37,7 @@ func again[T any](ctx context.Context, p patience, ask func() (T, error)) (T, er
 	v, err := backoff.Retry(ctx, func() (T, error) {
 		v, err := ask()
 		last = err
-		switch status, ok := errors.AsType[*oci.StatusError](err); {
+		switch status, ok := errors.AsType[*remote.StatusError](err); {
 		case err == nil:
 			return v, nil
 		case ok && status.Temporary() && status.RetryAfter > 0:
@@ -58,10 +58,10 @@ func again[T any](ctx context.Context, p patience, ask func() (T, error)) (T, er
 
 // passing says that the same question may be answered later.
 func passing(err error) bool {
-	if status, ok := errors.AsType[*oci.StatusError](err); ok {
+	if status, ok := errors.AsType[*remote.StatusError](err); ok {
 		return status.Temporary()
 	}
-	_, ok := errors.AsType[*oci.RequestError](err)
+	_, ok := errors.AsType[*remote.RequestError](err)
 	return ok
 }
 
@@ -69,7 +69,7 @@ func passing(err error) bool {
 type resumed struct {
 	ctx      context.Context
 	patience patience
-	// open is oci.Client.Blob of it.
+	// open is remote.Client.Blob of it.
 	open func(ctx context.Context, offset int64) (body io.ReadCloser, start int64, err error)
 
 	cur    *watched

@@ -15,7 +15,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/artifact/remote"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // hasty gives up soon.
@@ -49,7 +50,7 @@ func (m *mood) image(t *testing.T) (*registryImage, ocispec.Descriptor) {
 		t.Fatal(err)
 	}
 	d := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageLayer, Digest: digest.FromBytes(m.layer), Size: int64(len(m.layer))}
-	return &registryImage{client: &oci.Client{HTTP: client}, ref: ref, patience: hasty,
+	return &registryImage{client: &remote.Client{HTTP: client}, ref: ref, patience: hasty,
 		root: &held{ocispec.Descriptor{Digest: "sha256:" + digest.Digest(sum([]byte("root")))}, nil}}, d
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // Spec is what a bundle shall hold.
@@ -49,8 +51,8 @@ type ImageSpec struct {
 type ImageSource interface {
 	// Root describes what the reference leads to: a manifest or an index.
 	Root(ctx context.Context) (ocispec.Descriptor, error)
-	// Open opens a manifest, configuration or layer.
-	Open(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser, error)
+	// Source opens manifests, configurations and layers.
+	oci.Source
 	// Local is as in Content.
 	Local() bool
 }

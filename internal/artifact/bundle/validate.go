@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/lazyregexp"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 var (
@@ -140,22 +140,21 @@ func (m *Manifest) validateImages(sizes map[string]int64) error {
 }
 
 func (i *Image) validate(sizes map[string]int64) error {
-	complete, err := CompleteReference(i.Reference)
+	complete, err := oci.ParseImage(i.Reference)
 	if err != nil {
 		return err
 	}
 	size, ok := sizes[i.Digest]
 	switch {
-	case complete != i.Reference:
-		return fmt.Errorf("the complete reference is %s", complete)
+	case complete.Complete() != i.Reference:
+		return fmt.Errorf("the complete reference is %s", complete.Complete())
 	case !ok:
 		return fmt.Errorf("its digest %q is none of the blobs", i.Digest)
 	case size != i.Size:
 		return fmt.Errorf("it has %d bytes and its blob %d", i.Size, size)
 	case !oci.IsIndex(i.MediaType) && !oci.IsManifest(i.MediaType):
 		return fmt.Errorf("%q is no media type of an image", i.MediaType)
-	}
-	if _, pinned, ok := strings.Cut(i.Reference, "@"); ok && pinned != i.Digest {
+	case complete.Digest != "" && complete.Digest.String() != i.Digest:
 		return fmt.Errorf("its digest is %s", i.Digest)
 	}
 	return nil

@@ -9,9 +9,13 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
+	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // Report is what was verified. Its keys are part of the command's interface.
@@ -41,7 +45,7 @@ func (b *Bundle) Verify(ctx context.Context, keys []ed25519.PublicKey) (Report, 
 		return r, err
 	}
 	r.Trusted = len(keys) > 0
-	belongs, err := b.closures()
+	belongs, err := b.closures(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -51,30 +55,22 @@ func (b *Bundle) Verify(ctx context.Context, keys []ed25519.PublicKey) (Report, 
 // closures goes through all images and says what each blob belongs to. It
 // verifies the manifests that it reads: what an altered one says is no reason to
 // miss a blob.
-func (b *Bundle) closures() (map[string][]string, error) {
+func (b *Bundle) closures(ctx context.Context) (map[string][]string, error) {
 	belongs := map[string][]string{}
 	for _, a := range b.manifest.Artifacts {
 		d := "sha256:" + a.SHA256
 		belongs[d] = append(belongs[d], "artifact "+a.Name)
 	}
 	for _, i := range b.manifest.Images {
-		seen := map[string]bool{}
-		note := func(d ocispec.Descriptor) error {
-			digest, name := d.Digest.String(), "image "+i.Reference
-			if !seen[digest] {
-				belongs[digest] = append(belongs[digest], name)
-			}
-			seen[digest] = true
-			return b.has(d, name)
+		err := (&members{b, "image " + i.Reference, belongs}).closure(ctx, i.descriptor())
+		if altered, ok := errors.AsType[*oci.DigestError](err); ok {
+			return nil, &BlobError{Digest: altered.Want, Got: strings.TrimPrefix(altered.Got, "sha256:"), Of: belongs[altered.Want]}
 		}
-		w := &walker{platform: b.manifest.Platform, leaf: note, read: func(d ocispec.Descriptor) ([]byte, error) {
-			if err := note(d); err != nil {
-				return nil, err
-			}
-			return b.metadata(d, belongs)
-		}}
-		if err := w.walk(i.descriptor()); err != nil {
-			return nil, of(i.Reference, err)
+		if oci.IsContent(err) {
+			return nil, &ImageError{i.Reference, err}
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	for _, blob := range b.manifest.Blobs {
@@ -85,32 +81,50 @@ func (b *Bundle) closures() (map[string][]string, error) {
 	return belongs, nil
 }
 
-// has says whether what an image needs is there in its size.
-func (b *Bundle) has(d ocispec.Descriptor, name string) error {
-	p, ok := b.blobs[d.Digest.String()]
-	if !ok {
-		return &BlobError{Digest: d.Digest.String(), Of: []string{name}}
-	}
-	if p.size != d.Size {
-		return about(d, fmt.Errorf("it has %d bytes, and what leads to it says %d", p.size, d.Size))
-	}
-	return nil
+// members are the blobs that belong to one image.
+type members struct {
+	*Bundle
+	name    string
+	belongs map[string][]string
 }
 
-func (b *Bundle) metadata(d ocispec.Descriptor, belongs map[string][]string) ([]byte, error) {
-	if d.Size > maxMetadata {
-		return nil, about(d, fmt.Errorf("%d bytes are more than a manifest has", d.Size))
-	}
-	s, err := b.Blob(d.Digest.String())
+func (m *members) closure(ctx context.Context, root ocispec.Descriptor) error {
+	content, err := oci.Walk(ctx, m, root, oci.PlatformOf(m.manifest.Platform))
 	if err != nil {
+		return err
+	}
+	_, leaves, err := content.Parts(ctx)
+	for _, d := range leaves {
+		if err == nil {
+			err = m.has(d)
+		}
+	}
+	return err
+}
+
+// Open implements oci.Source.
+func (m *members) Open(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
+	if err := m.has(d); err != nil {
 		return nil, err
 	}
-	raw, err := io.ReadAll(s)
-	if err != nil {
-		return nil, fmt.Errorf("read blob %s: %w", d.Digest, err)
+	s, err := m.Blob(d.Digest.String())
+	return io.NopCloser(s), err
+}
+
+// has says whether what the image needs is there in its size.
+func (m *members) has(d ocispec.Descriptor) error {
+	digest := d.Digest.String()
+	if !slices.Contains(m.belongs[digest], m.name) {
+		m.belongs[digest] = append(m.belongs[digest], m.name)
 	}
-	sum := sha256.Sum256(raw)
-	return raw, compare(d.Digest.String(), sum[:], belongs)
+	p, ok := m.blobs[digest]
+	if !ok {
+		return &BlobError{Digest: digest, Of: []string{m.name}}
+	}
+	if p.size != d.Size {
+		return &oci.SizeError{What: "blob " + digest, Want: d.Size, Got: p.size}
+	}
+	return nil
 }
 
 func compare(digest string, sum []byte, belongs map[string][]string) error {

@@ -8,11 +8,10 @@ import (
 )
 
 func TestResources(t *testing.T) {
-	st := golden.State(t, Resources("operator"))
+	st := golden.State(t, Resources("/usr/bin/berth", "operator", "root"))
 	text := string(golden.File(t, st, unitFile).Content.Data())
 	for _, want := range []string{
-		"ExecStart=-/usr/bin/chage --inactive -1 --mindays 0 --maxdays 99999 --expiredate -1 operator\n",
-		"ExecStart=-/usr/bin/chage --inactive -1 --mindays 0 --maxdays 99999 --expiredate -1 root\n",
+		"ExecStart=-/usr/bin/berth node password-age operator root\n", "ExecStop=-/usr/bin/berth node password-age --back\n",
 		"Type=oneshot\n", "WantedBy=multi-user.target\n",
 	} {
 		if !strings.Contains(text, want) {

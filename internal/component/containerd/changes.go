@@ -11,6 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/unit"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/berth-dev/berth/internal/component/gates"
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -196,7 +197,7 @@ func (e *editor) chooseVersion() int64 {
 
 // merges says that containerd puts the tables of a drop-in into those that are
 // there, member by member.
-func (e *editor) merges() bool { return takes(e.Version, mergedDropIns) }
+func (e *editor) merges() bool { return gates.Takes(gates.MergedDropIns, e.Version) }
 
 func (e *editor) file(at string) map[string]any {
 	out := map[string]any{"version": e.version, "plugins": e.plugins}
@@ -304,7 +305,7 @@ func (e *editor) cni(runtime string) {
 	const dir = "/opt/cni/bin"
 	t := e.table(runtime, "cni")
 	had := e.had(runtime, "cni")
-	if had["bin_dirs"] != nil || e.version >= 3 && takes(e.Version, manyPluginDirs) && had["bin_dir"] == nil {
+	if had["bin_dirs"] != nil || e.version >= 3 && gates.Takes(gates.ManyPluginDirs, e.Version) && had["bin_dir"] == nil {
 		t["bin_dirs"] = []string{dir}
 		return
 	}

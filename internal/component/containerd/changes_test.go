@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/artifact/remote"
 	"github.com/berth-dev/berth/internal/component/golden"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -147,8 +147,8 @@ func TestRegistryFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := oci.ParseHosts(f.Content.Data(), "/d")
-	want := []oci.Host{
+	got, err := remote.ParseHosts(f.Content.Data(), "/d")
+	want := []remote.Host{
 		{Base: "https://z.example:5000/v2", Pulls: true, CAs: []string{"/ca.pem"}},
 		{Base: "http://a.example/x", Pulls: true, Resolves: true},
 		{Base: "https://registry-1.docker.io/v2", Pulls: true, Resolves: true},

@@ -4,6 +4,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/berth-dev/berth/internal/component/cni"
+	"github.com/berth-dev/berth/internal/component/gates"
 )
 
 // Config is the text of config.toml: version 3 for containerd 2, version 2 for
@@ -50,7 +51,7 @@ type network struct {
 
 func networkOf(s Settings) network {
 	n := network{ConfDir: cni.ConfDir, ConfTemplate: s.CNITemplate}
-	if takes(s.Version, manyPluginDirs) {
+	if gates.Takes(gates.ManyPluginDirs, s.Version) {
 		n.BinDirs = []string{cni.BinDir}
 	} else {
 		n.BinDir = cni.BinDir
@@ -91,7 +92,7 @@ func configV2(s Settings) fileV2 {
 	f := fileV2{common: commonOf(s, 2)}
 	f.Plugins.CRI = criV2{
 		SandboxImage: s.SandboxImage, Containerd: runtimesOf(s), CNI: networkOf(s), Registry: registriesOf(s),
-		EnableCDI: takes(s.Version, cdi),
+		EnableCDI: gates.Takes(gates.CDI, s.Version),
 	}
 	f.Plugins.CRI.Containerd.NoAnnotations, f.Plugins.CRI.Containerd.Snapshotter = noAnnotations(s), snapshotterOf(s)
 	return f

@@ -5,6 +5,7 @@ package containerd
 import (
 	"fmt"
 
+	"github.com/berth-dev/berth/internal/component/gates"
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -50,6 +51,8 @@ type Settings struct {
 	Client string
 	// Kata adds the runtimes that run pods in virtual machines of their own.
 	Kata bool
+	// NVIDIA gives pods the machine's GPUs by NVIDIA's runtime.
+	NVIDIA bool
 	// Streaming: layers are read from the registry block by block, by services of the
 	// image.
 	Streaming bool
@@ -127,3 +130,6 @@ func unitText(program string) string {
 			"TasksMax", "infinity"),
 		unitfile.In("Install", "WantedBy", "multi-user.target"))
 }
+
+// Modern says whether a version is known to be of containerd's second generation.
+func Modern(version string) bool { return gates.Takes(gates.ConfigV3, version) }

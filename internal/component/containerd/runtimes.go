@@ -1,5 +1,7 @@
 package containerd
 
+import "github.com/berth-dev/berth/internal/component/gates"
+
 // runtimes are those beside the configuration's other settings; names, programs and
 // places are the published ones.
 type runtimes struct {
@@ -31,11 +33,26 @@ type options struct {
 func runtimesOf(s Settings) runtimes {
 	runc := runtime{Type: "io.containerd.runc.v2", Options: &options{SystemdCgroup: &s.SystemdCgroup}}
 	out := runtimes{DefaultRuntimeName: "runc", Runtimes: map[string]runtime{"runc": runc, "untrusted": runc}}
+	if s.NVIDIA {
+		useNVIDIA(&out)
+	}
 	if s.Kata {
 		addKata(out.Runtimes, s.Version)
 	}
 	return out
 }
+
+// useNVIDIA makes NVIDIA's runtime, which runs runc, the one of every pod that asks for
+// no other. It comes with the driver.
+func useNVIDIA(to *runtimes) {
+	with := *to.Runtimes["runc"].Options
+	with.BinaryName = "/usr/bin/nvidia-container-runtime"
+	r := runtime{Type: to.Runtimes["runc"].Type, Options: &with}
+	to.DefaultRuntimeName = nvidia
+	to.Runtimes[nvidia], to.Runtimes["untrusted"] = r, r
+}
+
+const nvidia = "nvidia-container-runtime"
 
 // addKata adds the published ones. The preview's snapshotter is one of containerd's own;
 // a pod that asks for a runtime whose programs or snapshotter the image lacks is refused,
@@ -46,10 +63,10 @@ func addKata(to map[string]runtime, version string) {
 		Options: &options{ConfigPath: "/opt/confidential-containers/share/defaults/kata-containers/configuration-clh-snp.toml"}}
 	to["kata-preview"] = runtime{Type: v2, Snapshotter: "erofs", OwnDevices: true, Options: &options{ConfigPath: defaults + "configuration-clh-templating.toml"}}
 	to["kata"] = runtime{Type: v2}
-	if takes(version, kataConfig) {
+	if gates.Takes(gates.KataConfig, version) {
 		to["kata"] = runtime{Type: v2, Snapshotter: "overlayfs", OwnDevices: true, Options: &options{ConfigPath: defaults + "configuration.toml"}}
 	}
-	if takes(version, kataCommand) {
+	if gates.Takes(gates.KataCommand, version) {
 		no := false
 		to["katacli"] = runtime{Type: "io.containerd.runc.v1", Options: &options{BinaryName: "/usr/bin/kata-runtime", SystemdCgroup: &no}}
 	}

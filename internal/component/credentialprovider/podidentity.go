@@ -2,11 +2,6 @@ package credentialprovider
 
 import kubeletv1 "k8s.io/kubelet/config/v1"
 
-// PodIdentitySince is the first version of Kubernetes whose kubelet takes the
-// attributes as they are written here: without the feature, or without cacheType, it
-// does not start.
-const PodIdentitySince = "1.34.0"
-
 // PodIdentity is with what the provider turns the token of a pod's service account
 // into a login to a registry.
 type PodIdentity struct {

@@ -58,6 +58,9 @@ func (s Settings) serving() *desired.ServingCertificate {
 	return &desired.ServingCertificate{CertFile: cert, KeyFile: key, Names: names}
 }
 
+// NodeName is the name of the machine's Node.
+func (s Settings) NodeName() string { return s.nodeName() }
+
 // nodeName is kubelet's rule: the override or the machine's name, in lower case.
 func (s Settings) nodeName() string {
 	name := s.Flags["--hostname-override"]

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-dev/berth/internal/component/gates"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -38,7 +39,7 @@ func configFile(s Settings) ([]desired.Resource, error) {
 	}
 	flags := []string{"--config=" + ConfigFile}
 	if s.readsConfigDir() {
-		flags = append(flags, configDirFlag+"="+ConfigDir)
+		flags = append(flags, gates.ConfigDirFlag+"="+ConfigDir)
 	}
 	return []desired.Resource{
 		&desired.File{Path: ConfigFile, Content: desired.Bytes(b.Bytes()), Mode: 0o600, Life: desired.Managed},
@@ -59,7 +60,7 @@ func (s Settings) parsedConfig() (map[string]any, error) {
 		return nil, fmt.Errorf("read kubelet configuration: %w", err)
 	}
 	maps.Copy(config, given)
-	if !s.takes(streamingFlag) {
+	if !gates.Takes(gates.StreamingFlag, s.Version) {
 		delete(config, "streamingConnectionIdleTimeout")
 	}
 	if s.KeepsNoServingFiles() {

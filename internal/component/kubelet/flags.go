@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/berth-dev/berth/internal/component/gates"
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -12,7 +13,7 @@ import (
 // Withheld says why kubelet is not given a flag that the contract has; "" where
 // it is given it.
 func (s Settings) Withheld(flag string) string {
-	if until := gates[flag].until; until != "" && !s.takes(flag) {
+	if until := gates.Find(flag).Until; until != "" && !gates.Takes(flag, s.Version) {
 		return "kubelet has no use for it since " + until
 	}
 	if s.KeepsNoServingFiles() && (flag == "--tls-cert-file" || flag == "--tls-private-key-file") {
@@ -65,8 +66,8 @@ func (s Settings) effectiveFlags() map[string]string {
 		maps.Copy(defaults, out)
 		out = defaults
 	}
-	if s.NodeIP != "" && out[nodeIPFlag] == "" && s.takes(nodeIPFlag) {
-		out[nodeIPFlag] = s.NodeIP
+	if s.NodeIP != "" && out[gates.NodeIPFlag] == "" && gates.Takes(gates.NodeIPFlag, s.Version) {
+		out[gates.NodeIPFlag] = s.NodeIP
 	}
 	return out
 }

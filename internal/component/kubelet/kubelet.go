@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/berth-dev/berth/internal/component/binaries"
+	"github.com/berth-dev/berth/internal/component/gates"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -98,7 +99,7 @@ func places(s Settings) []desired.Resource {
 
 // readsConfigDir: kubelet merges a directory of files of others from 1.30 on.
 func (s Settings) readsConfigDir() bool {
-	return s.Cluster != nil && s.Config != nil && s.takes(configDirFlag) && s.Flags[configDirFlag] == ""
+	return s.Cluster != nil && s.Config != nil && gates.Takes(gates.ConfigDirFlag, s.Version) && s.Flags[gates.ConfigDirFlag] == ""
 }
 
 // service follows all resources of its own and what the caller names.

@@ -11,6 +11,10 @@ import (
 // for the tags keeps to it.
 const RotationOffVariable = "KUBELET_SERVING_ROTATION_OFF"
 
+// FromPackagesVariable stands there where a tag has the programs come from the image's
+// packages.
+const FromPackagesVariable = "KUBELET_FROM_PACKAGES"
+
 // RotationFlag has kubelet ask the cluster for its serving certificate.
 const RotationFlag = "--rotate-server-certificates"
 

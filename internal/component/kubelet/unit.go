@@ -4,20 +4,12 @@ import (
 	"cmp"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/version"
-
 	"github.com/berth-dev/berth/internal/component/binaries"
 	"github.com/berth-dev/berth/internal/component/containerd"
+	"github.com/berth-dev/berth/internal/component/gates"
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
 )
-
-// since says whether v is at least least; a version that can't be read counts
-// as new.
-func since(v, least string) bool {
-	have, err := version.ParseGeneric(v)
-	return err != nil || have.AtLeast(version.MustParseGeneric(least))
-}
 
 func isUnitFile(path string) bool {
 	return path == UnitFile || strings.HasPrefix(path, DropInDir+"/")
@@ -47,14 +39,14 @@ func unitFiles(s Settings) []desired.Resource {
 	if s.slice() != systemSlice {
 		out = append(out, plain(DropInDir+"/"+containerd.SliceDropIn, containerd.SliceText(s.slice())))
 	}
-	if s.takes(runtimeKind) {
-		out = append(out, dropIn("10-container-runtime-flag.conf", runtimeFlag, runtimeKind))
+	if gates.Takes(gates.RuntimeKind, s.Version) {
+		out = append(out, dropIn("10-container-runtime-flag.conf", runtimeFlag, gates.RuntimeKind))
 	}
 	if s.SystemdCgroup {
 		out = append(out, dropIn("10-cgroupv2.conf", cgroupFlags, "--cgroup-driver=systemd"))
 	}
-	if s.takes(watchdog) {
-		out = append(out, plain(DropInDir+"/10-watchdog.conf", unitfile.Text(unitfile.In("Service", watchdog, "60s"))))
+	if gates.Takes(gates.Watchdog, s.Version) {
+		out = append(out, plain(DropInDir+"/10-watchdog.conf", unitfile.Text(unitfile.In("Service", gates.Watchdog, "60s"))))
 	}
 	return out
 }

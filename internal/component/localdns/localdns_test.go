@@ -73,6 +73,7 @@ func TestWithoutHosts(t *testing.T) {
 			t.Errorf("%s names the file:\n%s", path, text)
 		}
 	}
+	golden.Check(t, "corefile-without-hosts", string(golden.File(t, st, Corefile).Content.Data()))
 }
 
 // The machine's own servers take the place of Azure's where names are forwarded, and

@@ -3,8 +3,10 @@
 package searchdomain
 
 import (
+	"cmp"
 	"strings"
 
+	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/lazyregexp"
@@ -21,8 +23,10 @@ const (
 	DropIn   = "/etc/systemd/resolved.conf.d/60-berth-search.conf"
 
 	unitFile = "/etc/systemd/system/" + Unit
-	// keytab is there when the machine is one of a domain.
-	keytab = "/etc/krb5.keytab"
+	// Keytab has the machine's own keys as one of a domain.
+	Keytab = "/etc/krb5.keytab"
+	// UserVariable tells the service who may add machines.
+	UserVariable = "BERTH_REALM_USER"
 )
 
 // Settings are the domain, and who may add machines to it.
@@ -31,7 +35,12 @@ type Settings struct {
 	Password     desired.Secret
 	// Resolved: systemd-resolved looks names up.
 	Resolved bool
+	// Program is berth's own path; empty: packetfilter.Program.
+	Program string
 }
+
+// Realm is the domain as Kerberos spells it.
+func (s Settings) Realm() string { return strings.ToUpper(s.Domain) }
 
 var domain = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
@@ -42,8 +51,8 @@ func (s Settings) Complete() bool {
 		!strings.ContainsAny(s.User+s.Password.Reveal(), "\r\n\x00")
 }
 
-// Resources are the resolver's domain and the unit that enters it. realmd and what it
-// needs are the image's. A machine that has a keytab enters nothing.
+// Resources are the resolver's domain and the unit that enters it, unless the machine's
+// keytab says that it is in there. realmd and what it needs are the image's.
 func Resources(s Settings) []desired.Resource {
 	var out []desired.Resource
 	join := &desired.Unit{Name: Unit, Enablement: desired.Enabled, Activation: desired.Started}
@@ -52,13 +61,11 @@ func Resources(s Settings) []desired.Resource {
 			&desired.Unit{Base: desired.Base{After: []desired.ID{desired.FileID(DropIn)}}, Name: Resolver, ReloadTriggers: []string{DropIn}})
 		join.After = append(join.After, desired.UnitID(Resolver))
 	}
-	realm := strings.ToUpper(s.Domain)
 	password := &desired.File{Path: PasswordFile, Content: desired.SecretBytes([]byte(s.Password.Reveal() + "\n")), Mode: 0o600, Life: desired.Managed}
 	unit := plain(unitFile, unitfile.Text(
-		unitfile.In("Unit", "Description", "Enter the domain "+s.Domain, "Wants", "network-online.target", "After", "network-online.target "+Resolver,
-			"ConditionPathExists", "!"+keytab),
-		unitfile.In("Service", "Type", "oneshot", "RemainAfterExit", "yes", "Environment", unitfile.Environment("REALM_USER", s.User+"@"+realm),
-			"ExecStart", "/usr/sbin/realm join --user=${REALM_USER} "+realm, "StandardInput", "file:"+PasswordFile, "TimeoutStartSec", "3min"),
+		unitfile.In("Unit", "Description", "Enter the domain "+s.Domain, "Wants", "network-online.target", "After", "network-online.target "+Resolver),
+		unitfile.In("Service", "Type", "oneshot", "RemainAfterExit", "yes", "Environment", unitfile.Environment(UserVariable, s.User+"@"+s.Realm()),
+			"ExecStart", unitfile.Word(cmp.Or(s.Program, packetfilter.Program))+" node realm-join "+s.Realm(), "TimeoutStartSec", "3min"),
 		unitfile.In("Install", "WantedBy", "multi-user.target")))
 	join.After = append(join.After, password.ID(), unit.ID())
 	return append(out, password, unit, join)

@@ -9,12 +9,11 @@ import (
 )
 
 func TestResources(t *testing.T) {
-	s := Settings{Domain: "corp.test", User: `o"brien 100%`, Password: "hunter2", Resolved: true}
+	s := Settings{Domain: "corp.test", User: `o"brien 100%`, Password: "hunter2", Resolved: true, Program: "/usr/bin/berth"}
 	st := golden.State(t, Resources(s))
 	unit := string(golden.File(t, st, unitFile).Content.Data())
 	for _, want := range []string{
-		`Environment="REALM_USER=o\"brien 100%%@CORP.TEST"` + "\n", "ExecStart=/usr/sbin/realm join --user=${REALM_USER} CORP.TEST\n",
-		"ConditionPathExists=!/etc/krb5.keytab\n", "StandardInput=file:" + PasswordFile + "\n",
+		`Environment="BERTH_REALM_USER=o\"brien 100%%@CORP.TEST"` + "\n", "ExecStart=/usr/bin/berth node realm-join CORP.TEST\n",
 	} {
 		if !strings.Contains(unit, want) {
 			t.Errorf("no %q in\n%s", want, unit)

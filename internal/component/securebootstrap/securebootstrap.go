@@ -22,7 +22,8 @@ const (
 	dropIn   = unitFile + ".d/10-securetlsbootstrap.conf"
 	settings = "/etc/default/secure-tls-bootstrap"
 	program  = "/opt/bin/aks-secure-tls-bootstrap-client"
-	log      = "/var/log/azure/aks/secure-tls-bootstrap.log"
+	logDir   = "azure/aks" // below /var/log; a unit makes it
+	log      = "/var/log/" + logDir + "/secure-tls-bootstrap.log"
 
 	// Artifact is the name of the program as something that may be fetched.
 	Artifact = "secure-tls-bootstrap-client"
@@ -97,7 +98,7 @@ func (s Settings) service() string {
 	return unitfile.Text(
 		unitfile.In("Unit", "Description", "AKS Secure TLS Bootstrap Client", "ConditionPathExists", program,
 			"Wants", "network-online.target", "After", "network-online.target"),
-		unitfile.In("Service", "Type", "oneshot", "RemainAfterExit", "yes",
+		unitfile.In("Service", "Type", "oneshot", "RemainAfterExit", "yes", "LogsDirectory", logDir,
 			"TimeoutStartSec", fmt.Sprintf("%dms", s.Timeout.Milliseconds()), "ExecStart", program+
 				" --ensure-authorized --next-proto=aks-tls-bootstrap --kubeconfig="+kubelet.Kubeconfig+" --cert-dir="+kubelet.CertDir+
 				" --cluster-ca-file="+kubelet.CAFile+" --log-file="+log+" $BOOTSTRAP_FLAGS"),

@@ -1,7 +1,9 @@
 package securebootstrap
 
 import (
+	"path"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,5 +32,16 @@ func TestResources(t *testing.T) {
 				t.Errorf("%+v", u)
 			}
 		})
+	}
+}
+
+// TestLog: the program does not make the directory of its log, and a fresh machine has none.
+func TestLog(t *testing.T) {
+	st := golden.State(t, Resources(Settings{Server: "10.0.0.1", Timeout: time.Minute}))
+	text := string(golden.File(t, st, unitFile).Content.Data())
+	_, dir, _ := strings.Cut(text, "\nLogsDirectory=")
+	dir, _, _ = strings.Cut(dir, "\n")
+	if dir == "" || path.Dir(log) != "/var/log/"+dir {
+		t.Errorf("the log is %s, and the unit makes /var/log/%s:\n%s", log, dir, text)
 	}
 }

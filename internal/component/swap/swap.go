@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/packetfilter"
@@ -30,13 +31,20 @@ const (
 	// where nothing may start the unit.
 	UnitDir = "/etc/systemd/system"
 	Mask    = "/dev/null"
+
+	// Target is the unit that starts the areas of a machine.
+	Target = "swap.target"
 )
 
 // Off takes areas out of use, by their units: those stop, and nothing uses them at the
-// next boot. When nobody asks for that any more, what was in use is used again.
+// next boot. The target of all goes with them: it requires those of /etc/fstab, and can't
+// be started without. When nobody asks for that any more, what was in use is used again.
 func Off(units []string) []desired.Resource {
+	if len(units) == 0 {
+		return nil
+	}
 	var out []desired.Resource
-	for _, name := range units {
+	for _, name := range append(slices.Clone(units), Target) {
 		mask := &desired.Link{Path: unitDir + name, Target: Mask}
 		out = append(out, mask, &desired.Unit{Base: desired.Base{After: []desired.ID{mask.ID()}}, Name: name, Activation: desired.Stopped})
 	}

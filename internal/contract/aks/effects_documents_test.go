@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"math/big"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/gpu"
 )
 
 type config = aksnodeconfigv1.Configuration
@@ -47,6 +49,7 @@ var otherSample = map[string]string{
 	"cluster_config.cloud_provider_config.rate_limit_bucket_write":                   "101",
 	"kubelet_config.kubelet_disk_type":                                               "KUBELET_DISK_TEMP_DISK",
 	"pre_provision_only":                                                             "true",
+	"gpu_config.enable_managed_gpu_dra":                                              "true",
 	"needs_cgroupv2":                                                                 "false",
 	"linux_admin_username":                                                           "operator",
 	"provision_output":                                                               "/var/log/azure/other.log",
@@ -109,9 +112,6 @@ var settings = map[string]func(*config, *component.Facts){
 		f.Resolved = true
 		c.CustomSearchDomainConfig = &aksnodeconfigv1.CustomSearchDomainConfig{DomainName: "corp.test", RealmUser: "user", RealmPassword: "word"}
 	},
-	"network_config.standard_secondary_nic_count": func(_ *config, f *component.Facts) {
-		f.VendorUnits = append(slices.Clone(f.VendorUnits), "systemd-networkd.service")
-	},
 	"custom_linux_os_config.enable_swap_config": func(c *config, _ *component.Facts) {
 		besideSwap(c)
 		c.CustomLinuxOsConfig = &aksnodeconfigv1.CustomLinuxOsConfig{SwapFileSize: 1500}
@@ -123,17 +123,23 @@ var settings = map[string]func(*config, *component.Facts){
 	"http_proxy_config.no_proxy_entries": func(c *config, _ *component.Facts) {
 		c.HttpProxyConfig = &aksnodeconfigv1.HttpProxyConfig{HttpsProxy: "https://proxy.example:3129/"}
 	},
-	"gpu_config.": func(c *config, _ *component.Facts) {
+	"gpu_config.": func(c *config, f *component.Facts) {
+		imageOfDrivers(f)
 		c.VmSize, c.GpuConfig = "Standard_NC24ads_A100_v4", &aksnodeconfigv1.GpuConfig{EnableNvidia: proto.Bool(true)}
 	},
+	"gpu_config.mig_strategy": func(c *config, _ *component.Facts) {
+		c.GpuConfig.EnableManagedGpu, c.GpuConfig.GpuInstanceProfile = true, "MIG1g"
+	},
 	"gpu_config.enable_nvidia": func(c *config, _ *component.Facts) { c.GpuConfig = nil },
-	"vm_size": func(c *config, _ *component.Facts) {
+	"vm_size": func(c *config, f *component.Facts) {
+		imageOfDrivers(f)
 		c.GpuConfig = &aksnodeconfigv1.GpuConfig{EnableNvidia: proto.Bool(true), ConfigGpuDriver: true}
 	},
 	"network_config.vnet_cni_plugins_url": func(c *config, _ *component.Facts) {
 		c.NetworkConfig = &aksnodeconfigv1.NetworkConfig{NetworkPlugin: aksnodeconfigv1.NetworkPlugin_NETWORK_PLUGIN_AZURE}
 	},
-	"enable_hosts_config_agent": func(c *config, _ *component.Facts) {
+	"enable_hosts_config_agent": func(c *config, f *component.Facts) {
+		f.APIServer = netip.MustParseAddr("10.224.0.4")
 		c.ApiServerConfig.ApiServerName = "a.privatelink.westeurope.azmk8s.io"
 	},
 	"imds_restriction_config.insert": func(c *config, _ *component.Facts) {
@@ -151,6 +157,12 @@ var settings = map[string]func(*config, *component.Facts){
 	"local_dns_profile.kube_dns_overrides.*.": func(c *config, _ *component.Facts) {
 		c.LocalDnsProfile.KubeDnsOverrides = oneZone()
 	},
+}
+
+// imageOfDrivers is an image of the cloud for machines with GPUs.
+func imageOfDrivers(f *component.Facts) {
+	f.Ubuntu = "noble"
+	f.Files = map[string][]byte{gpu.ComponentsFile: []byte(components)}
 }
 
 func servingPair(c *config, _ *component.Facts) {

@@ -21,6 +21,7 @@ import (
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/golden"
+	"github.com/berth-dev/berth/internal/component/gpu"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -164,7 +165,7 @@ func withoutEffect(t *testing.T, p string, st *desired.State, report bool) strin
 	reason, never := neverInForce[p]
 	switch {
 	case slices.Contains(st.Unhandled, p):
-		return "unhandled"
+		t.Errorf("%s is not acted on", p)
 	case never && unused:
 		return "never: " + reason
 	case report:
@@ -254,6 +255,7 @@ var readers = map[string]string{
 	"swap:":                            "kernel",
 	"sysfs:":                           "kernel",
 	"block:/etc/environment":           "pam_env",
+	"block:/etc/hosts":                 "the resolver of the C library, and Go's",
 	"file:/etc/default/":               "kubelet",
 	"file:/etc/kubernetes/":            "kubelet",
 	"file:/etc/kubernetes/azure.json":  "cloud provider, credential provider",
@@ -274,6 +276,7 @@ var readers = map[string]string{
 	"file:/opt/azure/outbound":         "the image's checks",
 	"file:/opt/azure/containers/local": "CoreDNS",
 	"file:/etc/default/secure":         "the cloud's bootstrap client",
+	"file:" + gpu.Marker:               "the image's own checks",
 }
 
 // nobody is the reader of what has none.

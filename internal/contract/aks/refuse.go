@@ -34,6 +34,15 @@ func (t *translation) refusal(doc *Document, err error) error {
 	return out
 }
 
+// spellFaults gives what a part refuses the words of the document.
+func spellFaults(doc *Document, err error) {
+	if refused, ok := errors.AsType[*DocumentError](err); ok {
+		for _, f := range refused.Faults {
+			f.Field = doc.Path(f.Field)
+		}
+	}
+}
+
 // blamed is the flag of kubelet that names a path, else the resource's field.
 func (t *translation) blamed(doc *Document, e *desired.ResourceError) string {
 	flags := t.cfg.GetKubeletConfig().GetKubeletFlags()

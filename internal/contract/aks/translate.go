@@ -22,12 +22,13 @@ import (
 // credentials, and a kubelet that is there but not started.
 func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
 	t := &translation{cfg: doc.Config, facts: facts, state: &desired.State{Owner: desired.OwnerAKS}}
-	parts := []func() error{t.kernel, t.ssh, t.message, t.care, t.trust, t.proxy, t.names, t.domain, t.interfaces, t.features, t.network, t.isolation, t.containerd, t.kubernetes}
+	parts := []func() error{t.kernel, t.ssh, t.message, t.care, t.trust, t.proxy, t.names, t.domain, t.interfaces, t.secondFamily, t.features, t.network, t.isolation, t.containerd, t.kubernetes}
 	if t.joins() {
-		parts = append(parts, t.sandboxImage, t.azure, t.credentialProvider, t.packetFilter, t.localDNS)
+		parts = append(parts, t.sandboxImage, t.gpu, t.privateHosts, t.azure, t.credentialProvider, t.packetFilter, t.localDNS, t.imageUnits)
 	}
 	for _, part := range append(parts, t.kubelet, t.egress, t.images) {
 		if err := part(); err != nil {
+			spellFaults(doc, err)
 			return nil, fmt.Errorf("translate configuration: %w", err)
 		}
 	}
@@ -50,6 +51,8 @@ type translation struct {
 	runtime, node []desired.ID
 	// sandbox is the reference of the image that kubelet waits for; "" for none.
 	sandbox string
+	// driver is that of the image that installs drivers; "" for none.
+	driver string
 }
 
 func (t *translation) joins() bool { return !t.cfg.GetPreProvisionOnly() }

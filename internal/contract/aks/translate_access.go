@@ -4,6 +4,8 @@ import (
 	"path"
 
 	"github.com/berth-dev/berth/internal/component/adminuser"
+	"github.com/berth-dev/berth/internal/component/imageunits"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/motd"
 	"github.com/berth-dev/berth/internal/component/upgrades"
 	"github.com/berth-dev/berth/internal/desired"
@@ -17,8 +19,8 @@ func (t *translation) message() error {
 
 // care is what keeps the machine open to its administrators, and up to date.
 func (t *translation) care() error {
-	if namesAdmin(t) {
-		t.add("linux_admin_username", adminuser.Resources(t.cfg.GetLinuxAdminUsername())...)
+	if users := t.admins(); len(users) > 0 {
+		t.add("linux_admin_username", adminuser.Resources(t.facts.Program, users...)...)
 	}
 	t.add("enable_unattended_upgrade", upgrades.Resources(t.upgrades())...)
 	if r := t.depot(); r != nil {
@@ -27,6 +29,25 @@ func (t *translation) care() error {
 	if linksLog(t) {
 		t.add("provision_output", &desired.Link{Path: t.cfg.GetProvisionOutput(), Target: logPath})
 	}
+	return nil
+}
+
+// admins are those whose passwords last: who is named, and root; where nobody is, those of
+// the published ones whose passwords would expire.
+func (t *translation) admins() []string {
+	switch {
+	case namesAdmin(t):
+		return []string{t.cfg.GetLinuxAdminUsername(), "root"}
+	case t.cfg.GetLinuxAdminUsername() == "":
+		return t.facts.Expiring
+	}
+	return nil
+}
+
+// imageUnits are started once the node is one, as published.
+func (t *translation) imageUnits() error {
+	t.add("", imageunits.Resources(imageunits.Settings{Has: t.facts.ImageUnits, LocalDNS: localDNS(t), Addresses: t.facts.NodeIP,
+		After: []desired.ID{desired.UnitID(kubelet.Unit)}})...)
 	return nil
 }
 

@@ -24,7 +24,7 @@ const (
 	inState   dispositionKind = iota // another value makes another state
 	elsewhere                        // something before or after translation acts on it
 	unused                           // nothing acts on it, for a reason
-	unhandled                        // this version does not act on it yet
+	unhandled                        // it is no part of this version's contract
 	partly                           // a part of it is in force
 )
 
@@ -96,8 +96,8 @@ func (t *translation) note(path string) {
 	}
 }
 
-// ruleOf finds the entry of a field, or of the closest message around it. A
-// field without one is reported as not acted on.
+// ruleOf finds the entry of a field, or of the closest message around it. Each field of
+// the contract has one; a field without is reported as not acted on.
 func ruleOf(path string) rule {
 	for p := path; p != ""; p = p[:max(strings.LastIndexByte(p, '.'), 0)] {
 		if r, ok := accountRules[p]; ok {

@@ -90,6 +90,9 @@ func variants(t testing.TB) map[string]*aksnodeconfigv1.Configuration {
 			k := c.KubeBinaryConfig
 			k.KubeBinaryUrl, k.CustomKubeBinaryUrl, k.PrivateKubeBinaryUrl = "", "", ""
 		}),
+		"enforced": full(func(c *aksnodeconfigv1.Configuration) {
+			c.KubeBinaryConfig.CustomKubeBinaryUrl, c.KubeBinaryConfig.PrivateKubeBinaryUrl = "", ""
+		}),
 		"tagged": full(func(c *aksnodeconfigv1.Configuration) {
 			c.KubeletConfig.KubeletFlags["--rotate-server-certificates"] = "true"
 			c.KubeletConfig.KubeletNodeLabels["kubernetes.azure.com/kubelet-serving-ca"] = "cluster"
@@ -116,6 +119,9 @@ func TestEverySetFieldIsAccountedFor(t *testing.T) {
 			facts := factsOf(name)
 			st := translate(t, cfg, facts)
 			before := hash(t, st)
+			if len(st.Unhandled) > 0 {
+				t.Errorf("not acted on: %v", st.Unhandled)
+			}
 			for _, path := range leaves(cfg.ProtoReflect(), "") {
 				other := proto.CloneOf(cfg)
 				mutate(other.ProtoReflect(), path, pem)
@@ -129,15 +135,16 @@ func TestEverySetFieldIsAccountedFor(t *testing.T) {
 func checkDisposition(t *testing.T, st *desired.State, path string, kind dispositionKind, changed bool) {
 	t.Helper()
 	isUnused := slices.ContainsFunc(st.Unused, func(n desired.FieldNote) bool { return n.Path == path && n.Reason != "" })
-	isUnhandled := slices.Contains(st.Unhandled, path)
 	isPartial := slices.ContainsFunc(st.Partial, func(n desired.FieldNote) bool { return n.Path == path && n.Reason != "" })
 	switch {
 	case kind == inState && !changed:
 		t.Errorf("%s is said to be in the state, but another value makes no other state", path)
-	case (kind == unused || kind == unhandled) && changed:
+	case kind == unhandled:
+		t.Errorf("%s is not acted on", path)
+	case kind == unused && changed:
 		t.Errorf("%s is said to have no part in the state, but another value makes another state", path)
-	case isUnused != (kind == unused) || isUnhandled != (kind == unhandled) || isPartial != (kind == partly):
-		t.Errorf("%s: disposition %d, but unused %v, unhandled %v, partial %v", path, kind, isUnused, isUnhandled, isPartial)
+	case isUnused != (kind == unused) || isPartial != (kind == partly):
+		t.Errorf("%s: disposition %d, but unused %v, partial %v", path, kind, isUnused, isPartial)
 	}
 }
 
@@ -256,6 +263,8 @@ func otherText(name, old, pem string) string {
 		return "1024 65000"
 	case "custom_cloud_env_name":
 		return "another"
+	case "gpu_instance_profile", "mig_profile_layout":
+		return "MIG2g"
 	}
 	if last := len(old) - 1; last == 35 && strings.Count(old, "-") == 4 { // another GUID
 		return old[:last] + "f"

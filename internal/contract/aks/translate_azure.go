@@ -65,6 +65,9 @@ func (t *translation) variables() map[string]string {
 	if t.facts.RotationOff {
 		out[kubelet.RotationOffVariable] = "true"
 	}
+	if t.facts.FromPackages {
+		out[kubelet.FromPackagesVariable] = "true"
+	}
 	return out
 }
 

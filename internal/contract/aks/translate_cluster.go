@@ -2,17 +2,19 @@ package aks
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/version"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/apicheck"
 	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/component/binaries"
 	"github.com/berth-dev/berth/internal/component/credentialprovider"
+	"github.com/berth-dev/berth/internal/component/gates"
+	"github.com/berth-dev/berth/internal/component/gpu"
+	"github.com/berth-dev/berth/internal/component/imageunits"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/component/securebootstrap"
@@ -24,6 +26,7 @@ func (t *translation) kubeletFlagsAndConfig() (kubelet.Settings, error) {
 	k := t.cfg.GetKubeletConfig()
 	s := kubelet.Settings{Version: t.cfg.GetKubernetesVersion(), Flags: k.GetKubeletFlags(),
 		Labels: k.GetKubeletNodeLabels(), Rotation: k.GetKubeletConfigFileConfig().GetServerTlsBootstrap()}
+	s.Labels = t.withOwnLabels(s.Labels)
 	var err error
 	if k.GetEnableKubeletConfigFile() && !s.AnotherFile() {
 		s.Config, err = kubeletConfiguration(k.GetKubeletConfigFileConfig())
@@ -32,6 +35,19 @@ func (t *translation) kubeletFlagsAndConfig() (kubelet.Settings, error) {
 		return s.WithoutRotation()
 	}
 	return s, err
+}
+
+// withOwnLabels adds the labels that tell who looks for figures of the node what it has.
+func (t *translation) withOwnLabels(labels map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, labels)
+	if servesGPUs(t) {
+		all[gpu.Label] = gpu.LabelSwitch
+	}
+	if exportsLocalDNS(t) {
+		all[imageunits.ExporterLabel] = imageunits.ExporterSwitch
+	}
+	return all
 }
 
 func (t *translation) kubeletSettings() (kubelet.Settings, error) {
@@ -80,7 +96,9 @@ func (t *translation) outbound() *desired.Check {
 func (t *translation) apiCheck() (*desired.Check, error) {
 	ca, err := unbase64("kubernetes_ca_cert", t.cfg.GetKubernetesCaCert())
 	name := t.cfg.GetApiServerConfig().GetApiServerName()
-	return apicheck.Resource(name, string(ca), t.apiBudget(name)), err
+	c := apicheck.Resource(name, string(ca), t.apiBudget(name))
+	c.Address = t.privateAddress()
+	return c, err
 }
 
 // cluster is where kubelet goes and what it proves itself with.
@@ -211,7 +229,7 @@ func (t *translation) credentialProvider() error {
 
 // podIdentities: an older kubelet does not start with what they take.
 func (t *translation) podIdentities() bool {
-	return since(t.cfg.GetKubernetesVersion(), credentialprovider.PodIdentitySince)
+	return gates.Takes(gates.PodTokens, t.cfg.GetKubernetesVersion())
 }
 
 func (t *translation) podIdentity() *credentialprovider.PodIdentity {
@@ -220,10 +238,4 @@ func (t *translation) podIdentity() *credentialprovider.PodIdentity {
 		SNI: p.GetLocalAuthoritySni(), APIServer: t.cfg.GetApiServerConfig().GetApiServerName(),
 		ClientID: p.GetDefaultClientId(), TenantID: p.GetDefaultTenantId(),
 	}
-}
-
-// since says whether a version is at least another one.
-func since(v, least string) bool {
-	have, err := version.ParseGeneric(v)
-	return err == nil && have.AtLeast(version.MustParseGeneric(least))
 }

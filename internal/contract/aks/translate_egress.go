@@ -113,6 +113,9 @@ func (t *translation) egress() error {
 			via.CAs = append(via.CAs, string(ca))
 		}
 	}
+	if inCustomCloud(t) {
+		via.CAs = append(via.CAs, readableOf(t.facts.CloudCAs)...)
+	}
 	plain := len(via.CAs) == 0 && via.HTTPProxy == "" && via.HTTPSProxy == ""
 	withIdentity := via
 	withIdentity.Identity = t.identity()
@@ -151,6 +154,10 @@ func outside(r desired.Resource) ([]string, **desired.Egress) {
 // readable says whether a CA means something to berth's own client. What OpenSSL
 // alone reads is for the programs that use it.
 func readable(ca []byte) bool { return x509.NewCertPool().AppendCertsFromPEM(ca) }
+
+func readableOf(cas []string) []string {
+	return slices.DeleteFunc(slices.Clone(cas), func(ca string) bool { return !readable([]byte(ca)) })
+}
 
 func inRegistry(url string) bool { return strings.HasPrefix(url, "oci://") }
 

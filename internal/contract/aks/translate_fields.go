@@ -6,7 +6,9 @@ import (
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/cni"
-	"github.com/berth-dev/berth/internal/component/credentialprovider"
+	"github.com/berth-dev/berth/internal/component/gates"
+	"github.com/berth-dev/berth/internal/component/hostsagent"
+	"github.com/berth-dev/berth/internal/component/imageunits"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/proxy"
 	"github.com/berth-dev/berth/internal/component/ssh"
@@ -39,7 +41,7 @@ var accountRules = map[string]rule{
 	"bootstrapping_config.bootstrapping_auth_method":                          ofMember(when(hasToken, useless("the token's presence decides"), toState)),
 	"bootstrapping_config.secure_tls_bootstrapping_aad_resource":              ofMember(when(hasToken, useless(tokenFirst), when(byIdentity, toState, useless(otherMethod)))),
 	"bootstrapping_config.secure_tls_bootstrapping_user_assigned_identity_id": ofMember(when(hasToken, useless(tokenFirst), when(choosesIdentity, toState, useless(otherMethod)))),
-	"kube_binary_config.kube_binary_url":                                      when((*translation).versioned, useless("the image holds kubelet of that version"), when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetKubeBinaryUrl), when(kubeIsolated, inPart(ofVersion), toState), useless("another archive of kubelet goes before it"))),
+	"kube_binary_config.kube_binary_url":                                      when((*translation).byTag, useless("a tag of the virtual machine has kubelet come from the image's package"), when((*translation).versioned, useless("the image holds kubelet of that version"), when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetKubeBinaryUrl), when(kubeIsolated, inPart(ofVersion), toState), useless("another archive of kubelet goes before it")))),
 	"kube_binary_config.private_kube_binary_url":                              when(urlIs((*aksnodeconfigv1.KubeBinaryConfig).GetPrivateKubeBinaryUrl), toState, useless("another archive of kubelet goes before it")),
 	"kube_binary_config.custom_kube_binary_url":                               toState,
 	"kube_binary_config.pod_infra_container_image_url":                        toState,
@@ -55,7 +57,7 @@ var accountRules = map[string]rule{
 	"runc_config.runc_version":                                                when(fetchesRunc, toState, useless("the runc of the image decides")),
 	"kubelet_config.kubelet_flags":                                            toState,
 	"kubelet_config.kubelet_node_labels":                                      ofMember(toState),
-	"kubelet_config.kubelet_disk_type":                                        when(tempDisk, later, useless("kubelet's state is on the OS disk anyway")),
+	"kubelet_config.kubelet_disk_type":                                        ofMember(toState),
 	"kubelet_config.enable_kubelet_config_file":                               ofMember(when(anotherFile, useless(otherFile), toState)),
 	"kubelet_config.kubelet_client_key":                                       ofMember(when(hasToken, useless(tokenFirst), when(byIdentity, useless(identityFirst), toState))),
 	"kubelet_config.kubelet_client_cert_content":                              ofMember(when(hasToken, useless(tokenFirst), when(byIdentity, useless(identityFirst), toState))),
@@ -67,7 +69,8 @@ var accountRules = map[string]rule{
 	kubeletFile + "tls_cert_file":                                             ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
 	kubeletFile + "tls_private_key_file":                                      ofMember(fileField(when(clusterServes, useless(noOwn), toState))),
 	kubeletFile + "streaming_connection_idle_timeout":                         ofMember(fileField(when(streams, toState, useless("kubelet 1.34 dropped it")))),
-	"custom_search_domain_config":                                             ofMember(when(joinsDomain, toState, useless("it takes a domain, a user and a password"))),
+	"custom_search_domain_config":                                             ofMember(when(joinsDomain, when(inRealm, inPart(memberAlready), toState), useless(halfDomain))),
+	"custom_search_domain_config.domain_name":                                 ofMember(when(joinsDomain, domainOf, useless(halfDomain))),
 	"custom_linux_os_config.sysctl_config":                                    toState,
 	"custom_linux_os_config.ulimit_config":                                    toState,
 	"custom_linux_os_config.enable_swap_config":                               when(swaps, toState, useless(halfSwap)),
@@ -78,7 +81,13 @@ var accountRules = map[string]rule{
 	"http_proxy_config.http_proxy":                                            whereProxied((*aksnodeconfigv1.HttpProxyConfig).GetHttpProxy),
 	"http_proxy_config.https_proxy":                                           whereProxied((*aksnodeconfigv1.HttpProxyConfig).GetHttpsProxy),
 	"http_proxy_config.no_proxy_entries":                                      when(anyProxy, when((*translation).joins, toState, inPart(ofDownloads)), useless("there is no proxy")),
-	"gpu_config":                                                              when(gpus, later, useless("enable_nvidia is off")),
+	"gpu_config.gpu_instance_profile":                                         ofGPU(when(laidOut, useless("mig_profile_layout says which partitions"), toState)),
+	"gpu_config.mig_profile_layout":                                           ofGPU(toState),
+	"gpu_config.mig_strategy":                                                 ofGPU(when(plugged, toState, useless("it takes partitions, and the device plugin"))),
+	"gpu_config.enable_nvidia":                                                when(skipsGPU, when((*translation).joins, toState, useless(skipTag)), toState),
+	"gpu_config.enable_managed_gpu":                                           ofGPU(when(tagManages, useless("a tag of the virtual machine says it"), toState)),
+	"gpu_config.enable_managed_gpu_dra":                                       ofGPU(toState),
+	"gpu_config.config_gpu_driver":                                            ofGPU(when(installsDrivers, toState, useless("drivers are packages of the distribution, which the image brings"))),
 	"gpu_config.gpu_device_plugin":                                            useless(unread),
 	"gpu_config.enable_amd_gpu":                                               useless(unread),
 	"gpu_config.managed_gpu_experience_afec_enabled":                          useless(unread),
@@ -86,23 +95,23 @@ var accountRules = map[string]rule{
 	"network_config.network_policy":                                           when((*translation).kubenet, toState, ofMember(toState)),
 	"network_config.vnet_cni_plugins_url":                                     when(azurePlugin, toState, useless("the network plugin is not Azure's")),
 	"network_config.cni_plugins_url":                                          toState,
-	"network_config.standard_secondary_nic_count":                             ofMember(when(moreInterfaces, when(networkd, toState, useless("the image has no systemd-networkd")), useless("it asks for no interface"))),
+	"network_config.standard_secondary_nic_count":                             ofMember(when(moreInterfaces, toState, useless("it asks for no interface"))),
 	"kube_proxy_url":                                                          ofMember(when(pullsKubeProxy, toState, useless("it is no image"))),
-	"vm_size":                                                                 when(gpus, later, useless("only GPU drivers depend on it")),
+	"vm_size":                                                                 ofGPU(toState),
 	"linux_admin_username":                                                    when(namesAdmin, toState, useless("it is no name of a user")),
 	"is_vhd":                                                                  useless("what the image holds is looked at, not assumed"),
 	"enable_ssh":                                                              when(sshIs, toState, useless(noSSH)),
 	"disable_pubkey_auth":                                                     when(sshStays, when(keysAre, toState, useless(noSSH)), useless("the SSH server is switched off")),
 	"enable_unattended_upgrade":                                               when(upgradesItself, toState, useless("the image has neither apt nor dnf-automatic")),
 	"message_of_the_day":                                                      when(greets, toState, useless("it is no base64")),
-	"enable_hosts_config_agent":                                               ofMember(when(privateLink, later, useless("the name of the API server is no private link's"))),
+	"enable_hosts_config_agent":                                               ofMember(when(privateLink, when(knowsServer, toState, inPart(noServerTag)), useless("the name of the API server is no private link's"))),
 	"provision_output":                                                        when(linksLog, toState, when(isFileName, always(disposition{kind: elsewhere}), useless("it is no path of a file"))),
 	"workload_runtime":                                                        useless(unread),
-	"ipv6_dual_stack_enabled":                                                 when(hasIPv6, inPart("addresses come from the image's network configuration"), useless("the kernel has no IPv6")),
+	"ipv6_dual_stack_enabled":                                                 when(hasIPv6, when(asksForIPv6, toState, inPart("the image has no "+imageunits.DHCPv6+": addresses come from its network configuration")), useless("the kernel has no IPv6")),
 	"outbound_command":                                                        ofMember(when(mirrored, useless("a cluster without a way out has none to prove"), when(proves, toState, useless("it has no word")))),
 	"azure_private_registry_server":                                           ofMember(when(provided, toState, useless(noProvider))),
 	"private_egress_proxy_address":                                            when(privateEgress, when((*translation).joins, when(privateProxy, inPart(notForAll), toState), inPart(ofDownloads)), useless("http_proxy_config names the proxy")),
-	"enable_artifact_streaming":                                               inPart("registries are not asked through the mirror of the image's acr-config"),
+	"enable_artifact_streaming":                                               when(setsUpStreaming, toState, inPart(noSetup)),
 	"is_kata":                                                                 toState,
 	"needs_cgroupv2":                                                          when(driverFlag, useless("kubelet_flags names the cgroup driver"), toState),
 	"disable_custom_data":                                                     useless(unread),
@@ -112,7 +121,7 @@ var accountRules = map[string]rule{
 	"local_dns_profile.enable_local_dns":                                      ofMember(toState),
 	"local_dns_profile.critical_fqdns":                                        ofMember(when(localHosts, toState, useless(noHosts))),
 	"local_dns_profile.hosts_plugin_refresh_interval_in_seconds":              ofMember(when(localHosts, toState, useless(noHosts))),
-	"service_account_image_pull_profile":                                      ofMember(when(boundPulls, when(provided, when((*translation).podIdentities, toState, useless(oldKubelet)), useless(noProvider)), useless("it is not enabled"))),
+	"service_account_image_pull_profile":                                      ofMember(when(boundPulls, when(provided, when((*translation).podIdentities, toState, useless("kubelet gives credential providers no tokens of pods before "+gates.Find(gates.PodTokens).Since)), useless(noProvider)), useless("it is not enabled"))),
 	"enabled_features":                                                        when((*translation).hasFeatures, toState, useless(unread)),
 }
 
@@ -125,12 +134,15 @@ const (
 	otherMethod   = "the bootstrapping method is another one"
 	identityFirst = "the machine joins as an identity, which goes first"
 	tokenFirst    = "there is a bootstrap token, which goes first"
+	noServerTag   = "no tag " + hostsagent.Tag + " of the virtual machine names an address yet, and the name servers are asked"
+	halfDomain    = "it takes a domain, a user and a password"
+	memberAlready = "the machine's keytab says that it is in the domain already: nobody enters it again"
 	halfSwap      = "swap takes both the switch and a size"
 	byTag         = "a tag of the virtual machine takes the serving certificate out of the cluster's hands"
 	noHosts       = "enable_local_dns and enable_hosts_plugin are not both on"
+	noSetup       = "the image has neither of the programs that have containerd ask registries through its mirror"
 	noSSH         = "the image has no SSH server"
 	noProvider    = "kubelet_flags names no credential provider"
-	oldKubelet    = "kubelet gives credential providers no tokens of pods before " + credentialprovider.PodIdentitySince
 	noOwn         = "the cluster issues the serving certificate"
 	otherFile     = "kubelet_flags names another configuration file with --config"
 )
@@ -163,7 +175,7 @@ func mirrored(t *translation) bool { return t.cfg.GetBootstrapProfileContainerRe
 
 // privateLink: the published agent leaves other names alone.
 func privateLink(t *translation) bool {
-	return strings.Contains(t.cfg.GetApiServerConfig().GetApiServerName(), ".privatelink.")
+	return hostsagent.Applies(t.cfg.GetApiServerConfig().GetApiServerName())
 }
 
 func localHosts(t *translation) bool {
@@ -223,6 +235,8 @@ func privateProxy(t *translation) bool {
 func pullsKubeProxy(t *translation) bool { return t.kubeProxy() != nil }
 func fromBase(t *translation) bool       { return baseURL(t.cfg) != "" }
 func hasIPv6(t *translation) bool        { return t.facts.IPv6 }
+
+func setsUpStreaming(t *translation) bool { return t.facts.StreamingSetup != "" }
 
 func inCustomCloud(t *translation) bool { return decode.CustomCloud(t.cfg) }
 func unpacks(t *translation) bool       { return packageURL(t.cfg) != "" }

@@ -5,18 +5,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/distribution/reference"
-
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // images are those that came to the machine in a bundle: pods find them without a
 // registry.
 func (t *translation) images() error {
 	for _, i := range t.facts.Images {
-		if i.Reference != t.sandbox {
+		if i.Reference != t.sandbox && i.Reference != t.driver {
 			t.state.Add(imageOf(i))
 		}
 	}
@@ -29,11 +28,11 @@ func (t *translation) images() error {
 // kubeProxy is the image of the cluster's own kube-proxy, so that its pod need not wait
 // for it; nil where none is named. The pod pulls it, too: the node does without.
 func (t *translation) kubeProxy() *desired.Image {
-	ref, err := reference.ParseDockerRef(t.cfg.GetKubeProxyUrl())
+	ref, err := oci.ParseImage(t.cfg.GetKubeProxyUrl())
 	if err != nil {
 		return nil
 	}
-	return &desired.Image{Base: afterRuntime(), Reference: ref.String(), Source: t.clusterImage(ref), Optional: true}
+	return &desired.Image{Base: afterRuntime(), Reference: ref.Pulled(), Source: t.clusterImage(ref), Optional: true}
 }
 
 // hasImage says whether an image is part of the state without it.
@@ -57,11 +56,11 @@ func (t *translation) sandboxImage() error {
 	if t.cfg.GetBootstrapProfileContainerRegistryServer() == "" || image == "" {
 		return nil
 	}
-	ref, err := reference.ParseDockerRef(image)
+	ref, err := oci.ParseImage(image)
 	if err != nil {
 		return fmt.Errorf("kube_binary_config.pod_infra_container_image_url: %w", err)
 	}
-	i := &desired.Image{Base: afterRuntime(), Reference: ref.String(), Source: t.clusterImage(ref), Pinned: true}
+	i := &desired.Image{Base: afterRuntime(), Reference: ref.Pulled(), Source: t.clusterImage(ref), Pinned: true}
 	t.sandbox = i.Reference
 	for _, b := range t.facts.Images {
 		if b.Reference == i.Reference {
@@ -73,13 +72,13 @@ func (t *translation) sandboxImage() error {
 }
 
 // clusterImage is where the cluster's own registry, if it has one, has an image.
-func (t *translation) clusterImage(ref reference.Named) string {
-	if reference.Domain(ref) != microsoftRegistry {
-		return "oci://" + ref.String()
+func (t *translation) clusterImage(ref oci.Reference) string {
+	if ref.Registry != microsoftRegistry {
+		return oci.Scheme + ref.Pulled()
 	}
 	server := strings.TrimRight(t.cfg.GetBootstrapProfileContainerRegistryServer(), "/")
 	if server == "" {
-		return "oci://" + ref.String()
+		return oci.Scheme + ref.Pulled()
 	}
-	return "oci://" + server + strings.TrimPrefix(ref.String(), microsoftRegistry)
+	return oci.Scheme + server + strings.TrimPrefix(ref.Pulled(), microsoftRegistry)
 }

@@ -61,18 +61,26 @@ func TestProgramsOutOfPackages(t *testing.T) {
 	for name, c := range map[string]struct {
 		packages        []string
 		url, registry   string
+		custom          string
+		tag             bool
 		kubelet, second string
 	}{
 		"both":       {packages: []string{kubectl, kubelet}, kubelet: "file://" + kubelet, second: "file://" + kubectl},
 		"isolated":   {packages: []string{kubelet}, registry: "acr.example", kubelet: "file://" + kubelet},
 		"an address": {packages: []string{kubectl, kubelet}, url: "https://p.example/k.tar.gz", kubelet: "https://p.example/k.tar.gz"},
+		"by a tag":   {packages: []string{kubectl, kubelet}, url: "https://p.example/k.tar.gz", tag: true, kubelet: "file://" + kubelet, second: "file://" + kubectl},
+		"a choice":   {packages: []string{kubectl, kubelet}, custom: "https://p.example/k.tar.gz", tag: true, kubelet: "https://p.example/k.tar.gz"},
+		"none there": {url: "https://p.example/k.tar.gz", tag: true, kubelet: "https://p.example/k.tar.gz"},
 		"another":    {packages: []string{"/opt/kubelet/downloads/kubelet_1.34.20-1_amd64.deb"}},
 		"no kubelet": {packages: []string{kubectl}},
 	} {
 		cfg, facts := sample(t, "minimal.json"), machine
-		facts.Packages = c.packages
+		facts.Packages, facts.FromPackages = c.packages, c.tag
+		if c.tag {
+			facts.VersionedPrograms = []string{"kubectl-1.34.2"}
+		}
 		cfg.KubernetesVersion, cfg.BootstrapProfileContainerRegistryServer = "1.34.2", c.registry
-		cfg.KubeBinaryConfig = &aksnodeconfigv1.KubeBinaryConfig{KubeBinaryUrl: c.url}
+		cfg.KubeBinaryConfig = &aksnodeconfigv1.KubeBinaryConfig{KubeBinaryUrl: c.url, CustomKubeBinaryUrl: c.custom}
 		st := translate(t, cfg, facts)
 		after := st.Lookup(desired.UnitID("kubelet.service")).Order().After
 		for id, want := range map[string]string{"kubernetes": c.kubelet, "kubectl": c.second} {

@@ -13,7 +13,7 @@ import (
 )
 
 func (t *translation) kernel() error {
-	s := kernel.Settings{Values: t.sysctls(), IPv6: t.facts.IPv6, DualStack: t.cfg.GetIpv6DualStackEnabled() && t.facts.IPv6}
+	s := kernel.Settings{Values: t.sysctls(), IPv6: t.facts.IPv6, DualStack: dualStack(t)}
 	if t.joins() {
 		settings, err := t.kubeletFlagsAndConfig()
 		if err != nil {
@@ -26,6 +26,7 @@ func (t *translation) kernel() error {
 	if s.Kubelet {
 		t.node = append(t.node, ids...)
 	}
+	t.add("", kernel.Deny(kernel.System{Release: t.facts.Kernel, ID: t.facts.Distribution, Version: t.facts.Release, Variant: t.facts.Variant})...)
 	t.hugePages()
 	return t.swap()
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/internal/component/imageunits"
 	"github.com/berth-dev/berth/internal/component/localdns"
 	"github.com/berth-dev/berth/internal/component/packetfilter"
 )
@@ -24,6 +25,11 @@ func (t *translation) localDNS() error {
 		Berth: cmp.Or(t.facts.Program, packetfilter.Program), After: slices.Clone(t.node),
 	})...)...)
 	return nil
+}
+
+// exportsLocalDNS: the image has what gives the server's figures away.
+func exportsLocalDNS(t *translation) bool {
+	return t.joins() && localDNS(t) && slices.Contains(t.facts.ImageUnits, imageunits.LocalDNSExporter)
 }
 
 func zones(of map[string]*aksnodeconfigv1.LocalDnsOverrides) map[string]localdns.Zone {

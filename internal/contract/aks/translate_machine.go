@@ -7,14 +7,17 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/azurejson"
 	"github.com/berth-dev/berth/internal/component/binaries"
+	"github.com/berth-dev/berth/internal/component/cloudca"
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/streaming"
+	"github.com/berth-dev/berth/internal/component/tempdisk"
 	"github.com/berth-dev/berth/internal/component/trust"
 	"github.com/berth-dev/berth/internal/component/ulimits"
 	"github.com/berth-dev/berth/internal/contract/aks/decode"
@@ -36,6 +39,22 @@ func (t *translation) trust() error {
 		return err
 	}
 	t.runtime = append(t.runtime, t.add("custom_ca_certs", rs...)...)
+	return t.cloudTrust()
+}
+
+// cloudTrust is that of a cloud that has certificate authorities of its own. An image may
+// become a machine of another one.
+func (t *translation) cloudTrust() error {
+	if !t.joins() || !inCustomCloud(t) {
+		return nil
+	}
+	rs, err := cloudca.Anchors(t.facts.CloudCAs)
+	if err != nil {
+		return err
+	}
+	const field = "custom_cloud_config.custom_cloud_env_name"
+	t.runtime = append(t.runtime, t.add(field, rs...)...)
+	t.add(field, cloudca.Timers(t.facts.Program)...)
 	return nil
 }
 
@@ -157,7 +176,7 @@ func (t *translation) containerd() error {
 		Root:          t.cfg.GetKubeletConfig().GetContainerDataDir(),
 		SandboxImage:  t.cfg.GetKubeBinaryConfig().GetPodInfraContainerImageUrl(),
 		SystemdCgroup: t.systemdCgroup(), Mirrors: t.mirrors(), IPTables: t.facts.IPTables,
-		Metrics: metrics, Client: "azure/aks", Kata: t.cfg.GetIsKata(), Streaming: t.cfg.GetEnableArtifactStreaming(),
+		Metrics: metrics, Client: "azure/aks", Kata: t.cfg.GetIsKata(), NVIDIA: usesGPUs(t), Streaming: t.cfg.GetEnableArtifactStreaming(),
 		After: t.runtime, Triggers: append(t.proxyFiles(), program),
 	}
 	if t.bridged() {
@@ -174,7 +193,8 @@ func (t *translation) containerd() error {
 	t.add("containerd_config", rs...)
 	t.node = append(t.node, desired.UnitID(containerd.Unit))
 	if s.Streaming {
-		t.node = append(t.node, t.add("enable_artifact_streaming", streaming.Resources([]desired.ID{desired.UnitID(containerd.Unit)}, t.proxyFiles())...)...)
+		t.node = append(t.node, t.add("enable_artifact_streaming", streaming.Resources(streaming.Settings{
+			Setup: t.facts.StreamingSetup, After: []desired.ID{desired.UnitID(containerd.Unit)}, Triggers: t.proxyFiles()})...)...)
 	}
 	return nil
 }
@@ -232,8 +252,19 @@ const cgroupFlag = "--cgroup-driver"
 // versioned says whether the image holds the kubelet of the contract's version. An
 // archive that somebody names on purpose goes before it.
 func (t *translation) versioned() bool {
+	return !t.namesOwnArchive() && !t.byTag() && t.facts.HasVersion("kubelet", t.cfg.GetKubernetesVersion())
+}
+
+// namesOwnArchive: an archive that somebody chose goes before what images bring.
+func (t *translation) namesOwnArchive() bool {
 	k := t.cfg.GetKubeBinaryConfig()
-	return k.GetCustomKubeBinaryUrl() == "" && k.GetPrivateKubeBinaryUrl() == "" && t.facts.HasVersion("kubelet", t.cfg.GetKubernetesVersion())
+	return k.GetCustomKubeBinaryUrl() != "" || k.GetPrivateKubeBinaryUrl() != ""
+}
+
+// byTag: a tag of the virtual machine has the image's packages go before its other
+// programs and the cloud's archive. Without a package of kubelet there is nothing to take.
+func (t *translation) byTag() bool {
+	return t.facts.FromPackages && !t.namesOwnArchive() && t.facts.Package("kubelet", t.cfg.GetKubernetesVersion()) != ""
 }
 
 func (t *translation) linked() []desired.ID {
@@ -252,7 +283,7 @@ func (t *translation) linked() []desired.ID {
 func (t *translation) packaged() []desired.ID {
 	version := t.cfg.GetKubernetesVersion()
 	file := t.facts.Package("kubelet", version)
-	if decode.KubeURL(t.cfg) != "" || file == "" {
+	if decode.KubeURL(t.cfg) != "" && !t.byTag() || file == "" {
 		return nil
 	}
 	ids := t.add("kubernetes_version", binaries.Packaged("kubernetes", binaries.Kubelet, version, file))
@@ -295,8 +326,29 @@ func (t *translation) kubelet() error {
 		return err
 	}
 	t.blameToken(rs)
+	t.onTempDisk(rs)
 	t.add("kubelet_config", rs...)
 	return t.bridge(rs)
+}
+
+// tempDiskPatience is how long a disk that the image mounts at boot is waited for.
+const tempDiskPatience = 2 * time.Minute
+
+// onTempDisk has kubelet's data, when all of it is written, on the temporary disk before
+// kubelet starts.
+func (t *translation) onTempDisk(rs []desired.Resource) {
+	if !tempDisk(t) || !t.joins() {
+		return
+	}
+	const field = "kubelet_config.kubelet_disk_type"
+	s := tempdisk.Settings{Program: t.facts.Program, Patience: t.budget(2, tempDiskPatience)}
+	waits := t.add(field, append(tempdisk.Files(s), tempdisk.Check(s))...)
+	for _, r := range rs {
+		if u, ok := r.(*desired.Unit); ok && u.Name == kubelet.Unit {
+			mounted := t.add(field, tempdisk.Service(slices.Concat(waits, u.After)))
+			u.After = slices.Concat(u.After, waits, mounted)
+		}
+	}
 }
 
 // bridge is what containerd makes of the template for the Node that kubelet

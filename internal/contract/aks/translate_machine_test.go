@@ -261,3 +261,38 @@ func TestLostContainerd(t *testing.T) {
 	}
 	t.Error("the state has no " + there.ContainerdStarts)
 }
+
+// What the machine's keytab says is reported: nobody enters a domain twice, and none leaves
+// another. It changes nothing that is done.
+func TestDomainOfTheKeytab(t *testing.T) {
+	cfg := sample(t, "minimal.json")
+	cfg.CustomSearchDomainConfig = &aksnodeconfigv1.CustomSearchDomainConfig{DomainName: "corp.test", RealmUser: "user", RealmPassword: "word"}
+	none := hash(t, translate(t, cfg, machine))
+	for name, c := range map[string]struct {
+		realms []string
+		want   map[string]string
+	}{
+		"none":    {nil, map[string]string{}},
+		"this":    {[]string{"CORP.TEST"}, map[string]string{"realm_user": "already", "realm_password": "already"}},
+		"another": {[]string{"OTHER.TEST"}, map[string]string{"domain_name": "keys of OTHER.TEST"}},
+	} {
+		facts := machine
+		facts.Realms = c.realms
+		st := translate(t, cfg, facts)
+		if hash(t, st) != none {
+			t.Errorf("%s: the state is another", name)
+		}
+		got := map[string]string{}
+		for _, n := range st.Partial {
+			field, ok := strings.CutPrefix(n.Path, "custom_search_domain_config.")
+			if ok && strings.Contains(n.Reason, c.want[field]) {
+				got[field] = c.want[field]
+			} else if ok {
+				got[field] = n.Reason
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/golden"
+	"github.com/berth-dev/berth/internal/component/imageunits"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -21,6 +22,7 @@ var machine = component.Facts{
 	Hostname: "Node-1", NodeIP: "10.99.0.11", IPv6: true, ContainerdVersion: "2.2.9",
 	ContainerdPath: "/usr/bin/containerd", RuncPath: "/usr/bin/runc",
 	VendorUnits: []string{"containerd.service", "ssh.service", "ssh.socket"}, SSHServer: "/usr/sbin/sshd", SSHIncludes: true, IPTables: "/usr/sbin/iptables",
+	ImageUnits: imageunits.Names(), StreamingSetup: "/opt/acr/tools/mirror/setup.sh",
 }
 
 // bare has none of the programs yet; furnished is the same machine after berth
@@ -46,6 +48,12 @@ func factsOf(variant string) component.Facts {
 	if variant == "packaged" {
 		f := machine
 		f.Packages = []string{"/opt/azure-acr-credential-provider/downloads/azure-acr-credential-provider_1.36.1-1_amd64.deb", "/opt/kubectl/downloads/kubectl_1.36.3-1_amd64.deb", "/opt/kubelet/downloads/kubelet_1.36.3-1_amd64.deb"}
+		return f
+	}
+	if variant == "enforced" {
+		f := machine
+		f.FromPackages, f.VersionedPrograms = true, []string{"kubelet-1.36.3"}
+		f.Packages = []string{"/opt/kubelet/downloads/kubelet_1.36.3-1_amd64.deb"}
 		return f
 	}
 	if variant == "tagged" {

@@ -81,7 +81,17 @@ func arcRegistration(c *v1alpha1.NodeConfig) *component.ArcRegistration {
 	if a.Registration.AssignRole {
 		r.ClusterID = c.Cluster.ResourceID
 	}
+	if a.Agent != nil {
+		r.Agent = arcPackage(c, a.Agent)
+	}
 	return r
+}
+
+// arcPackage is the package of the agent, as it was downloaded.
+func arcPackage(c *v1alpha1.NodeConfig, a *v1alpha1.ArcAgent) *desired.Artifact {
+	out := &desired.Artifact{Base: desired.Base{Field: identityPath.Child("arc", "agent").String()}, Name: component.ArcPackage,
+		Files: []desired.ArtifactFile{{Path: component.ArcPackageFile, Mode: 0o600}}, Via: wayOut(c)}
+	return download(c, out, v1alpha1.Component{URLs: a.URLs, SHA256: a.SHA256})
 }
 
 // identityName is the member of identity that a document has.

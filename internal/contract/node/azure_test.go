@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -204,5 +205,24 @@ func TestFilesBesideAzure(t *testing.T) {
 	}
 	if _, err := Decode([]byte("apiVersion: berth.dev/v1alpha1\nkind: NodeConfig\ncomponents: {kubernetes: {version: 1.36.3}}\ncluster: {resourceId: " + aks + "}\nidentity: {arc: {}}\n")); err != nil {
 		t.Error(err)
+	}
+}
+
+// The package of the agent is where the document and its mirrors say, with its digest.
+func TestArcAgent(t *testing.T) {
+	const head = "apiVersion: berth.dev/v1alpha1\nkind: NodeConfig\ncomponents: {kubernetes: {version: 1.36.3}}\ncluster: {resourceId: " + aks + ", location: westeurope}\n"
+	digest := strings.Repeat("AB", 32)
+	for agent, want := range map[string][]string{
+		"{urls: [\"https://packages.example/azcmagent.deb\"], sha256: " + digest + "}": {"https://mirror.example/azcmagent.deb", "https://packages.example/azcmagent.deb"},
+		"{}": nil,
+	} {
+		doc, err := Decode([]byte(head + "identity: {arc: {registration: {azureCLI: {}}, agent: " + agent + "}}\nartifacts: {mirrors: [{prefix: \"https://packages.example/\", url: \"https://mirror.example/\"}]}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := doc.References().Arc.Agent
+		if a == nil || !slices.Equal(a.URLs, want) || a.Field != "identity.arc.agent" || a.Validate() != nil || len(want) > 0 && a.SHA256 != strings.ToLower(digest) {
+			t.Errorf("%s: %+v", agent, a)
+		}
 	}
 }

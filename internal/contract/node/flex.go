@@ -19,7 +19,7 @@ import (
 // FromFlex makes a document of the published configuration of AKS Flex Node, in its
 // first shape or the present one. What has no place in a document is noted by its
 // path; the document may be one that berth refuses, which is said when it is read.
-func FromFlex(text []byte, secrets SecretPlace) (*v1alpha1.NodeConfig, []desired.FieldNote, error) {
+func FromFlex(text []byte, secrets SecretLocation) (*v1alpha1.NodeConfig, []desired.FieldNote, error) {
 	var tree map[string]any
 	if err := json.Unmarshal(text, &tree); err != nil {
 		return nil, nil, refusal(field.ErrorList{invalid(nil, err.Error())}, nil)
@@ -44,7 +44,7 @@ func FromFlex(text []byte, secrets SecretPlace) (*v1alpha1.NodeConfig, []desired
 type flex struct {
 	tree    map[string]any
 	out     *v1alpha1.NodeConfig
-	secrets SecretPlace
+	secrets SecretLocation
 	notes   []desired.FieldNote
 	faults  field.ErrorList
 }

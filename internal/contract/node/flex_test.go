@@ -24,7 +24,7 @@ func TestFromFlex(t *testing.T) {
 		"node": {"maxPods": 40, "labels": {"a.b/c": "d"}, "taints": ["edge=true:NoSchedule"],
 			"kubelet": {"clusterFQDN": "api.example", "caCertData": %q, "nodeIP": "10.1.0.7", "imageGCHighThreshold": 80, "verbosity": 2}}}`,
 		flexCluster, base64.StdEncoding.EncodeToString(testdata(t, "ca.pem")))
-	c, notes, err := FromFlex([]byte(text), SecretPlace{Dir: "/etc/berth"})
+	c, notes, err := FromFlex([]byte(text), SecretLocation{Dir: "/etc/berth"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ node: {name: edge-7, maxPods: 40, nodeIP: 10.1.0.7, labels: {a.b/c: d}, taints: 
 
 func TestFromFlexWholeNumbers(t *testing.T) {
 	for _, n := range []string{"110.5", "1e12", "-1e12"} {
-		_, _, err := FromFlex(fmt.Appendf(nil, `{"azure": {"arc": {}, "targetCluster": {"resourceId": %q, "location": "westeurope"}}, "kubernetes": {"version": "1.32.7"}, "node": {"maxPods": %s}}`, flexCluster, n), SecretPlace{Dir: "/etc/berth"})
+		_, _, err := FromFlex(fmt.Appendf(nil, `{"azure": {"arc": {}, "targetCluster": {"resourceId": %q, "location": "westeurope"}}, "kubernetes": {"version": "1.32.7"}, "node": {"maxPods": %s}}`, flexCluster, n), SecretLocation{Dir: "/etc/berth"})
 		if err == nil || !strings.Contains(err.Error(), "node.maxPods") || !strings.Contains(err.Error(), "whole number") {
 			t.Errorf("%s: %v", n, err)
 		}
@@ -78,7 +78,7 @@ func TestFromFirstFlex(t *testing.T) {
 		text := fmt.Sprintf(`{"azure": {"tenantId": "00000000-0000-0000-0000-000000000003", "targetCluster": {"resourceId": %q}, %s},
 			"kubernetes": {"version": "1.32.7", "urlTemplate": "https://x/%%s/%%s"}, "containerd": {"version": "1.7.20", "pauseImage": "mcr.microsoft.com/pause:3.6"},
 			"node": {"kubelet": {"evictionHard": {"memory.available": "5%%"}, "kubeReserved": {"cpu": "100m"}}}}`, flexCluster, c.azure)
-		got, notes, err := FromFlex([]byte(text), SecretPlace{Dir: "/etc/berth"})
+		got, notes, err := FromFlex([]byte(text), SecretLocation{Dir: "/etc/berth"})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -110,7 +110,7 @@ func TestFromFlexRegisters(t *testing.T) {
 		`"arc": {"enabled": true}`:            {AzureCLI: &v1alpha1.AzureCLI{TenantID: "00000000-0000-0000-0000-000000000003"}},
 	} {
 		got, notes, err := FromFlex(fmt.Appendf(nil, `{"azure": {"tenantId": "00000000-0000-0000-0000-000000000003", "targetCluster": {"resourceId": %q, "location": "westeurope"}, %s},
-			"kubernetes": {"version": "1.32.7"}}`, flexCluster, text), SecretPlace{Dir: "/etc/berth"})
+			"kubernetes": {"version": "1.32.7"}}`, flexCluster, text), SecretLocation{Dir: "/etc/berth"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestFromFlexPlaces(t *testing.T) {
 		"a template of another form": {fmt.Sprintf(cli, ``), `"kubernetes": {"version": "1.32.7", "urlTemplate": "https://mirror/k8s"}`, v1alpha1.Azure{}, nil, nil, []string{"kubernetes.urlTemplate"}},
 		"beside a token":             {fmt.Sprintf(token, `"subscriptionId": "s", "cloud": "AzureChinaCloud",`), `"agent": {}`, v1alpha1.Azure{}, nil, nil, []string{"azure.cloud", "azure.subscriptionId", "azure.tenantId"}},
 	} {
-		got, notes, err := FromFlex([]byte("{"+c.azure+c.rest+"}"), SecretPlace{Inline: true})
+		got, notes, err := FromFlex([]byte("{"+c.azure+c.rest+"}"), SecretLocation{Inline: true})
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -167,7 +167,7 @@ func TestFromFlexRefuses(t *testing.T) {
 		`[]`: "unmarshal", `{}`: "azure", `{"azure": {"tenantId": 7}}`: "azure.tenantId",
 		`{"azure": {}, "node": {"taints": ["x"]}}`: "node.taints[0]", `{"azure": {}, "node": {"kubelet": {"caCertData": "%"}}}`: "node.kubelet.caCertData",
 	} {
-		if _, _, err := FromFlex([]byte(text), SecretPlace{Dir: "/etc/berth"}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := FromFlex([]byte(text), SecretLocation{Dir: "/etc/berth"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -176,7 +176,7 @@ func TestFromFlexRefuses(t *testing.T) {
 func FuzzFromFlex(f *testing.F) {
 	f.Add([]byte(`{"azure": {"arc": {}}, "node": {"taints": ["a=b:NoSchedule"], "kubelet": 7}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, _, err := FromFlex(text, SecretPlace{Inline: true})
+		c, _, err := FromFlex(text, SecretLocation{Inline: true})
 		if err != nil {
 			return
 		}

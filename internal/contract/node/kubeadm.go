@@ -13,8 +13,8 @@ import (
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 )
 
-// SecretPlace says where the secrets of a document that is made of another one go.
-type SecretPlace struct {
+// SecretLocation says where the secrets of a document that is made of another one go.
+type SecretLocation struct {
 	// Dir is where files with secrets will be.
 	Dir string
 	// Inline puts them into the document instead.
@@ -23,7 +23,7 @@ type SecretPlace struct {
 
 // bootstrapToken is the identity of a token, which becomes a file unless it is wanted
 // in the document.
-func (p SecretPlace) bootstrapToken(token string) v1alpha1.Identity {
+func (p SecretLocation) bootstrapToken(token string) v1alpha1.Identity {
 	if p.Inline {
 		return v1alpha1.Identity{BootstrapToken: &v1alpha1.BootstrapToken{Token: v1alpha1.Secret(token)}, AllowInline: true}
 	}
@@ -61,7 +61,7 @@ func newJoin() *join {
 // FromKubeadm makes a document of the command line that `kubeadm token create
 // --print-join-command` prints, and of the version that kubeadm has in its own name.
 // A flag that has no place in a document is an error.
-func FromKubeadm(words []string, version string, secrets SecretPlace) (*v1alpha1.NodeConfig, error) {
+func FromKubeadm(words []string, version string, secrets SecretLocation) (*v1alpha1.NodeConfig, error) {
 	j := newJoin()
 	if err := j.set.Parse(words); err != nil {
 		return nil, fmt.Errorf("kubeadm join: %w", err)

@@ -21,7 +21,7 @@ func TestFromKubeadm(t *testing.T) {
 		"sudo kubeadm join --token=abcdef.0123456789abcdef 10.0.0.1 --discovery-token abcdef.0123456789abcdef --discovery-token-ca-cert-hash=" + pinOfNobody + " -v 5 --ignore-preflight-errors=all",
 		"10.0.0.1:6443 --tls-bootstrap-token abcdef.0123456789abcdef --discovery-token-ca-cert-hash " + pinOfNobody + " --cri-socket unix:///run/containerd/containerd.sock",
 	} {
-		got, err := FromKubeadm(strings.Fields(line), "1.36.3", SecretPlace{Dir: "/etc/berth"})
+		got, err := FromKubeadm(strings.Fields(line), "1.36.3", SecretLocation{Dir: "/etc/berth"})
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 		} else if diff := cmp.Diff(want, got); diff != "" {
@@ -33,7 +33,7 @@ func TestFromKubeadm(t *testing.T) {
 // What is printed is a document that is taken, the secret in it only where that is
 // wanted.
 func TestFromKubeadmInline(t *testing.T) {
-	c, err := FromKubeadm(strings.Fields("join [fd00::1]:443 --node-name Edge-7 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash "+pinOfNobody), "1.36.3", SecretPlace{Inline: true})
+	c, err := FromKubeadm(strings.Fields("join [fd00::1]:443 --node-name Edge-7 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash "+pinOfNobody), "1.36.3", SecretLocation{Inline: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestFromKubeadmRefuses(t *testing.T) {
 		"join a --cri-socket unix:///run/crio.sock" + token + hash:        "--cri-socket",
 		"join a:0" + token + hash:                                         "cluster.server",
 	} {
-		_, err := FromKubeadm(strings.Fields(line), "1.36.3", SecretPlace{Dir: "/etc/berth"})
+		_, err := FromKubeadm(strings.Fields(line), "1.36.3", SecretLocation{Dir: "/etc/berth"})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}

@@ -55,13 +55,17 @@ func source(program string, c v1alpha1.Component, otherwise string) binaries.Sou
 // download gives an artifact all places where it is, and its digest. Mirrors come
 // first.
 func (t *translation) download(a *desired.Artifact, c v1alpha1.Component) *desired.Artifact {
+	return download(t.config, a, c)
+}
+
+func download(config *v1alpha1.NodeConfig, a *desired.Artifact, c v1alpha1.Component) *desired.Artifact {
 	urls := c.URLs
 	if len(urls) == 0 {
 		urls = a.URLs
 	}
 	var all []string
 	for _, u := range urls {
-		for _, m := range t.config.Artifacts.Mirrors {
+		for _, m := range config.Artifacts.Mirrors {
 			if rest, ok := strings.CutPrefix(u, m.Prefix); ok {
 				all = append(all, m.URL+rest)
 			}

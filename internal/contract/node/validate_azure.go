@@ -26,6 +26,7 @@ func (v *validation) azure(i *v1alpha1.Identity) {
 		v.guid(at.Child("subscriptionId"), a.SubscriptionID)
 		v.guid(at.Child("tenantId"), a.TenantID)
 		v.registration(at.Child("registration"), a.Registration)
+		v.arcAgent(at.Child("agent"), a)
 		if a.Registration != nil {
 			v.tags(at.Child("tags"), a.Tags)
 		}
@@ -57,6 +58,22 @@ func (v *validation) registration(at *field.Path, r *v1alpha1.ArcRegistration) {
 	for name, value := range map[string]string{"subscriptionId": wanted.SubscriptionID, "resourceGroup": wanted.ResourceGroup, "location": wanted.Location} {
 		if value == "" {
 			v.faults = append(v.faults, field.Required(identityPath.Child("arc", name), "where the machine is registered, unless cluster.resourceId and cluster.location say it"))
+		}
+	}
+}
+
+// arcAgent is a package whose scripts run as root: no URL of it goes without a digest.
+func (v *validation) arcAgent(at *field.Path, a *v1alpha1.Arc) {
+	if a.Agent == nil {
+		return
+	}
+	if a.Registration == nil {
+		v.refuse(at, "an agent that is installed anew has registered nothing: name identity.arc.registration")
+	}
+	v.component(at, v1alpha1.Component{URLs: a.Agent.URLs, SHA256: a.Agent.SHA256})
+	for i, text := range a.Agent.URLs {
+		if a.Agent.SHA256 == "" && !strings.Contains(text, "#") {
+			v.refuse(at.Child("urls").Index(i), "a package runs scripts as root: name its digest in sha256, or in the URL's fragment")
 		}
 	}
 }

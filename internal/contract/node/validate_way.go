@@ -10,12 +10,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/lazyregexp"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 var (
@@ -34,7 +34,7 @@ func (v *validation) components(c *v1alpha1.Components) {
 	v.program(componentsPath.Child("runc"), c.Runc)
 	v.program(componentsPath.Child("cni"), c.CNI)
 	if image := c.SandboxImage; image != "" {
-		if _, err := reference.ParseDockerRef(image); err != nil { // containerd
+		if _, err := oci.ParseImage(image); err != nil { // containerd
 			v.expect(componentsPath.Child("sandboxImage"), image, "expected the name of an image: "+err.Error())
 		}
 	}

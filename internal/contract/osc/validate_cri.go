@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/berth-dev/berth/api/operatingsystemconfig/v1alpha1"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 func (v *validation) cri() {
@@ -29,7 +29,7 @@ func (v *validation) cri() {
 		return
 	}
 	if image := c.Containerd.SandboxImage; image != "" {
-		if _, err := reference.ParseDockerRef(image); err != nil {
+		if _, err := oci.ParseImage(image); err != nil {
 			v.refuse(containerdPath.Child("sandboxImage"), "%v", err)
 		}
 	}
@@ -68,8 +68,8 @@ func (v *validation) registries(all []v1alpha1.RegistryConfig) {
 
 // isRegistry says whether a text is what images may begin with.
 func isRegistry(text string) bool {
-	named, err := reference.ParseNormalizedNamed(text + "/x/x")
-	return err == nil && reference.Domain(named) == text
+	ref, err := oci.ParseImage(text + "/x/x")
+	return err == nil && ref.Registry == text
 }
 
 func (v *validation) webURL(at *field.Path, text string) {

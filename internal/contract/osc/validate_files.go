@@ -5,10 +5,10 @@ import (
 	"path"
 	"strings"
 
-	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/berth-dev/berth/api/operatingsystemconfig/v1alpha1"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 func (v *validation) files() {
@@ -141,9 +141,9 @@ func (v *validation) imageRef(at *field.Path, r *v1alpha1.FileContentImageRef) {
 
 // imageName is the complete name of an image, as containerd reads a short one.
 func imageName(text string) (string, error) {
-	ref, err := reference.ParseDockerRef(text)
+	ref, err := oci.ParseImage(text)
 	if err != nil {
 		return "", err
 	}
-	return ref.String(), nil
+	return ref.Pulled(), nil
 }

@@ -58,6 +58,18 @@ type Action struct {
 	Field string `json:"field,omitempty"`
 }
 
+// UnitError is a unit that did not come to the state that was asked for.
+type UnitError struct {
+	Unit string
+	Err  error
+}
+
+// Error names the unit.
+func (e *UnitError) Error() string { return e.Unit + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UnitError) Unwrap() error { return e.Err }
+
 // ActionError is an action that failed.
 type ActionError struct {
 	ID    desired.ID

@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"encoding/hex"
 	"io/fs"
 	"path"
 	"strings"
@@ -103,9 +104,15 @@ func (q *Change) contentSum() string {
 	return q.sum
 }
 
-// Token identifies what a unit will find at the path; ok is false where that is
+// Provenance is what a file says of its content, for the day on which the ledger is lost.
+func (q *Change) Provenance() []byte {
+	sum, _ := hex.DecodeString(q.contentSum())
+	return sum
+}
+
+// Revision identifies what a unit will find at the path; ok is false where that is
 // not known yet.
-func (q *Change) Token() (token string, ok bool) {
+func (q *Change) Revision() (revision string, ok bool) {
 	switch {
 	case q.Type == ledger.Gone:
 		return Absent, true
@@ -119,7 +126,7 @@ func (q *Change) Token() (token string, ok bool) {
 	return q.contentSum(), true
 }
 
-// Absent is the token of a path at which there is nothing.
+// Absent is the revision of a path at which there is nothing.
 const Absent = "absent"
 
 // TakenOver is what a reason says of other owners.
@@ -140,20 +147,20 @@ func takenOver(from []desired.Owner) string {
 // then it repairs what somebody else changed.
 func (q *Change) agrees(e ledger.Entry, owner desired.Owner) bool {
 	want := q.Standing()
-	attributes := e.Put.Mode == 0 || e.Put.SameAttributes(&want)
+	attributes := e.Applied.Mode == 0 || e.Applied.SameAttributes(&want)
 	switch {
 	case q.Type == ledger.Gone:
 		return e.Gone()
 	case q.Type == ledger.Directory:
-		return e.Put.Type == ledger.Directory && (e.Parent || attributes)
+		return e.Applied.Type == ledger.Directory && (e.Parent || attributes)
 	case q.Type == ledger.Attributes:
 		return attributes
 	case q.Type == ledger.Link:
-		return q.leadsAs(&e.Put)
+		return q.leadsAs(&e.Applied)
 	case q.Asked != "":
 		return sameAsked(e, owner, q.Asked) && (attributes || e.Adopted)
 	}
-	return e.Put.Sum != "" && e.Put.Sum == want.Sum && attributes
+	return e.Applied.Sum != "" && e.Applied.Sum == want.Sum && attributes
 }
 
 func sameAsked(e ledger.Entry, owner desired.Owner, asked string) bool {
@@ -167,8 +174,8 @@ func sameAsked(e ledger.Entry, owner desired.Owner, asked string) bool {
 
 // leadsAs says whether a link is the one that the change makes. One that enables
 // a unit may take any way to it.
-func (q *Change) leadsAs(put *ledger.Standing) bool {
-	return put.Type == ledger.Link && (put.Target == q.Target || q.Late && path.Base(put.Target) == path.Base(q.Target))
+func (q *Change) leadsAs(applied *ledger.Standing) bool {
+	return applied.Type == ledger.Link && (applied.Target == q.Target || q.Late && path.Base(applied.Target) == path.Base(q.Target))
 }
 
 // adoptedAs says whether a change makes an adopted name what it was when it was
@@ -177,11 +184,11 @@ func (q *Change) adoptedAs(e ledger.Entry) bool {
 	want := q.Standing()
 	switch q.Type {
 	case ledger.Link:
-		return q.leadsAs(&e.Put)
+		return q.leadsAs(&e.Applied)
 	case ledger.Directory, ledger.Attributes:
-		return e.Put.SameAttributes(&want)
+		return e.Applied.SameAttributes(&want)
 	case ledger.File:
-		return e.Put.Sum != "" && e.Put.Sum == want.Sum && e.Put.SameAttributes(&want)
+		return e.Applied.Sum != "" && e.Applied.Sum == want.Sum && e.Applied.SameAttributes(&want)
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"encoding/hex"
 	"fmt"
 
 	"github.com/berth-dev/berth/internal/converge/ledger"
@@ -37,18 +38,44 @@ func (v *View) MayChange(q *Change, info *host.Info) error {
 		q.From = others
 	}
 	q.Seen = info
-	q.Foreign = info != nil && v.foreign(q)
-	return nil
+	if info == nil {
+		return nil
+	}
+	var err error
+	q.Foreign, err = v.foreign(q)
+	return err
 }
 
 // foreign says whether what a change replaces is nobody's here, or berth's but for
 // the content. What berth wrote before its state was lost is no original.
-func (v *View) foreign(q *Change) bool {
+func (v *View) foreign(q *Change) (bool, error) {
 	e, ok := v.Ledger.Entries[q.Path]
-	if q.Own && (!ok || e.Adopted) {
-		return false
+	switch {
+	case q.Own && (!ok || e.Adopted):
+		return false, nil
+	case !ok:
+		wrote, err := v.Wrote(q.Path, q.Seen)
+		return !wrote, err
 	}
-	return !ok || e.InPlace() && !q.InPlace() || e.Adopted && !q.adoptedAs(e)
+	return e.InPlace() && !q.InPlace() || e.Adopted && !q.adoptedAs(e), nil
+}
+
+// Wrote says whether a file holds still what berth wrote into it, by the file's own
+// attribute: of what the ledger does not know, since all of it was lost.
+func (v *View) Wrote(path string, info *host.Info) (bool, error) {
+	if !info.IsRegular() {
+		return false, nil
+	}
+	attributes, err := v.Host.Xattrs(path)
+	if err != nil {
+		return false, err
+	}
+	written, ok := attributes[host.ProvenanceName]
+	if !ok {
+		return false, nil
+	}
+	sum, err := v.Digest(path, info)
+	return sum == hex.EncodeToString(written), err
 }
 
 // Entry is the ledger's entry of a path when the change has come about.
@@ -62,7 +89,7 @@ func (v *View) Entry(q *Change, was *ledger.Standing) ledger.Entry {
 	if was != nil {
 		e.Was = was
 	}
-	e.Put, e.Seed, e.Parent, e.Mark, e.Seen, e.Held = q.Standing(), q.Seed, q.Parent, "", "", nil
+	e.Applied, e.Seed, e.Parent, e.Mark, e.Seen, e.Held = q.Standing(), q.Seed, q.Parent, "", "", nil
 	return e
 }
 
@@ -110,7 +137,7 @@ func (v *View) LiveEntry(c Claim) ledger.Entry {
 		e = e.Leave(o)
 	}
 	e, _ = e.Join(v.State.Owner, c.Asked)
-	e.Put = ledger.Standing{Type: ledger.Live, Value: c.Asked}
+	e.Applied = ledger.Standing{Type: ledger.Live, Value: c.Asked}
 	if !known || c.Again {
 		e.Was = &ledger.Standing{Type: ledger.Live, Value: c.Was}
 	}

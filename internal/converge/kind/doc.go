@@ -84,6 +84,53 @@ type Needer interface {
 	Needs(v *View, r desired.Resource) []desired.ID
 }
 
+// Follower is a kind whose resources come after more than their order says.
+type Follower interface {
+	Follows(r desired.Resource) []desired.ID
+}
+
+// Chooser is a kind that asks for the mode and the owner of directories: one that was
+// made on the way to something else is then its resource's.
+type Chooser interface {
+	Chooses(v *View, r desired.Resource, dir string) bool
+}
+
+// Describer is a kind that looks at its files with View.Described: all of a plan are
+// looked at together.
+type Describer interface {
+	Describes(v *View, r desired.Resource) []string
+}
+
+// Downloader is a kind of files that are downloaded: the state does not tell what they
+// hold.
+type Downloader interface {
+	// Downloads are their paths.
+	Downloads(v *View, r desired.Resource) []string
+}
+
+// Runner is a kind of what systemd runs.
+type Runner interface {
+	// Unit is the name of the unit that an id stands for.
+	Unit(id desired.ID) string
+	// Runs says whether the unit of a resource is to run.
+	Runs(r desired.Resource) bool
+}
+
+// Inheriter is a kind whose resources, though they are no names of the tree, may be what
+// another program has left.
+type Inheriter interface {
+	// Before is the state of r before names were there which are inherited with it;
+	// known is false where nobody can know it.
+	Before(r desired.Resource, names []string) (was string, known bool)
+}
+
+// Keeper is a kind of credentials that a change on trial may replace.
+type Keeper interface {
+	// Replaces is the credential of r that serves and that the plan replaces or takes
+	// away, with its holder; nil where there is none.
+	Replaces(v *View, r desired.Resource) (holder string, c *Credential, err error)
+}
+
 // Learner is a kind that notes what programs hold in a place of its own.
 type Learner interface {
 	// Learn is told what large programs hold, by path, which no plan reads.

@@ -41,9 +41,8 @@ type Task struct {
 	// Before runs between stage and commit: stopping what is about to lose its
 	// definition.
 	Before func(ctx context.Context) error
-	// BestEffort runs beside the live work; nothing waits for it and its failure is
-	// a remark.
-	BestEffort func(ctx context.Context) error
+	// BestEffort runs beside the live work.
+	BestEffort *BestEffort
 	// Regenerated are paths that Live makes anew; it uses their temporary names.
 	Regenerated []string
 	// Forget are ids of the ledger that are dropped when the run has ended.
@@ -70,6 +69,16 @@ type Task struct {
 	Finalize func() error
 	// Rewrites are files that Finalize or Live writes whole.
 	Rewrites []string
+}
+
+// BestEffort is what may fail without harm: nothing waits for it.
+type BestEffort struct {
+	// ID and Verb stand for it in the timeline.
+	ID   desired.ID
+	Verb Verb
+	Do   func(ctx context.Context) error
+	// Missed begins the remark that its failure is.
+	Missed string
 }
 
 // Claim is an id of the ledger that is no path.

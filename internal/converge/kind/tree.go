@@ -45,7 +45,7 @@ func (v *View) Want(t *Task, q *Change, info *host.Info) error {
 // document that calls it no secret may be read whatever the mode, and so may what
 // somebody made of it.
 func (v *View) shown(path string, have []byte, mode fs.FileMode) desired.Content {
-	if e := v.Ledger.Entries[path]; e.Put.Public && !e.Adopted {
+	if e := v.Ledger.Entries[path]; e.Applied.Public && !e.Adopted {
 		return desired.Bytes(have)
 	}
 	return secretIfNarrow(have, mode)
@@ -196,7 +196,7 @@ func (v *View) undone(name string, e ledger.Entry, info *host.Info) (bool, error
 }
 
 func removalID(name string, e ledger.Entry) desired.ID {
-	switch e.Put.Type {
+	switch e.Applied.Type {
 	case ledger.Directory:
 		return desired.DirectoryID(name)
 	case ledger.Link:
@@ -210,23 +210,23 @@ func (v *View) keep(name string, e ledger.Entry, info *host.Info) string {
 	switch {
 	case e.InPlace():
 		return keepMode(e, info)
-	case e.Put.Type == ledger.Directory:
+	case e.Applied.Type == ledger.Directory:
 		return v.keepDir(name, info)
 	case e.Seed:
 		return "it was handed over to its user"
 	case info == nil:
 		return ""
-	case e.Put.Type == ledger.Link && e.Put.Target != "":
-		if target, err := v.Host.Readlink(name); err != nil || target != e.Put.Target {
+	case e.Applied.Type == ledger.Link && e.Applied.Target != "":
+		if target, err := v.Host.Readlink(name); err != nil || target != e.Applied.Target {
 			return "it was changed"
 		}
 	case e.Gone() && info != nil:
 		return "something stands there again"
-	case e.Put.Sum != "":
+	case e.Applied.Sum != "":
 		if !info.IsRegular() {
 			return "its content was changed"
 		}
-		if sum, err := ledger.ContentSum(v.Host, name); err != nil || sum != e.Put.Sum {
+		if sum, err := ledger.ContentSum(v.Host, name); err != nil || sum != e.Applied.Sum {
 			return "its content was changed"
 		}
 	}
@@ -234,11 +234,11 @@ func (v *View) keep(name string, e ledger.Entry, info *host.Info) string {
 }
 
 func keepMode(e ledger.Entry, info *host.Info) string {
-	dir := e.Put.Type == ledger.Directory
+	dir := e.Applied.Type == ledger.Directory
 	switch {
 	case info.Mode.IsDir() != dir || !dir && !info.IsRegular():
 		return "it is something else now"
-	case e.Put.Mode != 0 && ledger.AttributeDifference(info, e.Put.Mode, e.Put.UID, e.Put.GID) != "":
+	case e.Applied.Mode != 0 && ledger.AttributeDifference(info, e.Applied.Mode, e.Applied.UID, e.Applied.GID) != "":
 		return "its mode or owner was changed"
 	}
 	return ""

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -83,6 +82,9 @@ type View struct {
 	// described are files as they were when the plan began.
 	described map[string]*host.Info
 	shared    map[string]any
+	// Owed is a run of this boot that was cut off; nil where there is none. What one owed to
+	// what ran before a boot is no longer owed.
+	Owed *ledger.Run
 	// demanded are units that have to start anew, with the reason.
 	demanded map[desired.ID]string
 }
@@ -129,21 +131,6 @@ func (v *View) Task(id desired.ID) *Task {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.byID[id]
-}
-
-// OwedHere is a run of this boot that was cut off; what it owed to what ran before
-// a boot is no longer owed.
-func (v *View) OwedHere() *ledger.Run {
-	if o := v.Ledger.Owed; o != nil && o.Boot == v.Boot() {
-		return o
-	}
-	return nil
-}
-
-// Boot identifies this boot; "" where nothing does.
-func (v *View) Boot() string {
-	id, _, _ := v.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(id))
 }
 
 // NamesOf are the ids of the ledger that stand for a resource.
@@ -360,6 +347,6 @@ func (v *View) followed(p string) string {
 // goes says whether a link is this owner's alone, who wants none there any more.
 func (v *View) goes(p string) bool {
 	e := v.Ledger.Entries[p]
-	alone := e.Put.Type == ledger.Link && !e.Adopted && e.Owns(v.State.Owner) && len(e.Owners) == 1
+	alone := e.Applied.Type == ledger.Link && !e.Adopted && e.Owns(v.State.Owner) && len(e.Owners) == 1
 	return alone && v.State.Lookup(desired.LinkID(p)) == nil
 }

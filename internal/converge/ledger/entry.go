@@ -12,11 +12,11 @@ import (
 // "module:", "credential:", "trust:" and a name.
 type Entry struct {
 	// Owners want it; the last to go takes it along. The value is what an owner asked
-	// for where Put does not tell: the version of a download, the names in a
+	// for where Applied does not tell: the version of a download, the names in a
 	// certificate, a unit's state.
 	Owners map[desired.Owner]string `json:"owners,omitempty"`
-	// Put is what berth put there.
-	Put Standing `json:"put"`
+	// Applied is what berth put there.
+	Applied Standing `json:"put"`
 	// Was is what stood there before; nil for nothing. A file's content is stored
 	// under its sum.
 	Was *Standing `json:"was,omitempty"`
@@ -92,7 +92,7 @@ func (e Entry) Leave(o desired.Owner) Entry {
 }
 
 // InPlace says that only mode and owner of what is there are berth's.
-func (e Entry) InPlace() bool { return e.Was != nil && e.Was.Stays() && e.Put.Stays() }
+func (e Entry) InPlace() bool { return e.Was != nil && e.Was.Stays() && e.Applied.Stays() }
 
 // Gone says that berth took away what was there.
-func (e Entry) Gone() bool { return e.Put.Type == Gone }
+func (e Entry) Gone() bool { return e.Applied.Type == Gone }

@@ -20,6 +20,11 @@ var FilledByOthers = []string{
 // runtime mount for pods: by its path alone nobody tells a disk of others from theirs.
 const MountsFound = "/proc/self/mountinfo"
 
+// FilterFound is under what Found has the tables and chains of the packet filter that
+// stood, as host.FilterName prints them: CNI plugins that podman starts, and somebody's
+// own kube-proxy, give theirs the names that a node's have.
+const FilterFound = "/proc/net/netfilter"
+
 // mountRoots begin the paths below which mount points are noted.
 var mountRoots = []string{"/run/containerd/", "/run/netns/", "/var/lib/kubelet/"}
 
@@ -39,7 +44,7 @@ type Found struct {
 // find looks into the directories that others fill. What can't be looked into is
 // unknown, which is no reason to end a run.
 func find(h host.Host) map[string]Found {
-	found := map[string]Found{MountsFound: findMounts(h)}
+	found := map[string]Found{MountsFound: findMounts(h), FilterFound: findFilter(h)}
 	for _, dir := range FilledByOthers {
 		info, err := Lstat(h, dir)
 		if err == nil && info == nil {
@@ -65,5 +70,16 @@ func findMounts(h host.Mounter) Found {
 			f.Names = append(f.Names, m.Target)
 		}
 	}
+	return f
+}
+
+// findFilter is the packet filter of others. The kernel answers at once.
+func findFilter(h host.PacketFilter) Found {
+	names, err := h.FilterNames(context.Background())
+	f := Found{Unknown: err != nil}
+	for _, n := range names {
+		f.Names = append(f.Names, n.String())
+	}
+	slices.Sort(f.Names)
 	return f
 }

@@ -198,12 +198,12 @@ func rebuild(h host.FS) (*Ledger, error) {
 // rebuilt is the entry of a name whose original is there. What berth made of it
 // is not known any more, but that it took it away shows.
 func rebuilt(h host.FS, name string, o original) (Entry, error) {
-	e := Entry{Was: &o.Was, Put: Standing{Type: File}}
+	e := Entry{Was: &o.Was, Applied: Standing{Type: File}}
 	if o.Owner != "" {
 		e, _ = e.Join(o.Owner, "")
 	}
 	if o.Was.Stays() {
-		e.Put.Type = o.Was.Type
+		e.Applied.Type = o.Was.Type
 		return e, nil
 	}
 	info, err := Lstat(h, name)
@@ -211,10 +211,10 @@ func rebuilt(h host.FS, name string, o original) (Entry, error) {
 	case err != nil:
 		return e, err
 	case info == nil:
-		e.Put.Type = Gone
+		e.Applied.Type = Gone
 	case info.Mode&fs.ModeSymlink != 0:
-		e.Put.Type = Link
-		e.Put.Target, err = h.Readlink(name)
+		e.Applied.Type = Link
+		e.Applied.Target, err = h.Readlink(name)
 	}
 	return e, err
 }

@@ -15,7 +15,7 @@ func TestReaderOfItsOwnLedger(t *testing.T) {
 	h := memory.New()
 	var r Reader
 	entry := func(sum string) Entry {
-		return Entry{Owners: map[desired.Owner]string{desired.OwnerAKS: ""}, Put: Standing{Type: File, Sum: sum}}
+		return Entry{Owners: map[desired.Owner]string{desired.OwnerAKS: ""}, Applied: Standing{Type: File, Sum: sum}}
 	}
 	load := func() *Ledger {
 		t.Helper()
@@ -34,7 +34,7 @@ func TestReaderOfItsOwnLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = load()
-	if l.Entries["/etc/a"].Put.Sum != "aa" {
+	if l.Entries["/etc/a"].Applied.Sum != "aa" {
 		t.Fatalf("entries %v", l.Entries)
 	}
 	second := &Run{ID: "2", Owner: desired.OwnerAKS, Claims: map[string]Claim{"/etc/b": {Entry: entry("bb")}}}
@@ -55,7 +55,7 @@ func TestReaderOfItsOwnLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Overwrite(Path, strings.Replace(string(text), `"bb"`, `"xx"`, 1))
-	if got := load().Entries["/etc/b"].Put.Sum; got != "xx" {
+	if got := load().Entries["/etc/b"].Applied.Sum; got != "xx" {
 		t.Errorf("an edit does not show: %q", got)
 	}
 	h.Advance(time.Minute)

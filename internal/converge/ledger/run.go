@@ -16,8 +16,8 @@ import (
 type Run struct {
 	ID    string        `json:"id"`
 	Owner desired.Owner `json:"owner"`
-	// Boot is the boot that Definitions and Revive speak of.
-	Boot string `json:"boot,omitempty"`
+	// Boot is the boot that Definitions and Revive speak of; zero where there are none.
+	Boot
 	// Claims are the entries as they will be.
 	Claims map[string]Claim `json:"claims,omitempty"`
 	// Drops are the ids that leave the ledger, Leaves those that the owner leaves to
@@ -69,7 +69,7 @@ func (c *Claim) placed(h host.FS, name string) (bool, error) {
 	if !IsPath(name) {
 		return true, nil // what was there before is in the claim, and is true
 	}
-	p := &c.Entry.Put
+	p := &c.Entry.Applied
 	if p.Type == File || p.Type == Link {
 		if tmp, err := Lstat(h, host.TempName(name)); err != nil || tmp != nil {
 			return false, err

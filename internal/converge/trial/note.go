@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,9 +21,8 @@ type Note struct {
 	Owner desired.Owner `json:"owner"`
 	// Sum is the sha256 of the document on trial.
 	Sum string `json:"sum"`
-	// Boot is the boot in which it is tried: in another one it counts as not
-	// confirmed.
-	Boot string `json:"boot"`
+	// Boot is the one in which it is tried: in another one it counts as not confirmed.
+	ledger.Boot
 	// Began is when the first change was made.
 	Began time.Time `json:"began"`
 	// Units ran before and are started anew.
@@ -55,6 +55,15 @@ func (e *TornError) Error() string { return fmt.Sprintf("read %s: %v", notePath,
 
 // Unwrap returns why it can't be read.
 func (e *TornError) Unwrap() error { return e.Err }
+
+// Begun is a note of a change that is tried in the present boot.
+func Begun(ctx context.Context, h host.Host) (*Note, error) {
+	boot, err := ledger.PresentBoot(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	return &Note{Boot: boot, Began: h.Now()}, nil
+}
 
 // Load reads the note; nil where nothing is on trial. The note is written whole: one
 // that says nothing was damaged by somebody else, and is a *TornError.

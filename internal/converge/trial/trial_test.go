@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -114,7 +115,7 @@ func TestTorn(t *testing.T) {
 func TestClear(t *testing.T) {
 	h := memory.New()
 	before := h.Tree("/etc", "/run")
-	n := &Note{Owner: desired.OwnerAKS, Sum: "s", Boot: "b", Units: []string{"k.service"}, Until: time.Unix(1, 0)}
+	n := &Note{Owner: desired.OwnerAKS, Sum: "s", Boot: ledger.Boot{Kernel: "b"}, Units: []string{"k.service"}, Until: time.Unix(1, 0)}
 	for _, err := range []error{
 		Keep(h, desired.OwnerAKS, &Contract{Document: []byte("a")}), Arm(h, n, "/usr/bin/berth", nil),
 		ArmTimer(t.Context(), h, "/usr/bin/berth", time.Minute), Clear(t.Context(), h),
@@ -145,7 +146,7 @@ func TestRevertIsTriedAgain(t *testing.T) {
 	h := memory.New()
 	calls, code := 0, 1
 	h.Program("/usr/bin/berth", func(host.Command) host.Output { calls++; return host.Output{ExitCode: code} })
-	n := &Note{Owner: desired.OwnerAKS, Sum: "s", Boot: "b"}
+	n := &Note{Owner: desired.OwnerAKS, Sum: "s", Boot: ledger.Boot{Kernel: "b"}}
 	arm := func() {
 		t.Helper()
 		if err := errors.Join(Arm(h, n, "/usr/bin/berth", nil), ArmTimer(t.Context(), h, "/usr/bin/berth", time.Minute)); err != nil {

@@ -127,7 +127,7 @@ func (w *world) clear(l *life, failed bool) {
 func (w *world) rest() {
 	if w.model != nil {
 		w.model.Advance(time.Minute)
-		w.model.Settle()
+		w.model.Flush()
 	}
 }
 

@@ -177,6 +177,11 @@ func (d *decorated) Unmount(ctx context.Context, target string) error {
 	return d.do("unmount", target, "", func() error { return d.inner.Unmount(ctx, target) })
 }
 
+// FilterNames implements host.PacketFilter.
+func (d *decorated) FilterNames(ctx context.Context) ([]host.FilterName, error) {
+	return read(d, func() ([]host.FilterName, error) { return d.inner.FilterNames(ctx) })
+}
+
 // FilterTable implements host.PacketFilter.
 func (d *decorated) FilterTable(ctx context.Context, name string) (*host.FilterTable, error) {
 	return read(d, func() (*host.FilterTable, error) { return d.inner.FilterTable(ctx, name) })

@@ -38,6 +38,11 @@ func (f *file) Chown(uid, gid int) error {
 	return f.d.do("chown", f.path, owner(uid, gid), func() error { return f.File.Chown(uid, gid) })
 }
 
+// SetXattr implements host.File.
+func (f *file) SetXattr(name string, value []byte) error {
+	return f.d.do("xattr", f.path, name, func() error { return f.File.SetXattr(name, value) })
+}
+
 // Sync implements host.File.
 func (f *file) Sync() error {
 	return f.d.do("sync", f.path, "", f.File.Sync)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +19,7 @@ var filterCases = []testCase{
 	{"packet filter: replace, read, delete", filterLife},
 	{"packet filter: two tables", filterTables},
 	{"packet filter: many at once", filterAtOnce},
+	{"packet filter: names", filterNames},
 	{"packet filter: errors", filterErrors},
 }
 
@@ -90,11 +92,46 @@ func filterAtOnce(t *testing.T, h host.Host, _ string) {
 	}
 }
 
+// filterNames lists a table and its chain for as long as they are there, and the table
+// that has none.
+func filterNames(t *testing.T, h host.Host, _ string) {
+	const other = testTable + "-2"
+	filterUntil(t, h, testTable)
+	filterUntil(t, h, other)
+	of := func() (names []string) {
+		all, err := h.FilterNames(t.Context())
+		must(t, err)
+		for _, n := range all {
+			if n.Table == testTable || n.Table == other {
+				names = append(names, n.String())
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, of()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	expect()
+	must(t, h.ReplaceFilterTable(t.Context(), drops(testTable, "forward", 0)))
+	expect("inet "+testTable, "inet "+testTable+" c")
+	must(t, h.ReplaceFilterTable(t.Context(), host.FilterTable{Name: other}))
+	expect("inet "+testTable, "inet "+testTable+" c", "inet "+other)
+	must(t, h.DeleteFilterTable(t.Context(), testTable))
+	expect("inet " + other)
+}
+
 func filterErrors(t *testing.T, h host.Host, _ string) {
 	want(t, "delete what is not there", h.DeleteFilterTable(t.Context(), testTable), fs.ErrNotExist)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := h.FilterTable(ctx, testTable)
+	if _, err := h.FilterNames(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("list, cancelled: %v", err)
+	}
 	for _, err := range []error{err, h.ReplaceFilterTable(ctx, host.FilterTable{Name: testTable}), h.DeleteFilterTable(ctx, testTable)} {
 		want(t, "cancelled", err, context.Canceled)
 	}
@@ -109,7 +146,8 @@ func filterErrors(t *testing.T, h host.Host, _ string) {
 
 func filterRefused(t *testing.T, h host.Host, _ string) {
 	_, err := h.FilterTable(t.Context(), testTable)
-	for _, err := range []error{err, h.ReplaceFilterTable(t.Context(), host.FilterTable{}), h.DeleteFilterTable(t.Context(), testTable)} {
+	_, listErr := h.FilterNames(t.Context())
+	for _, err := range []error{err, listErr, h.ReplaceFilterTable(t.Context(), host.FilterTable{}), h.DeleteFilterTable(t.Context(), testTable)} {
 		if !errors.Is(err, host.ErrOtherRoot) {
 			t.Error(err)
 		}

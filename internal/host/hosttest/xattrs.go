@@ -3,6 +3,7 @@ package hosttest
 import (
 	"bytes"
 	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,6 +64,11 @@ func xattrErrors(t *testing.T, h host.Host, dir string) {
 	want(t, "attribute of nothing", h.SetXattr(dir+"/n", "user.a", nil), fs.ErrNotExist)
 	_, err := h.Xattrs(dir + "/n")
 	want(t, "attributes of nothing", err, fs.ErrNotExist)
+	f, err := h.Create(dir + "/open")
+	must(t, err)
+	want(t, "unknown namespace of an open file", f.SetXattr(strings.Repeat("x", 9)+".a", nil), syscall.EOPNOTSUPP)
+	must(t, f.Close())
+	want(t, "attribute of a closed file", f.SetXattr("user.a", nil), os.ErrClosed)
 }
 
 func xattrsWritten(t *testing.T, h host.Host, dir string) {
@@ -70,6 +76,9 @@ func xattrsWritten(t *testing.T, h host.Host, dir string) {
 	must(t, host.WriteFile(h, dir+"/f", []byte("program"), a))
 	attached(t, h, dir+"/f", a.Xattrs)
 	expect(t, h, dir+"/f", "program")
+	sum := bytes.Repeat([]byte{0xff}, 32)
+	must(t, host.WriteFile(h, dir+"/g", []byte("{}"), host.Attributes{Mode: 0o600, Provenance: sum}))
+	attached(t, h, dir+"/g", map[string][]byte{host.ProvenanceName: sum})
 	put(t, h, dir+"/f", "another")
 	attached(t, h, dir+"/f", map[string][]byte{})
 }

@@ -45,7 +45,8 @@ func New(root string) (host.Host, error) {
 		return &Host{tree{fd, false}, absent{}, refusing{}, refusing{}, refusing{}}, nil
 	}
 	live := tree{fd, true}
-	return &Host{live, &manager{}, processes{commandBound}, mounts{live}, packetFilter{}}, nil
+	run := processes{commandBound}
+	return &Host{live, &manager{}, run, mounts{live}, packetFilter{files: live, programs: run}}, nil
 }
 
 // Now implements host.Clock.

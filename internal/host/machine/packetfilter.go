@@ -17,7 +17,10 @@ import (
 )
 
 // packetFilter is that of the network namespace that the program runs in.
-type packetFilter struct{}
+type packetFilter struct {
+	files    tree
+	programs host.Runner
+}
 
 // netlinkBound is how long the kernel has for an answer. It answers at once, or
 // never: a kernel that lacks a part of nftables acknowledges less than was sent.
@@ -219,6 +222,11 @@ func readRule(h *host.FilterChain, r *nftables.Rule) bool {
 func plainChain(chain *nftables.Chain) bool {
 	return chain.Type == nftables.ChainTypeFilter && chain.Hooknum != nil && int(*chain.Hooknum) < len(host.Hooks) && chain.Priority != nil &&
 		chain.Policy != nil && *chain.Policy == nftables.ChainPolicyAccept && chain.Device == ""
+}
+
+// FilterNames implements host.PacketFilter.
+func (refusing) FilterNames(context.Context) ([]host.FilterName, error) {
+	return nil, host.ErrOtherRoot
 }
 
 // FilterTable implements host.PacketFilter.

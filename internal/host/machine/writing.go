@@ -52,6 +52,21 @@ func (w *writing) Chmod(mode fs.FileMode) error { return w.f.Chmod(mode) }
 // Chown implements host.File.
 func (w *writing) Chown(uid, gid int) error { return w.f.Chown(uid, gid) }
 
+// SetXattr implements host.File.
+func (w *writing) SetXattr(name string, value []byte) error {
+	conn, err := w.f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if conn.Control(func(fd uintptr) { err = unix.Fsetxattr(int(fd), name, value, 0) }) != nil {
+		err = os.ErrClosed
+	}
+	if err != nil {
+		return &fs.PathError{Op: "setxattr", Path: w.f.Name(), Err: err}
+	}
+	return nil
+}
+
 // Sync implements host.File.
 func (w *writing) Sync() error { return w.f.Sync() }
 

@@ -35,26 +35,40 @@ func (t tree) Xattrs(p string) (all map[string][]byte, err error) {
 }
 
 func xattrs(p string) (map[string][]byte, error) {
-	buf := make([]byte, maxXattr)
-	n, err := unix.Listxattr(p, buf)
-	if errors.Is(err, unix.ENOTSUP) || err == nil && n == 0 {
+	n, err := unix.Listxattr(p, nil)
+	if errors.Is(err, unix.ENOTSUP) || err == nil && n == 0 { // as most files: nothing to make room for
 		return map[string][]byte{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	names, all := bytes.Split(bytes.TrimSuffix(bytes.Clone(buf[:n]), []byte{0}), []byte{0}), map[string][]byte{}
-	for _, name := range names {
-		n, err := unix.Getxattr(p, string(name), buf)
+	buf := make([]byte, maxXattr)
+	if n, err = unix.Listxattr(p, buf); err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	for _, name := range attributeNames(buf[:n]) {
+		n, err := unix.Getxattr(p, name, buf)
 		if errors.Is(err, unix.ENODATA) { // taken away meanwhile
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		all[string(name)] = bytes.Clone(buf[:n])
+		all[name] = bytes.Clone(buf[:n])
 	}
 	return all, nil
+}
+
+// attributeNames reads a list of listxattr(2). It may hold none though there was room to be
+// made for some: overlayfs counts its own, and does not list them.
+func attributeNames(list []byte) (names []string) {
+	for name := range bytes.SplitSeq(list, []byte{0}) {
+		if len(name) > 0 {
+			names = append(names, string(name))
+		}
+	}
+	return names
 }
 
 // SetXattr implements host.FS.

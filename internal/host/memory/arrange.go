@@ -21,13 +21,13 @@ func (h *Host) skeleton() {
 		h.dirs(d)
 	}
 	for _, l := range []string{"bin", "sbin", "lib"} {
-		h.place("/"+l, &inode{mode: modeLink | 0o777, target: "usr/" + l})
+		h.install("/"+l, &inode{mode: modeLink | 0o777, target: "usr/" + l})
 	}
-	h.place("/dev/null", &inode{mode: fs.ModeDevice | fs.ModeCharDevice | 0o666})
+	h.install("/dev/null", &inode{mode: fs.ModeDevice | fs.ModeCharDevice | 0o666})
 }
 
-// place puts an inode at a path, durable, over whatever is there.
-func (h *Host) place(p string, n *inode) {
+// install puts an inode at a path, durable, over whatever is there.
+func (h *Host) install(p string, n *inode) {
 	d, name := h.dirs(path.Dir(p)), path.Base(p)
 	h.commitWhere(func(o *nameOp) bool { return o.touchesName(d, name) })
 	fresh := h.newInode(n.mode)
@@ -64,7 +64,7 @@ func (h *Host) Put(p, content string, mode fs.FileMode) {
 func (h *Host) PutOwned(p, content string, a host.Attributes) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.place(p, &inode{mode: a.Mode, uid: a.UID, gid: a.GID, content: []byte(content)})
+	h.install(p, &inode{mode: a.Mode, uid: a.UID, gid: a.GID, content: []byte(content)})
 }
 
 // PutDir makes a directory with its parents, durable, mode 0755.
@@ -78,7 +78,7 @@ func (h *Host) PutDir(p string) {
 func (h *Host) PutLink(target, p string, uid int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.place(p, &inode{mode: modeLink | 0o777, uid: uid, gid: uid, target: target})
+	h.install(p, &inode{mode: modeLink | 0o777, uid: uid, gid: uid, target: target})
 }
 
 // PutSpecial makes what is neither a file, a directory nor a link: fs.ModeNamedPipe,
@@ -86,7 +86,7 @@ func (h *Host) PutLink(target, p string, uid int) {
 func (h *Host) PutSpecial(p string, mode fs.FileMode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.place(p, &inode{mode: mode})
+	h.install(p, &inode{mode: mode})
 }
 
 // Overwrite changes what a file holds in place and sets its time of modification

@@ -54,6 +54,17 @@ func (f *file) Chown(uid, gid int) error {
 	return f.do("chown", func(now time.Time) { f.node.chown(uid, gid, now) })
 }
 
+// SetXattr implements host.File.
+func (f *file) SetXattr(name string, value []byte) error {
+	if err := mayHave(f.node, name); err != nil {
+		return pathError("setxattr", f.path, err)
+	}
+	return f.do("setxattr", func(now time.Time) {
+		f.node.setXattr(name, value)
+		f.node.ctime, f.node.dirty = now, true
+	})
+}
+
 // Sync implements host.File.
 func (f *file) Sync() error {
 	return f.do("sync", func(time.Time) { f.node.save() })

@@ -39,13 +39,16 @@ type Host struct {
 	values   map[string]value
 	process  int // counts kills: handles of an older one are dead
 	boots    int
+	starts   int // of userspace
 	off      bool
 	locks    map[string]*lockState
 	programs map[string]Program
 	tables   map[string]host.FilterTable
-	noTables error
-	watchers map[*watcher]bool
-	systemd  manager
+	// filterNames are tables and chains besides those.
+	filterNames []host.FilterName
+	noTables    error
+	watchers    map[*watcher]bool
+	systemd     manager
 }
 
 var (

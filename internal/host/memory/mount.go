@@ -11,7 +11,7 @@ import (
 // mount is a file system on a directory, which it covers.
 type mount struct {
 	host.Mount
-	at       place
+	at       dirEntry
 	on, root *inode
 }
 
@@ -36,7 +36,7 @@ func (h *Host) Mount(ctx context.Context, m host.Mount) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return h.effect("mount", m.Target, func(at place) error {
+	return h.effect("mount", m.Target, func(at dirEntry) error {
 		switch {
 		case at.node == nil:
 			return syscall.ENOENT
@@ -53,7 +53,7 @@ func (h *Host) Mount(ctx context.Context, m host.Mount) error {
 }
 
 // mount covers a directory with a new file system.
-func (h *Host) mount(m host.Mount, at place) {
+func (h *Host) mount(m host.Mount, at dirEntry) {
 	root := h.newInode(modeDir | 0o777 | modeSticky)
 	h.devices++
 	root.dev = kernel + h.devices
@@ -69,7 +69,7 @@ func (h *Host) Unmount(ctx context.Context, target string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return h.effect("unmount", target, func(at place) error {
+	return h.effect("unmount", target, func(at dirEntry) error {
 		switch at.node {
 		case nil:
 			return syscall.ENOENT
@@ -102,7 +102,7 @@ func (h *Host) unmountAll() {
 	}
 }
 
-// mounted says whether something is mounted at a place.
-func (h *Host) mounted(at place) bool {
+// mounted says whether something is mounted at a directory entry.
+func (h *Host) mounted(at dirEntry) bool {
 	return at.node != nil && slices.ContainsFunc(h.mounts, func(m *mount) bool { return m.root == at.node })
 }

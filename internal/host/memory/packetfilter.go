@@ -9,6 +9,23 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
+// FilterNames implements host.PacketFilter.
+func (h *Host) FilterNames(ctx context.Context) ([]host.FilterName, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.filterError(ctx); err != nil {
+		return nil, err
+	}
+	names := slices.Clone(h.filterNames)
+	for _, t := range h.tables {
+		names = append(names, host.FilterName{Family: "inet", Table: t.Name})
+		for _, c := range t.Chains {
+			names = append(names, host.FilterName{Family: "inet", Table: t.Name, Chain: c.Name})
+		}
+	}
+	return names, nil
+}
+
 // FilterTable implements host.PacketFilter.
 func (h *Host) FilterTable(ctx context.Context, name string) (*host.FilterTable, error) {
 	h.mu.Lock()
@@ -83,6 +100,22 @@ func (h *Host) FlushTables() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.tables)
+	h.filterNames = nil
+}
+
+// PutFilterNames makes tables and chains of families that the host does not keep
+// otherwise.
+func (h *Host) PutFilterNames(names ...host.FilterName) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.filterNames = append(h.filterNames, names...)
+}
+
+// DropFilterNames takes away those of them that which says.
+func (h *Host) DropFilterNames(which func(host.FilterName) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.filterNames = slices.DeleteFunc(h.filterNames, which)
 }
 
 // PutTable makes a table as somebody else would, Other included.

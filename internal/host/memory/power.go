@@ -103,14 +103,14 @@ func (c chooser) damage(n *inode) {
 	}
 }
 
-// Settle makes everything durable, as sync(8) or half a minute does.
-func (h *Host) Settle() {
+// Flush makes everything durable, as sync(8) or half a minute does.
+func (h *Host) Flush() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.settle()
+	h.flush()
 }
 
-func (h *Host) settle() {
+func (h *Host) flush() {
 	h.commitWhere(func(*nameOp) bool { return true })
 	h.root.each("/", func(_ string, n *inode) { n.save() })
 }
@@ -124,7 +124,7 @@ func (h *Host) Boot() {
 	h.mu.Lock()
 	if !h.off {
 		h.unmountAll()
-		h.settle()
+		h.flush()
 		h.kill()
 		h.systemd.forget()
 	}
@@ -132,11 +132,30 @@ func (h *Host) Boot() {
 	h.empty("/run")
 	h.empty("/tmp")
 	clear(h.tables)
+	h.filterNames = nil
 	for _, p := range sortedKeys(h.values) {
-		h.place(p, &inode{mode: 0o644, content: []byte(h.values[p].boot), pseudo: true})
+		h.install(p, &inode{mode: 0o644, content: []byte(h.values[p].boot), pseudo: true})
 	}
 	h.bootID()
-	h.settle()
+	h.startUserspace()
+}
+
+// SoftReboot starts userspace anew, as systemctl soft-reboot does: all units end, and
+// those that targets want start. The kernel stays, with its boot ID, and so does /run.
+func (h *Host) SoftReboot() {
+	h.jobMu.Lock()
+	defer h.jobMu.Unlock()
+	h.mu.Lock()
+	h.kill()
+	h.systemd.forget()
+	h.startUserspace()
+}
+
+// startUserspace is the part of a boot that systemd has. It is called with the lock,
+// and gives it back.
+func (h *Host) startUserspace() {
+	h.starts++
+	h.flush()
 	h.loadAll()
 	h.mu.Unlock()
 	h.startBoot()
@@ -157,7 +176,7 @@ func (h *Host) empty(p string) {
 func (h *Host) bootID() {
 	h.boots++
 	id := fmt.Sprintf("00000000-0000-4000-8000-%012x\n", h.boots)
-	h.place(path.Join("/proc/sys/kernel/random", "boot_id"), &inode{mode: 0o444, content: []byte(id), pseudo: true})
+	h.install(path.Join("/proc/sys/kernel/random", "boot_id"), &inode{mode: 0o444, content: []byte(id), pseudo: true})
 }
 
 // Boots says how often the machine has booted; a new one: 1.

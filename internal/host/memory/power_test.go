@@ -130,8 +130,8 @@ func TestPowerCutLosesWhatWasNotSynced(t *testing.T) {
 			map[string]bool{"none": true},
 		},
 		{
-			"settled",
-			func(h *Host) { create(t, h, "/srv/f", "new", false); h.Settle() },
+			"flushed",
+			func(h *Host) { create(t, h, "/srv/f", "new", false); h.Flush() },
 			map[string]bool{"new": true},
 		},
 		{
@@ -266,5 +266,51 @@ func TestKillFreesLocks(t *testing.T) {
 	must(t, err)
 	if string(b) != "kept" {
 		t.Errorf("content %q", b)
+	}
+}
+
+// A restart of userspace alone: all units end, those that a boot wants start, and the
+// kernel's boot ID and /run stay.
+func TestSoftReboot(t *testing.T) {
+	const name = "kept.service"
+	h := New()
+	h.Put("/etc/systemd/system/"+name, "[Service]\nExecStart=/bin/x\n[Install]\nWantedBy=multi-user.target\n", 0o644)
+	h.Put("/etc/systemd/system/other.service", "[Service]\nExecStart=/bin/x\n", 0o644)
+	h.PutLink("/etc/systemd/system/"+name, "/etc/systemd/system/multi-user.target.wants/"+name, 0)
+	h.Program("/bin/x", func(host.Command) host.Output { return host.Output{} })
+	h.Put("/run/kept", "x", 0o644)
+	for _, n := range []string{name, "other.service"} {
+		if err := h.StartUnit(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unit := func(n string) host.UnitStatus {
+		t.Helper()
+		st, err := h.Unit(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	id, err := h.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, target := unit(name).InvocationID, unit("sysinit.target").InvocationID
+	h.SoftReboot()
+	if now, err := h.ReadFile("/proc/sys/kernel/random/boot_id"); err != nil || string(now) != string(id) {
+		t.Errorf("boot ID %q, %v", now, err)
+	}
+	if _, err := h.Lstat("/run/kept"); err != nil {
+		t.Error(err)
+	}
+	if st := unit(name); st.ActiveState != "active" || st.InvocationID == run {
+		t.Errorf("what the boot wants: %s, run %s", st.ActiveState, st.InvocationID)
+	}
+	if st := unit("other.service"); st.ActiveState != "inactive" {
+		t.Errorf("what it does not want: %s", st.ActiveState)
+	}
+	if st := unit("sysinit.target"); st.ActiveState != "active" || st.InvocationID == target || target == "" {
+		t.Errorf("the target: %s, run %s", st.ActiveState, st.InvocationID)
 	}
 }

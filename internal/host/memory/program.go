@@ -19,7 +19,7 @@ func (h *Host) Program(p string, f Program) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, err := h.follow(p, false); err != nil {
-		h.place(p, &inode{mode: 0o755, content: []byte(p)})
+		h.install(p, &inode{mode: 0o755, content: []byte(p)})
 	}
 	h.programs[p] = f
 }

@@ -18,27 +18,27 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 
 func pathError(op, p string, err error) error { return &fs.PathError{Op: op, Path: p, Err: err} }
 
-// place is a name in a directory; node is nil where the name is free.
-type place struct {
+// dirEntry is a name in a directory; node is nil where the name is free.
+type dirEntry struct {
 	dir  *inode
 	name string
 	node *inode
 }
 
-// locate finds the place of a path without following its last element.
-func (h *Host) locate(p string) (place, error) {
+// locate finds the directory entry of a path without following its last element.
+func (h *Host) locate(p string) (dirEntry, error) {
 	if err := host.CheckPath(p); err != nil {
-		return place{}, err
+		return dirEntry{}, err
 	}
 	if p == "/" {
-		return place{dir: h.root, name: ".", node: h.root}, nil
+		return dirEntry{dir: h.root, name: ".", node: h.root}, nil
 	}
 	dir, err := h.walkDir(path.Dir(p), true)
 	if err != nil {
-		return place{}, err
+		return dirEntry{}, err
 	}
 	name := path.Base(p)
-	return place{dir, name, dir.children[name]}, nil
+	return dirEntry{dir, name, dir.children[name]}, nil
 }
 
 // find is locate of a path that must exist.

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ func (h *Host) unit(name string) *unit {
 		u = &unit{name: id}
 		u.reset()
 		if slices.Contains(builtin, id) {
-			u.active, u.sub = "active", activeSub(id)
+			u.active, u.sub, u.invocation = "active", activeSub(id), fmt.Sprintf("%032x", h.starts)
 			h.entered(u)
 		}
 		h.systemd.units[id] = u

@@ -28,7 +28,7 @@ func (h *Host) ValueFunc(p, boot string, write func(now, written string) (string
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.values[p] = value{boot, write}
-	h.place(p, &inode{mode: 0o644, content: []byte(boot), pseudo: true})
+	h.install(p, &inode{mode: 0o644, content: []byte(boot), pseudo: true})
 }
 
 // Values are the pseudo-files as they read now, except the boot ID.
@@ -46,7 +46,7 @@ func (h *Host) Values() map[string]string {
 
 // WriteValue implements host.FS.
 func (h *Host) WriteValue(p string, written []byte) error {
-	return h.effect("write", p, func(at place) error {
+	return h.effect("write", p, func(at dirEntry) error {
 		v, known := h.values[p]
 		switch {
 		case !host.IsValue(p):

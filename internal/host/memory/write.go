@@ -9,8 +9,8 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// effect runs a change at a place under the lock.
-func (h *Host) effect(op, p string, do func(place) error) error {
+// effect runs a change of a directory entry under the lock.
+func (h *Host) effect(op, p string, do func(dirEntry) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at, err := h.locate(p)
@@ -26,9 +26,9 @@ func (h *Host) effect(op, p string, do func(place) error) error {
 	return nil
 }
 
-// fixed says that an attribute forbids what is to happen at a place: nothing of
+// fixed says that an attribute forbids what is to happen to a directory entry: nothing of
 // an immutable file changes, and no name in an immutable directory.
-func (at place) fixed(op string) bool {
+func (at dirEntry) fixed(op string) bool {
 	own := at.node != nil && at.node.fixed
 	switch op {
 	case "chmod", "chown", "setxattr":
@@ -42,7 +42,7 @@ func (at place) fixed(op string) bool {
 }
 
 // add puts a new inode at a free name.
-func (h *Host) add(at place, n *inode) error {
+func (h *Host) add(at dirEntry, n *inode) error {
 	if at.node != nil {
 		return syscall.EEXIST
 	}
@@ -56,7 +56,7 @@ func (h *Host) add(at place, n *inode) error {
 // Create implements host.FS.
 func (h *Host) Create(p string) (host.File, error) {
 	f := &file{h: h, path: p}
-	err := h.effect("open", p, func(at place) error {
+	err := h.effect("open", p, func(at dirEntry) error {
 		if at.node != nil {
 			return syscall.EEXIST
 		}
@@ -72,7 +72,7 @@ func (h *Host) Create(p string) (host.File, error) {
 // Append implements host.Appender.
 func (h *Host) Append(p string) (io.WriteCloser, error) {
 	f := &file{h: h, path: p}
-	err := h.effect("open", p, func(at place) error {
+	err := h.effect("open", p, func(at dirEntry) error {
 		f.node, f.process = at.node, h.process
 		if at.node != nil {
 			return regular(at.node)
@@ -88,7 +88,7 @@ func (h *Host) Append(p string) (io.WriteCloser, error) {
 
 // Mkdir implements host.FS.
 func (h *Host) Mkdir(p string, mode fs.FileMode) error {
-	return h.effect("mkdir", p, func(at place) error {
+	return h.effect("mkdir", p, func(at dirEntry) error {
 		n := h.newInode(modeDir)
 		n.chmod(mode, n.ctime)
 		n.save()
@@ -98,7 +98,7 @@ func (h *Host) Mkdir(p string, mode fs.FileMode) error {
 
 // Symlink implements host.FS.
 func (h *Host) Symlink(target, p string) error {
-	return h.effect("symlink", p, func(at place) error {
+	return h.effect("symlink", p, func(at dirEntry) error {
 		if target == "" {
 			return syscall.ENOENT
 		}
@@ -110,7 +110,7 @@ func (h *Host) Symlink(target, p string) error {
 
 // Link implements host.FS.
 func (h *Host) Link(oldpath, newpath string) error {
-	return h.effect("link", newpath, func(to place) error {
+	return h.effect("link", newpath, func(to dirEntry) error {
 		node, err := h.find(oldpath)
 		switch {
 		case err != nil:
@@ -128,7 +128,7 @@ func (h *Host) Link(oldpath, newpath string) error {
 
 // Rename implements host.FS.
 func (h *Host) Rename(oldpath, newpath string) error {
-	return h.effect("rename", newpath, func(to place) error {
+	return h.effect("rename", newpath, func(to dirEntry) error {
 		from, err := h.locate(oldpath)
 		switch {
 		case err != nil:
@@ -175,7 +175,7 @@ func mayReplace(from, to *inode) error {
 
 // Remove implements host.FS.
 func (h *Host) Remove(p string) error {
-	return h.effect("remove", p, func(at place) error {
+	return h.effect("remove", p, func(at dirEntry) error {
 		switch {
 		case at.node == nil:
 			return syscall.ENOENT
@@ -193,7 +193,7 @@ func (h *Host) Remove(p string) error {
 
 // Chmod implements host.FS.
 func (h *Host) Chmod(p string, mode fs.FileMode) error {
-	return h.effect("chmod", p, func(at place) error {
+	return h.effect("chmod", p, func(at dirEntry) error {
 		switch {
 		case at.node == nil:
 			return syscall.ENOENT
@@ -207,7 +207,7 @@ func (h *Host) Chmod(p string, mode fs.FileMode) error {
 
 // Chown implements host.FS.
 func (h *Host) Chown(p string, uid, gid int) error {
-	return h.effect("chown", p, func(at place) error {
+	return h.effect("chown", p, func(at dirEntry) error {
 		if at.node == nil {
 			return syscall.ENOENT
 		}
@@ -218,7 +218,7 @@ func (h *Host) Chown(p string, uid, gid int) error {
 
 // SyncFile implements host.FS.
 func (h *Host) SyncFile(p string) error {
-	return h.effect("sync", p, func(at place) error {
+	return h.effect("sync", p, func(at dirEntry) error {
 		if at.node == nil {
 			return syscall.ENOENT
 		}
@@ -233,7 +233,7 @@ func (h *Host) SyncFile(p string) error {
 
 // SyncDir implements host.FS.
 func (h *Host) SyncDir(p string) error {
-	return h.effect("sync", p, func(at place) error {
+	return h.effect("sync", p, func(at dirEntry) error {
 		switch {
 		case at.node == nil:
 			return syscall.ENOENT

@@ -24,7 +24,7 @@ func (h *Host) Xattrs(p string) (map[string][]byte, error) {
 
 // SetXattr implements host.FS.
 func (h *Host) SetXattr(p, name string, value []byte) error {
-	return h.effect("setxattr", p, func(at place) error {
+	return h.effect("setxattr", p, func(at dirEntry) error {
 		if at.node == nil {
 			return syscall.ENOENT
 		}

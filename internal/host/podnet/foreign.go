@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -13,7 +12,8 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/iptables"
+	"github.com/berth-dev/berth/internal/host/kernelmodule"
 )
 
 // foreignLinks are the names of interfaces that networks of pods and kube-proxy make
@@ -36,14 +36,14 @@ func begins(name string, with []string) bool {
 }
 
 // Foreign names what is left of the cluster's own network, which its DaemonSet made and
-// nobody takes away: interfaces that are not among those that were there before, chains,
-// tables and ipsets. What of it is in use is for whoever knows that network to say.
-func (n Network) Foreign(ctx context.Context, before []string) (left []string, err error) {
+// nobody takes away: interfaces, chains and tables that were not there before, and
+// ipsets. What of it is in use is for whoever knows that network to say.
+func (n Network) Foreign(ctx context.Context, before Before) (left []string, err error) {
 	var errs []error
 	for _, part := range []func() ([]string, error){
-		func() ([]string, error) { return leftLinks(before) },
-		func() ([]string, error) { return leftRules(ctx) },
-		func() ([]string, error) { return n.leftLegacy(ctx) },
+		func() ([]string, error) { return leftLinks(before.Links) },
+		func() ([]string, error) { return leftRules(ctx, before) },
+		func() ([]string, error) { return n.leftLegacy(ctx, before) },
 		leftSets,
 	} {
 		names, err := part()
@@ -72,21 +72,21 @@ func leftLinks(before []string) (left []string, err error) {
 }
 
 // leftRules are in nf_tables, also those of the nft flavour of iptables.
-func leftRules(ctx context.Context) (left []string, err error) {
+func leftRules(ctx context.Context, before Before) (left []string, err error) {
 	c, err := dial(ctx)
 	if err != nil {
 		return nil, named("open the packet filter", err)
 	}
 	for _, family := range families {
-		tables, err := c.ListTablesOfFamily(family)
-		if unsupported(err) {
+		tables, err := tablesOf(c, family)
+		if err != nil {
+			return left, err
+		}
+		if len(tables) == 0 {
 			continue
 		}
-		if err != nil {
-			return left, named("list tables", err)
-		}
 		for _, t := range tables {
-			if begins(t.Name, foreignTables) {
+			if begins(t.Name, foreignTables) && !before.stood(familyNames[family], t.Name, "") {
 				left = append(left, "table "+nameOf(t)+": nft delete table "+nameOf(t))
 			}
 		}
@@ -94,14 +94,14 @@ func leftRules(ctx context.Context) (left []string, err error) {
 		if err != nil {
 			return left, named("list chains", err)
 		}
-		left = append(left, leftChains(chains)...)
+		left = append(left, leftChains(chains, before)...)
 	}
 	return left, nil
 }
 
-func leftChains(chains []*nftables.Chain) (left []string) {
+func leftChains(chains []*nftables.Chain, before Before) (left []string) {
 	for _, chain := range chains {
-		if begins(chain.Name, foreignChains) && !begins(chain.Table.Name, foreignTables) {
+		if begins(chain.Name, foreignChains) && !begins(chain.Table.Name, foreignTables) && !stoodChain(before, chain) {
 			left = append(left, "chain "+chain.Name+" of table "+nameOf(chain.Table)+", and what leads to it")
 		}
 	}
@@ -109,27 +109,25 @@ func leftChains(chains []*nftables.Chain) (left []string) {
 }
 
 // leftLegacy are chains that the kernel keeps outside nf_tables.
-func (n Network) leftLegacy(ctx context.Context) (left []string, err error) {
-	for _, l := range legacy {
+func (n Network) leftLegacy(ctx context.Context, before Before) (left []string, err error) {
+	for _, f := range iptables.Families {
 		if n.Files == nil {
 			break
 		}
-		text, err := n.Files.ReadFile(l.names)
-		if errors.Is(err, fs.ErrNotExist) || len(strings.TrimSpace(string(text))) == 0 && err == nil {
+		used, err := f.Used(n.Files)
+		if err != nil {
+			return left, err
+		}
+		if !used {
 			continue
 		}
+		saved, err := f.Save(ctx, n.Programs)
 		if err != nil {
-			return left, named("look for the tables of "+l.program, err)
+			return left, err
 		}
-		saved, err := n.Programs.Run(ctx, host.Command{Path: "/usr/sbin/" + l.program + "-save"})
-		if err != nil {
-			return left, named("read the tables of "+l.program, err)
-		}
-		for line := range strings.Lines(string(saved.Stdout)) {
-			name, ok := strings.CutPrefix(line, ":")
-			name, _, _ = strings.Cut(name, " ")
-			if ok && begins(name, foreignChains) {
-				left = append(left, "chain "+name+" of "+l.program+", and what leads to it")
+		for c := range f.Names(saved) {
+			if begins(c.Chain, foreignChains) && !before.stood(c.Family, c.Table, c.Chain) {
+				left = append(left, "chain "+c.Chain+" of "+f.Program+", and what leads to it")
 			}
 		}
 	}
@@ -151,6 +149,20 @@ const (
 // leftSets are the ipsets that those networks and kube-proxy's mode ipvs made. A kernel
 // without ipsets has none.
 func leftSets() (left []string, err error) {
+	messages, err := listSets()
+	if kernelmodule.Missing(err) {
+		return nil, nil
+	}
+	for _, m := range messages {
+		name := setName(m.Data)
+		if begins(name, foreignSets) {
+			left = append(left, "ipset "+name+": ipset destroy "+name)
+		}
+	}
+	return left, err
+}
+
+func listSets() (sets []netlink.Message, err error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
 		return nil, named("open the packet filter", err)
@@ -165,23 +177,11 @@ func leftSets() (left []string, err error) {
 	if err != nil {
 		return nil, named("ask for ipsets", err)
 	}
-	messages, err := c.Execute(netlink.Message{
+	sets, err = c.Execute(netlink.Message{
 		Header: netlink.Header{Type: ipsetList, Flags: netlink.Request | netlink.Dump},
 		Data:   append([]byte{unix.AF_INET, 0, 0, 0}, attributes...), // struct nfgenmsg
 	})
-	if unsupported(err) || errors.Is(err, unix.EINVAL) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, named("list ipsets", err)
-	}
-	for _, m := range messages {
-		name := setName(m.Data)
-		if begins(name, foreignSets) {
-			left = append(left, "ipset "+name+": ipset destroy "+name)
-		}
-	}
-	return left, nil
+	return sets, named("list ipsets", err)
 }
 
 // setName is the name in an answer; "" for one that has none.
@@ -199,9 +199,4 @@ func setName(data []byte) string {
 		}
 	}
 	return ""
-}
-
-// unsupported says that the kernel has no such thing.
-func unsupported(err error) bool {
-	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EPROTONOSUPPORT)
 }

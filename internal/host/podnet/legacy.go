@@ -3,67 +3,53 @@ package podnet
 import (
 	"context"
 	"errors"
-	"io/fs"
+	"slices"
 	"strings"
 
-	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/iptables"
 )
 
-// legacy are the rules that the kernel keeps outside nf_tables, one family each:
-// where it says that it has tables, and the programs that know them.
-var legacy = []struct{ names, program string }{
-	{"/proc/net/ip_tables_names", "iptables-legacy"},
-	{"/proc/net/ip6_tables_names", "ip6tables-legacy"},
-}
-
 // removeLegacy takes our chains out of the tables of the legacy iptables.
-func (n Network) removeLegacy(ctx context.Context) (removed []string, err error) {
+func (n Network) removeLegacy(ctx context.Context, before Before) (removed []string, err error) {
 	var errs []error
-	for _, l := range legacy {
+	for _, f := range iptables.Families {
 		if n.Files == nil {
 			break
 		}
-		text, err := n.Files.ReadFile(l.names)
-		if errors.Is(err, fs.ErrNotExist) || len(strings.TrimSpace(string(text))) == 0 && err == nil {
-			continue
-		}
-		if err == nil {
+		used, err := f.Used(n.Files)
+		if err == nil && used {
 			var names []string
-			names, err = n.clean(ctx, l.program)
+			names, err = n.clean(ctx, f, before)
 			removed = append(removed, names...)
 		}
-		errs = append(errs, named("clean the tables of "+l.program, err))
+		errs = append(errs, err)
 	}
 	return removed, errors.Join(errs...)
 }
 
-// clean changes all tables of a program in one call of it.
-func (n Network) clean(ctx context.Context, program string) (removed []string, err error) {
-	saved, err := n.Programs.Run(ctx, host.Command{Path: "/usr/sbin/" + program + "-save"})
+// clean changes all tables of a family in one call of its program.
+func (n Network) clean(ctx context.Context, f iptables.Family, before Before) (removed []string, err error) {
+	saved, err := f.Save(ctx, n.Programs)
 	if err != nil {
 		return nil, err
 	}
-	if len(saved.Stdout) > 0 && saved.Stdout[0] != '#' && saved.Stdout[0] != '*' {
-		return nil, errors.New("they are more than can be read") // the end is all that there is of a long output
-	}
-	script, chains := withoutOurs(string(saved.Stdout))
+	script, chains := withoutOurs(saved, func(table, chain string) bool {
+		return ours(chain) && !before.stood(f.Program, table, chain)
+	})
 	if len(chains) == 0 {
 		return nil, nil
 	}
 	for _, c := range chains {
-		removed = append(removed, "chain "+c+" of "+program)
+		removed = append(removed, "chain "+c+" of "+f.Program)
 	}
-	_, err = n.Programs.Run(ctx, host.Command{Path: "/usr/sbin/" + program + "-restore", Args: []string{"--noflush"}, Stdin: []byte(script)})
-	if err != nil {
-		return nil, err
-	}
-	return removed, nil
+	return removed, f.Restore(ctx, n.Programs, script)
 }
 
 // withoutOurs reads what iptables-save prints and is what iptables-restore --noflush
-// needs to take our chains away, and their names. Rules of others stay as they are.
-func withoutOurs(saved string) (script string, chains []string) {
+// needs to take chains that go away, and their names. Rules of others stay as they are.
+func withoutOurs(saved string, goes func(table, chain string) bool) (script string, chains []string) {
 	var b strings.Builder
+	var table string
 	var own, leading []string
 	for line := range strings.Lines(saved) {
 		line = strings.TrimSpace(line)
@@ -71,10 +57,10 @@ func withoutOurs(saved string) (script string, chains []string) {
 		switch {
 		case strings.HasPrefix(line, "*"):
 			b.WriteString(line + "\n")
-			own, leading = nil, nil
-		case strings.HasPrefix(line, ":") && ours(words[0][1:]):
+			table, own, leading = line[1:], nil, nil
+		case strings.HasPrefix(line, ":") && goes(table, words[0][1:]):
 			own = append(own, words[0][1:])
-		case len(words) > 1 && words[0] == "-A" && !ours(words[1]) && target(words):
+		case len(words) > 1 && words[0] == "-A" && !slices.Contains(own, words[1]) && target(words, own):
 			leading = append(leading, "-D "+strings.TrimPrefix(line, "-A "))
 		case line == "COMMIT":
 			for _, r := range leading {
@@ -92,10 +78,10 @@ func withoutOurs(saved string) (script string, chains []string) {
 	return b.String(), chains
 }
 
-// target says whether a rule leads to a chain of ours.
-func target(words []string) bool {
+// target says whether a rule leads to one of some chains.
+func target(words, chains []string) bool {
 	for i, w := range words[:len(words)-1] {
-		if (w == "-j" || w == "-g") && ours(words[i+1]) {
+		if (w == "-j" || w == "-g") && slices.Contains(chains, words[i+1]) {
 			return true
 		}
 	}

@@ -13,6 +13,21 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
+// Before is what there was before berth came: it stays, with what is in it.
+type Before struct {
+	// Links are the names of interfaces; a bridge stays with what is plugged into it.
+	Links []string
+	// Filter has the names of tables and chains of the packet filter, as host.FilterName
+	// prints them.
+	Filter map[string]bool
+}
+
+// stood says whether a table was there, or a chain in it. The families and names of
+// nf_tables and those of the legacy iptables are apart.
+func (b Before) stood(family, table, chain string) bool {
+	return b.Filter[host.FilterName{Family: family, Table: table, Chain: chain}.String()]
+}
+
 // Network is that of the machine that the program runs on. The zero value lacks the
 // programs: rules of the legacy iptables stay and are named.
 type Network struct {
@@ -36,15 +51,14 @@ func ours(chain string) bool {
 	return strings.HasPrefix(chain, "KUBE-") || strings.HasPrefix(chain, "CNI-")
 }
 
-// Remove takes it all away. kept are bridges that stay, with what is plugged into them.
-// It does what it can: errors of the parts are joined. removed names each thing that
-// went.
-func (n Network) Remove(ctx context.Context, kept []string) (removed []string, err error) {
+// Remove takes it all away, but for what was there before. It does what it can: errors of
+// the parts are joined. removed names each thing that went.
+func (n Network) Remove(ctx context.Context, before Before) (removed []string, err error) {
 	var errs []error
 	for _, part := range []func() ([]string, error){
-		func() ([]string, error) { return removeLinks(kept) },
-		func() ([]string, error) { return removeTables(ctx) },
-		func() ([]string, error) { return n.removeLegacy(ctx) },
+		func() ([]string, error) { return removeLinks(before.Links) },
+		func() ([]string, error) { return removeTables(ctx, before) },
+		func() ([]string, error) { return n.removeLegacy(ctx, before) },
 	} {
 		names, err := part()
 		removed, errs = append(removed, names...), append(errs, err)

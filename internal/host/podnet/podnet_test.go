@@ -13,9 +13,13 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
+	"github.com/mdlayher/netlink/nltest"
 	"golang.org/x/sys/unix"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/iptables"
+	"github.com/berth-dev/berth/internal/host/machine"
+	"github.com/berth-dev/berth/internal/host/memory"
 )
 
 // ownNetwork gives the test a network of its own. Its thread ends with it.
@@ -89,7 +93,7 @@ func TestRemoveTables(t *testing.T) {
 	needs(t, "iptables-nft")
 	sh(t, strings.ReplaceAll(kubeRules, "$I", "iptables-nft"))
 	sh(t, `iptables-nft -t filter -A INPUT -j KUBE-FORWARD; iptables-nft -t filter -N MINE; iptables-nft -t filter -A FORWARD -s 192.0.2.1 -j MINE; iptables-nft -t filter -A MINE -j DROP; ip6tables-nft -t mangle -N KUBE-KUBELET-CANARY`)
-	removed, err := removeTables(context.Background())
+	removed, err := removeTables(context.Background(), Before{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +112,150 @@ func TestRemoveTables(t *testing.T) {
 			t.Errorf("no %q in\n%s", line, rules)
 		}
 	}
-	if removed, err := removeTables(context.Background()); err != nil || len(removed) != 0 {
+	if removed, err := removeTables(context.Background(), Before{}); err != nil || len(removed) != 0 {
 		t.Errorf("again: %v, %v", removed, err)
+	}
+}
+
+func set(names ...string) map[string]bool {
+	all := map[string]bool{}
+	for _, n := range names {
+		all[n] = true
+	}
+	return all
+}
+
+// filterNow is the packet filter of the test's network: names, and the rules that the
+// nft flavour of iptables knows.
+func filterNow(t *testing.T) (names []string, rules string) {
+	t.Helper()
+	h, err := machine.New("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := h.FilterNames(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range all {
+		names = append(names, n.String())
+	}
+	slices.Sort(names)
+	return names, sh(t, "for p in iptables ip6tables; do $p-nft-save | grep -v '^#' | sed 's/ \\[[0-9:]*\\]//'; done")
+}
+
+// TestRemoveKeepsWhatStood: chains and tables that have the names of a node's and were
+// there before it was one stay with their rules, and what came among them goes.
+func TestRemoveKeepsWhatStood(t *testing.T) {
+	ownNetwork(t)
+	needs(t, "iptables-nft", "ip6tables-nft")
+	sh(t, `
+iptables-nft -t nat -N CNI-HOSTPORT-DNAT; iptables-nft -t nat -N CNI-DN-theirs
+iptables-nft -t nat -A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT
+iptables-nft -t nat -A CNI-HOSTPORT-DNAT -p tcp -m multiport --dports 8080 -j CNI-DN-theirs
+iptables-nft -t nat -A CNI-DN-theirs -p tcp -m tcp --dport 8080 -j DNAT --to-destination 10.88.0.2:80
+iptables-nft -N KUBE-FORWARD; iptables-nft -A FORWARD -j KUBE-FORWARD; iptables-nft -A KUBE-FORWARD -s 192.0.2.7 -j DROP
+iptables-nft -A INPUT -j ACCEPT; iptables-nft -D INPUT -j ACCEPT
+ip6tables-nft -t mangle -A FORWARD -j ACCEPT; ip6tables-nft -t mangle -D FORWARD -j ACCEPT`)
+	c, err := dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"kube-proxy", "cni_hostport"} {
+		table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: name})
+		c.AddChain(&nftables.Chain{Table: table, Name: "services"})
+	}
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	names, rules := filterNow(t)
+
+	sh(t, strings.ReplaceAll(strings.ReplaceAll(kubeRules, "$I -t filter -N KUBE-FORWARD\n$I -t filter -A FORWARD -j KUBE-FORWARD\n$I -t filter -A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP\n", ""), "$I", "iptables-nft"))
+	sh(t, `iptables-nft -t nat -A CNI-HOSTPORT-DNAT -p tcp -m multiport --dports 9090 -j CNI-DN-1
+iptables-nft -N KUBE-FIREWALL; iptables-nft -A KUBE-FORWARD -j KUBE-FIREWALL; iptables-nft -A INPUT -j KUBE-FIREWALL
+ip6tables-nft -t mangle -N KUBE-KUBELET-CANARY; ip6tables-nft -t mangle -A FORWARD -j KUBE-KUBELET-CANARY; ip6tables-nft -t nat -N KUBE-NODEPORTS`)
+	c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv6, Name: "kube-proxy"})
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []bool{false, true} {
+		removed, err := Network{}.Remove(t.Context(), Before{Filter: set(names...)})
+		if err != nil || (len(removed) == 0) != again {
+			t.Errorf("again %t: %v, %v", again, removed, err)
+		}
+		namesNow, rulesNow := filterNow(t)
+		if diff := cmp.Diff(names, namesNow); diff != "" {
+			t.Errorf("again %t: %s", again, diff)
+		}
+		if diff := cmp.Diff(rules, rulesNow); diff != "" {
+			t.Errorf("again %t: %s", again, diff)
+		}
+	}
+}
+
+// saving is the legacy iptables: it has what it prints, and remembers what it is told.
+type saving struct {
+	saved string
+	told  []string
+}
+
+// Run implements host.Runner.
+func (s *saving) Run(_ context.Context, c host.Command) (host.Output, error) {
+	if strings.HasSuffix(c.Path, "-restore") {
+		s.told = append(s.told, string(c.Stdin))
+	}
+	return host.Output{Stdout: []byte(s.saved)}, nil
+}
+
+// TestLegacyKeepsWhatStood: a chain that was there before stays with what leads to it, in
+// its table alone.
+func TestLegacyKeepsWhatStood(t *testing.T) {
+	files := memory.New()
+	files.Put("/proc/net/ip_tables_names", "nat\nfilter\n", 0o440)
+	program := &saving{saved: `*nat
+:PREROUTING ACCEPT [0:0]
+:CNI-DN-1 - [0:0]
+:CNI-HOSTPORT-DNAT - [0:0]
+:KUBE-MARK - [0:0]
+-A PREROUTING -j CNI-HOSTPORT-DNAT
+-A PREROUTING -j KUBE-MARK
+-A CNI-HOSTPORT-DNAT -p tcp -j CNI-DN-1
+-A CNI-HOSTPORT-DNAT -p tcp -j DNAT --to-destination 10.88.0.2:80
+COMMIT
+*filter
+:FORWARD ACCEPT [0:0]
+:CNI-HOSTPORT-DNAT - [0:0]
+:FLANNEL-FWD - [0:0]
+:FLANNEL-OLD - [0:0]
+-A FORWARD -j CNI-HOSTPORT-DNAT
+COMMIT
+`}
+	before := Before{Filter: set("iptables-legacy nat", "iptables-legacy nat CNI-HOSTPORT-DNAT", "iptables-legacy nat KUBE-MARK", "ip filter CNI-HOSTPORT-DNAT", "iptables-legacy filter FLANNEL-OLD")}
+	n := Network{Programs: program, Files: files}
+	removed, err := n.removeLegacy(t.Context(), before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"chain CNI-DN-1 of iptables-legacy", "chain CNI-HOSTPORT-DNAT of iptables-legacy"}, removed); diff != "" {
+		t.Error(diff)
+	}
+	want := []string{`*nat
+-D CNI-HOSTPORT-DNAT -p tcp -j CNI-DN-1
+-F CNI-DN-1
+-X CNI-DN-1
+COMMIT
+*filter
+-D FORWARD -j CNI-HOSTPORT-DNAT
+-F CNI-HOSTPORT-DNAT
+-X CNI-HOSTPORT-DNAT
+COMMIT
+`}
+	if diff := cmp.Diff(want, program.told); diff != "" {
+		t.Error(diff)
+	}
+	left, err := n.leftLegacy(t.Context(), before)
+	if diff := cmp.Diff([]string{"chain FLANNEL-FWD of iptables-legacy, and what leads to it"}, left); diff != "" || err != nil {
+		t.Error(diff, err)
 	}
 }
 
@@ -162,7 +308,7 @@ func TestRemoveIdleChains(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			removed, err := removeTables(t.Context())
+			removed, err := removeTables(t.Context(), Before{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +348,7 @@ func TestRemoveLegacy(t *testing.T) {
 	sh(t, strings.ReplaceAll(kubeRules, "$I", "iptables-legacy"))
 	sh(t, `iptables-legacy -A FORWARD -s 192.0.2.1 -j DROP`)
 	n := Network{Programs: shell{}}
-	removed, err := n.clean(context.Background(), "iptables-legacy")
+	removed, err := n.clean(context.Background(), iptables.Families[0], Before{})
 	if err != nil || len(removed) != 4 {
 		t.Errorf("%v, %v", removed, err)
 	}
@@ -229,7 +375,7 @@ COMMIT
 :FORWARD DROP [0:0]
 -A FORWARD -j ACCEPT
 COMMIT
-`)
+`, func(_, chain string) bool { return ours(chain) })
 	want := `*nat
 -D PREROUTING -m comment --comment "service portals" -j KUBE-SERVICES
 -D DOCKER -g CNI-DN-1
@@ -255,20 +401,21 @@ func TestForeign(t *testing.T) {
 	ownNetwork(t)
 	needs(t, "ip", "iptables-nft")
 	sh(t, `ip link add flannel.1 type vxlan id 1 dstport 8472 dev lo; ip link add cali1234567890a type veth peer name mine; ip link add cilium_host type veth peer name cilium_net; ip link add kube-bridge type bridge; ip link add docker0 type bridge`)
-	sh(t, `iptables-nft -N FLANNEL-FWD; iptables-nft -t nat -N cali-nat; iptables-nft -N MINE`)
+	sh(t, `iptables-nft -N FLANNEL-FWD; iptables-nft -N cali-before; iptables-nft -t nat -N cali-nat; iptables-nft -N MINE`)
 	c, err := dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.AddChain(&nftables.Chain{Table: c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "flannel-ipv4"}), Name: "FLANNEL-X"})
 	c.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "calico-theirs"})
+	c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv6, Name: "calico-before"})
 	if err := c.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"cali40s:one", "KUBE-CLUSTER-IP", "mine"} {
 		makeSet(t, name)
 	}
-	left, err := Network{}.Foreign(t.Context(), []string{"lo", "kube-bridge"})
+	left, err := Network{}.Foreign(t.Context(), Before{Links: []string{"lo", "kube-bridge"}, Filter: set("ip filter cali-before", "ip6 calico-before")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,5 +458,31 @@ func makeSet(t *testing.T, name string) {
 	})
 	if err != nil {
 		t.Fatalf("make ipset %s: %v", name, err)
+	}
+}
+
+// answers is a connection to a kernel that answers each request with an error.
+func answers(t *testing.T, number unix.Errno) *nftables.Conn {
+	t.Helper()
+	c, err := nftables.New(nftables.WithTestDial(func(req []netlink.Message) ([]netlink.Message, error) {
+		if len(req) == 0 {
+			return nil, nil
+		}
+		req[0].Header.Flags = 0 // an error without attributes
+		return nltest.Error(int(number), req)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestKernelWithoutTables: nfnetlink answers EINVAL for a part that is not there.
+func TestKernelWithoutTables(t *testing.T) {
+	for number, none := range map[unix.Errno]bool{unix.EINVAL: true, unix.EOPNOTSUPP: true, unix.EPERM: false} {
+		tables, err := tablesOf(answers(t, number), nftables.TableFamilyIPv4)
+		if len(tables) > 0 || (err == nil) != none {
+			t.Errorf("%v: %v, %v", number, tables, err)
+		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
+
+	"github.com/berth-dev/berth/internal/host/kernelmodule"
 )
 
 // bound is how long the kernel has for an answer.
@@ -24,28 +26,33 @@ var familyNames = map[nftables.TableFamily]string{
 }
 
 // removeTables takes whole tables of ours away, and out of the tables that iptables
-// keeps in nf_tables our chains with the rules that lead to them. A kernel without
-// nf_tables has none.
-func removeTables(ctx context.Context) (removed []string, err error) {
+// keeps in nf_tables our chains with the rules that lead to them.
+func removeTables(ctx context.Context, before Before) (removed []string, err error) {
 	c, err := dial(ctx)
 	if err != nil {
 		return nil, named("open the packet filter", err)
 	}
 	var errs []error
 	for _, family := range families {
-		all, err := c.ListTablesOfFamily(family)
-		if unsupported(err) {
-			continue
-		}
+		all, err := tablesOf(c, family)
 		if err != nil {
-			return removed, named("list tables", err)
+			return removed, err
 		}
 		for _, t := range all {
-			names, err := removeFrom(c, t)
+			names, err := removeFrom(c, t, before)
 			removed, errs = append(removed, names...), append(errs, named("clean table "+nameOf(t), err))
 		}
 	}
 	return removed, errors.Join(errs...)
+}
+
+// tablesOf are the tables of a family. A kernel without nf_tables has none.
+func tablesOf(c *nftables.Conn, family nftables.TableFamily) ([]*nftables.Table, error) {
+	all, err := c.ListTablesOfFamily(family)
+	if kernelmodule.Missing(err) {
+		return nil, nil
+	}
+	return all, named("list tables", err)
 }
 
 func dial(ctx context.Context) (*nftables.Conn, error) {
@@ -58,20 +65,30 @@ func dial(ctx context.Context) (*nftables.Conn, error) {
 
 func nameOf(t *nftables.Table) string { return familyNames[t.Family] + " " + t.Name }
 
-func removeFrom(c *nftables.Conn, t *nftables.Table) (removed []string, err error) {
+// removeFrom takes out of a table what came since before. A table of ours that was there
+// stays whole.
+func removeFrom(c *nftables.Conn, t *nftables.Table, before Before) (removed []string, err error) {
+	stood := before.stood(familyNames[t.Family], t.Name, "")
 	if slices.Contains(tables, t.Name) {
+		if stood {
+			return nil, nil
+		}
 		c.DelTable(t)
 		return []string{"table " + nameOf(t)}, c.Flush()
 	}
-	own, others, err := chainsOf(c, t)
+	own, others, err := chainsOf(c, t, before)
 	if err != nil {
 		return nil, err
 	}
-	empty, idle, err := unlead(c, t, others)
-	if err != nil || len(own)+len(idle) == 0 {
+	empty, idle, err := unlead(c, t, own, others)
+	if err != nil {
 		return nil, err
 	}
-	if empty && hasOnlyChains(c, t) { // iptables would make it again
+	idle = slices.DeleteFunc(idle, func(chain *nftables.Chain) bool { return stoodChain(before, chain) })
+	if len(own)+len(idle) == 0 {
+		return nil, nil
+	}
+	if empty && !stood && hasOnlyChains(c, t) { // iptables would make it again
 		c.DelTable(t)
 		return []string{"table " + nameOf(t)}, c.Flush()
 	}
@@ -83,6 +100,10 @@ func removeFrom(c *nftables.Conn, t *nftables.Table) (removed []string, err erro
 		removed = append(removed, "chain "+chain.Name+" of table "+nameOf(t))
 	}
 	return removed, c.Flush()
+}
+
+func stoodChain(before Before, chain *nftables.Chain) bool {
+	return before.stood(familyNames[chain.Table.Family], chain.Table.Name, chain.Name)
 }
 
 // hasOnlyChains says whether a table has no sets, named objects or flowtables. Where it
@@ -98,7 +119,9 @@ func hasOnlyChains(c *nftables.Conn, t *nftables.Table) bool {
 	return err == nil && len(flowtables) == 0
 }
 
-func chainsOf(c *nftables.Conn, t *nftables.Table) (own, others []*nftables.Chain, err error) {
+// chainsOf are those of a table: ours, and others with those of ours that were there
+// before.
+func chainsOf(c *nftables.Conn, t *nftables.Table, before Before) (own, others []*nftables.Chain, err error) {
 	all, err := c.ListChainsOfTableFamily(t.Family)
 	if err != nil {
 		return nil, nil, err
@@ -106,7 +129,7 @@ func chainsOf(c *nftables.Conn, t *nftables.Table) (own, others []*nftables.Chai
 	for _, chain := range all {
 		switch {
 		case chain.Table.Name != t.Name:
-		case ours(chain.Name):
+		case ours(chain.Name) && !stoodChain(before, chain):
 			own = append(own, chain)
 		default:
 			others = append(others, chain)
@@ -119,7 +142,7 @@ func chainsOf(c *nftables.Conn, t *nftables.Table) (own, others []*nftables.Chai
 // says whether the table does nothing without them, and which chains of iptables do
 // nothing any more: iptables would make them again. CNI plugins leave such a chain
 // behind, without a rule that would tell whose it was.
-func unlead(c *nftables.Conn, t *nftables.Table, others []*nftables.Chain) (empty bool, idle []*nftables.Chain, err error) {
+func unlead(c *nftables.Conn, t *nftables.Table, own, others []*nftables.Chain) (empty bool, idle []*nftables.Chain, err error) {
 	empty = true
 	for _, chain := range others {
 		rules, err := c.GetRules(t, chain)
@@ -128,7 +151,7 @@ func unlead(c *nftables.Conn, t *nftables.Table, others []*nftables.Chain) (empt
 		}
 		gone := 0
 		for _, r := range rules {
-			if !leads(r) {
+			if !leads(r, own) {
 				continue
 			}
 			if err := c.DelRule(r); err != nil {
@@ -145,11 +168,11 @@ func unlead(c *nftables.Conn, t *nftables.Table, others []*nftables.Chain) (empt
 	return empty, idle, nil
 }
 
-// leads says whether a rule jumps or goes to a chain of ours.
-func leads(r *nftables.Rule) bool {
+// leads says whether a rule jumps or goes to one of some chains.
+func leads(r *nftables.Rule, to []*nftables.Chain) bool {
 	return slices.ContainsFunc(r.Exprs, func(e expr.Any) bool {
 		v, ok := e.(*expr.Verdict)
-		return ok && ours(v.Chain)
+		return ok && v.Chain != "" && slices.ContainsFunc(to, func(chain *nftables.Chain) bool { return chain.Name == v.Chain })
 	})
 }
 

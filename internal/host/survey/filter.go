@@ -5,25 +5,23 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"strings"
 
 	"github.com/google/nftables"
+
+	"github.com/berth-dev/berth/internal/host/kernelmodule"
 )
 
 // ErrLegacy is for a machine whose legacy iptables has a filter of its own, which only
 // its own program reads.
 var ErrLegacy = errors.New("the legacy iptables has a table filter")
 
-// errNoList is for a kernel that does not tell what is built into it.
-var errNoList = errors.New("the machine has no list of what is built into its kernel")
-
 // Dropping names the chains that see what comes to the machine and drop what none of
 // their rules accepts. Where nobody has loaded the packet filter there are none, and
 // it is not loaded to be asked. A permission that lacks matches fs.ErrPermission.
 func (Machine) Dropping() ([]string, error) {
 	var out []string
-	there, err := loaded("/", "nf_tables")
+	there, err := kernelmodule.Loaded("/", "nf_tables")
 	if there {
 		c, err := nftables.New()
 		if err != nil {
@@ -67,30 +65,4 @@ func legacy() error {
 		}
 	}
 	return nil
-}
-
-// loaded says whether a module is loaded, or built in. The error is for what can't be
-// known without having it loaded.
-func loaded(root, module string) (bool, error) {
-	if _, err := os.Stat(path.Join(root, "sys/module", module)); err == nil {
-		return true, nil // those that are built in are here if they have parameters
-	}
-	text, err := os.ReadFile(path.Join(root, "proc/modules"))
-	if err != nil || strings.Contains("\n"+string(text), "\n"+module+" ") {
-		return true, nil
-	}
-	release, err := os.ReadFile(path.Join(root, "proc/sys/kernel/osrelease"))
-	if err != nil {
-		return false, err
-	}
-	for _, dir := range []string{"usr/lib/modules", "lib/modules"} {
-		list, err := os.ReadFile(path.Join(root, dir, strings.TrimSpace(string(release)), "modules.builtin"))
-		if err == nil {
-			return strings.Contains(string(list), "/"+module+".ko"), nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return false, err
-		}
-	}
-	return false, errNoList
 }

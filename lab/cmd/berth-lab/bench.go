@@ -14,7 +14,7 @@ import (
 
 func (a *app) bench() *cobra.Command {
 	var o bench.Options
-	cmd := &cobra.Command{Use: "bench", Short: "Measure berth against kubeadm join, the shell's downloads, an engine of another day, the agent, fleets of agents, and its limits", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "bench", Short: "Measure berth against kubeadm join and reset, the shell's downloads, an engine of another day, the agent, fleets of agents, and its limits", Args: cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error { return o.Check() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Log = os.Stderr

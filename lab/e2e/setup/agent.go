@@ -3,8 +3,11 @@ package setup
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -47,7 +50,7 @@ func ApproveAgents(t *testing.T, l *lab.Lab) {
 	go func() {
 		for e := range w.ResultChan() {
 			csr, ok := e.Object.(*certificatesv1.CertificateSigningRequest)
-			if !ok || e.Type == watch.Deleted || len(csr.Status.Conditions) > 0 || !strings.HasPrefix(csr.Name, "node-agent-csr-") {
+			if !ok || e.Type == watch.Deleted || len(csr.Status.Conditions) > 0 || !strings.HasPrefix(csr.Name, "node-agent-csr-") || isLeft(csr) {
 				continue
 			}
 			csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
@@ -55,4 +58,26 @@ func ApproveAgents(t *testing.T, l *lab.Lab) {
 			_, _ = csrs.UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
 		}
 	}()
+}
+
+// left are users whose requests nobody approves.
+var left sync.Map
+
+// LeaveAgent has nobody approve what a user asks for, until the end.
+func LeaveAgent(user string) (end func()) {
+	left.Store(user, true)
+	return func() { left.Delete(user) }
+}
+
+func isLeft(csr *certificatesv1.CertificateSigningRequest) bool {
+	block, _ := pem.Decode(csr.Spec.Request)
+	if block == nil {
+		return false
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return false
+	}
+	_, is := left.Load(request.Subject.CommonName)
+	return is
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # The program of the Azure Connected Machine agent as far as a join and a leave need it:
 # show -j, connect --config FILE, disconnect --force-local-only. It registers where
-# /etc/azcmagent-arm says, with exit codes 42 and 44 as the real one.
+# /etc/azcmagent-arm says, with exit codes 42, 44 and 62 as the real one.
 import json, os, ssl, sys, urllib.error, urllib.request
 
 STATE = "/var/opt/azcmagent/agentconfig.json"
@@ -16,6 +16,8 @@ def arm(method, path, token, body=None):
             return r.status
     except urllib.error.HTTPError as e:
         return e.code
+    except OSError as e:
+        fail(62, "Error connecting to Azure: %s" % e)
 
 
 def fail(code, text):

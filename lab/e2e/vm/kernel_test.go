@@ -8,11 +8,12 @@ import (
 	"github.com/berth-dev/berth/lab/e2e/setup"
 )
 
-// TestCaseKernel puts swap and huge pages in force on a machine with its own kernel, has
-// them come back at boot, also where the swap file has gone as a resource disk does, and
-// withdraws both.
+// TestCaseKernel has a machine with its own kernel that swaps join and leave a cluster. Then
+// it puts swap and huge pages in force, has them come back at boot, also where the swap file
+// has gone as a resource disk does, and withdraws both.
 func TestCaseKernel(t *testing.T) {
 	m := idleMachine(t, setup.Lab(t), "case-kernel")
+	m.joinsBesideSwap(t)
 	was := m.sh(t, chosen)
 	m.applies(t, 48)
 	m.ask(t, swapFacts(48))

@@ -30,6 +30,7 @@ type machine struct {
 	// files are those that berth owns on the converged machine; before is what
 	// they were like before its first run. See sums.
 	files, before map[string]string
+	resolvers     string // what the machine asked before together
 }
 
 // step logs how long a step took.
@@ -45,7 +46,8 @@ func (m *machine) step(t *testing.T, what string) {
 func TestCaseMachine(t *testing.T) {
 	l := setup.Lab(t)
 	m := addMachine(t, l)
-	parts := []part{{"first boot", m.firstBoot}, {"node", m.becameNode}, {"automount", m.automount}, {"reboot", m.reboot}, {"data disk", m.dataDisk}}
+	parts := []part{{"first boot", m.firstBoot}, {"node", m.becameNode}, {"automount", m.automount}, {"together", m.together}, {"reboot", m.reboot},
+		{"apart", m.apart}, {"data disk", m.dataDisk}}
 	for _, c := range cuts {
 		parts = append(parts, part{"power cut " + c.name, func(t *testing.T) { m.powerCut(t, c) }})
 	}
@@ -64,7 +66,7 @@ type part struct {
 
 func addMachine(t *testing.T, l *lab.Lab) *machine {
 	t.Helper()
-	v, err := l.AddVM(setup.Within(t, vmDeadline), lab.VMConfig{Name: "case-vm", UserData: setup.CustomData(t, setup.Config(t, l, ownKernel))})
+	v, err := l.AddVM(setup.Within(t, vmDeadline), lab.VMConfig{Name: "case-vm", Cards: 1, UserData: setup.CustomData(t, setup.Config(t, l, ownKernel))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +183,7 @@ func (m *machine) release(t *testing.T) {
 }
 
 // reboot proves that a node comes back as it was, with what only a boot can
-// apply, and without another run.
+// apply and what together put in force, and without another run.
 func (m *machine) reboot(t *testing.T) {
 	t.Helper()
 	before := m.sh(t, lastRun)
@@ -193,7 +195,9 @@ func (m *machine) reboot(t *testing.T) {
 	m.awaitReady(t)
 	m.step(t, "Ready after the reboot")
 	m.awaitPod(t, started)
-	m.ask(t, nodeFacts)
+	m.ask(t, besideSwap(nodeFacts))
+	m.ask(t, m.togetherFacts())
+	m.ask(t, nothingToDo(togetherFile))
 	m.ask(t, rebootFacts)
 	if diff := cmp.Diff(before, m.sh(t, lastRun)); diff != "" {
 		t.Errorf("the reboot changed the result (-before +after):\n%s", diff)

@@ -41,6 +41,16 @@ func CoreDNS(ctx context.Context, c *cache.Cache, lab string) (string, error) {
 	return compile(ctx, c, dir, "coredns", "CoreDNS", one, "main.go")
 }
 
+// Snapshotter compiles the snapshotter of the module lab/images/runtime and returns the
+// directory that holds it.
+func Snapshotter(ctx context.Context, c *cache.Cache, lab string) (string, error) {
+	dir := filepath.Join(lab, "images", "runtime")
+	one := func(context.Context, string) ([]target, error) {
+		return []target{{out: "snapshotter", ldflags: "-s -w", packages: []string{"./snapshotter"}}}, nil
+	}
+	return compile(ctx, c, dir, "snapshotter", "a snapshotter", one, "snapshotter/main.go")
+}
+
 // compile builds targets of a module. sources are files of it that the module's
 // versions don't tell of.
 func compile(ctx context.Context, c *cache.Cache, dir, kind, what string, targets func(context.Context, string) ([]target, error), sources ...string) (string, error) {

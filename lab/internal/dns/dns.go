@@ -28,7 +28,7 @@ func Serve(conn net.PacketConn, lookup Lookup) error {
 		if err != nil {
 			return fmt.Errorf("read DNS query: %w", err)
 		}
-		// A peer that went away is no fault of the server's.
+		// A peer that went away is no error of the server's.
 		if reply, err := answer(buf[:n], lookup); err == nil {
 			_, _ = conn.WriteTo(reply, from)
 		}

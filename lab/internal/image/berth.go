@@ -42,7 +42,7 @@ func Berth(ctx context.Context, c *cache.Cache, root string) (string, error) {
 }
 
 func fillBerth(dir, program string, units []string) error {
-	err := placeAll(dir, map[string]string{
+	err := installAll(dir, map[string]string{
 		"opt/azure/containers/aks-node-controller": program,
 		"usr/local/bin/berth":                      program,
 	})

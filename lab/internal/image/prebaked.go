@@ -34,22 +34,22 @@ func prebaked(p Programs) layer {
 		"usr/local/bin/containerd": "/usr/bin/containerd",
 	}
 	return layer{name: "prebaked", links: links, from: fmt.Sprint(files), fill: func(ctx context.Context, dir string) error {
-		return placeAll(dir, files)
+		return installAll(dir, files)
 	}}
 }
 
-func placeAll(dir string, files map[string]string) error {
+func installAll(dir string, files map[string]string) error {
 	for dest, src := range files {
-		if err := Place(filepath.Join(dir, dest), src); err != nil {
+		if err := Install(filepath.Join(dir, dest), src); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Place puts a program at dest, by hard link where that is possible: layers
+// Install puts a program at dest, by hard link where that is possible: layers
 // are read-only.
-func Place(dest, src string) error {
+func Install(dest, src string) error {
 	if err := os.MkdirAll(filepath.Dir(dest), 0o755); err != nil {
 		return fmt.Errorf("create layer directory: %w", err)
 	}

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Place maps a path inside the machine to a directory of the host that is a
+// Locate maps a path inside the machine to a directory of the host that is a
 // root of the machine's files and a path below it. While the machine runs that
 // is its own view; else its disk.
-func (s Spec) Place(path string) (root, rel string) {
+func (s Spec) Locate(path string) (root, rel string) {
 	if leader, err := s.Leader(); err == nil {
 		return fmt.Sprintf("/proc/%d/root", leader.PID), path
 	}
@@ -28,7 +28,7 @@ func (s Spec) Place(path string) (root, rel string) {
 // Open opens a file of the machine. Links, absolute ones too, are followed
 // inside the machine.
 func (s Spec) Open(path string, flags int, mode os.FileMode) (*os.File, error) {
-	root, rel := s.Place(path)
+	root, rel := s.Locate(path)
 	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open root of %s: %w", s.Machine, err)

@@ -28,7 +28,9 @@ type ResourceManager struct {
 
 	mu      sync.Mutex
 	objects map[string]resource
-	handler http.Handler
+	// withheld are actions that the owner's role leaves out.
+	withheld []string
+	handler  http.Handler
 }
 
 // resource is the body of the request that made it.
@@ -66,6 +68,22 @@ func (m *ResourceManager) Tags(id string) map[string]string {
 	return m.objects[strings.ToLower(id)].Tags
 }
 
+// Withhold takes actions out of the owner's role, and gives those of before back.
+func (m *ResourceManager) Withhold(actions ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.withheld = actions
+}
+
+// Assign gives somebody the role of a cluster's users, as another owner would.
+func (m *ResourceManager) Assign(cluster, principal string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var o resource
+	o.Properties.PrincipalID, o.Properties.PrincipalType = principal, "ServicePrincipal"
+	m.objects[strings.ToLower(cluster)+"/providers/microsoft.authorization/roleassignments/"+principal] = o
+}
+
 func (m *ResourceManager) answer(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +99,7 @@ func (m *ResourceManager) answer(w http.ResponseWriter, r *http.Request) {
 		refuseAzure(w, http.StatusUnauthorized, "AuthenticationFailed")
 	case permissions && r.Method == http.MethodGet:
 		writeJSON(w, http.StatusOK, map[string]any{"value": m.permissions(scope, who)})
-	case asked && r.Method == http.MethodPost && !m.mayUse(cluster, who) || !asked && who != m.Owner:
+	case asked && r.Method == http.MethodPost && !m.mayUse(cluster, who) || !asked && (who != m.Owner || m.withholds(r.Method, id)):
 		refuseAzure(w, http.StatusForbidden, "AuthorizationFailed")
 	case asked:
 		writeJSON(w, http.StatusOK, map[string]any{"kubeconfigs": []map[string]string{{"name": "clusterUser", "value": base64.StdEncoding.EncodeToString(m.Kubeconfig)}}})
@@ -195,12 +213,22 @@ func (m *ResourceManager) assignmentFault(scope, name string, o resource) (statu
 func (m *ResourceManager) permissions(scope, who string) []map[string]any {
 	out := []map[string]any{}
 	if who == m.Owner {
-		return append(out, map[string]any{"actions": []string{"*"}, "notActions": []string{}})
+		return append(out, map[string]any{"actions": []string{"*"}, "notActions": append([]string{}, m.withheld...)})
 	}
 	for range m.assigned(scope, who) {
 		out = append(out, map[string]any{"actions": []string{"Microsoft.ContainerService/managedClusters/listClusterUserCredential/action", "Microsoft.ContainerService/managedClusters/read"}, "notActions": []string{}})
 	}
 	return out
+}
+
+// verbs are those of actions.
+var verbs = map[string]string{http.MethodGet: "read", http.MethodPut: "write", http.MethodDelete: "delete"}
+
+// withholds says whether the owner may not do something with a resource.
+func (m *ResourceManager) withholds(method, id string) bool {
+	_, last, _ := cutLast(id, "/providers/")
+	kind, _, _ := cutLast(last, "/")
+	return slices.ContainsFunc(m.withheld, func(a string) bool { return strings.EqualFold(a, kind+"/"+verbs[method]) })
 }
 
 // assigned are the assignments in a scope to somebody.

@@ -56,40 +56,75 @@ var armSteps = []struct {
 	{"owner", "GET", armBox, "2022-03-10", "", 404, "ResourceNotFound"},
 }
 
+// ask makes one request of somebody, and returns status and body.
+func ask(t *testing.T, base, who, method, path, version, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, base+path+"?api-version="+version, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if who != "" {
+		token, err := NewEntra("https://login.test", entraTenant).Give(who, "", base, tokenLifetime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
 // A machine may ask how the cluster is reached when the assignment is known, and nothing
 // else; what the real one refuses is refused.
 func TestResourceManager(t *testing.T) {
 	m := NewResourceManager("owner", armMachine, []byte("k"))
 	m.Late = 1
 	base := start(t, m)
-	e := NewEntra("https://login.test", entraTenant)
 	for i, step := range armSteps {
-		req, err := http.NewRequest(step.method, base+step.path+"?api-version="+step.version, strings.NewReader(step.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "application/json")
-		if step.who != "" {
-			token, err := e.Give(step.who, "", base, tokenLifetime)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Header.Set("Authorization", "Bearer "+token)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if body := string(text); resp.StatusCode != step.status || !strings.Contains(body, step.code) {
-			t.Errorf("%d: %+v: %d %s", i, step, resp.StatusCode, body)
+		if status, body := ask(t, base, step.who, step.method, step.path, step.version, step.body); status != step.status || !strings.Contains(body, step.code) {
+			t.Errorf("%d: %+v: %d %s", i, step, status, body)
 		}
 	}
 	if len(m.Objects()) != 0 {
 		t.Error(m.Objects())
+	}
+}
+
+// What the owner's role leaves out is told and refused, and nothing else is.
+func TestResourceManagerWithholds(t *testing.T) {
+	m := NewResourceManager("owner", armMachine, []byte("k"))
+	base := start(t, m)
+	m.Withhold("Microsoft.HybridCompute/machines/write", "Microsoft.Authorization/roleAssignments/delete")
+	for _, step := range []struct {
+		method, path, version, body string
+		status                      int
+		says                        string
+	}{
+		{"GET", armCluster + "/providers/Microsoft.Authorization/permissions", "2022-04-01", "", 200, `"notActions":["Microsoft.HybridCompute/machines/write","Microsoft.Authorization/roleAssignments/delete"]`},
+		{"PUT", armBox, "2022-03-10", armRegisters, 403, "AuthorizationFailed"},
+		{"GET", armBox, "2022-03-10", "", 404, "ResourceNotFound"},
+		{"PUT", armRole, "2022-04-01", armGives, 201, ""},
+		{"DELETE", armRole, "2022-04-01", "", 403, "AuthorizationFailed"},
+	} {
+		if status, body := ask(t, base, "owner", step.method, step.path, step.version, step.body); status != step.status || !strings.Contains(body, step.says) {
+			t.Errorf("%+v: %d %s", step, status, body)
+		}
+	}
+	m.Withhold()
+	if status, body := ask(t, base, "owner", "PUT", armBox, "2022-03-10", armRegisters); status != 201 {
+		t.Errorf("%d %s", status, body)
+	}
+	m.Assign(armCluster, "another")
+	if status, body := ask(t, base, "another", "POST", armCluster+"/listClusterUserCredential", "2024-02-01", ""); status != 200 {
+		t.Errorf("%d %s", status, body)
 	}
 }

@@ -144,3 +144,29 @@ func TestWireServer(t *testing.T) {
 		})
 	}
 }
+
+// TestWireServerTells: who is opted in learns the names of the certificates, and each of
+// them by its name.
+func TestWireServerTells(t *testing.T) {
+	s := NewWireServer()
+	url := start(t, s)
+	asks := func(path string, status int, contains string) {
+		t.Helper()
+		got, body, err := get(t, url+path, "x-ms-version", "")
+		if got != status || err != nil || !strings.Contains(string(body), contains) {
+			t.Errorf("%s: status %d, %q, %v", path, got, body, err)
+		}
+	}
+	const of = "/machine?comp=acmspackage&type="
+	asks(of+"operationrequestsroot&ext=json", 404, "")
+	s.Tell([]string{"root a", "root b"}, []string{"between"})
+	asks("/acms/isOptedInForRootCerts", 200, "IsOptedInForRootCerts=true")
+	asks(of+"operationrequestsroot&ext=json", 200, `{"OperationsInfo":[{"ResouceFileName":"operationrequestsroot-0.crt"},{"ResouceFileName":"operationrequestsroot-1.crt"}]}`)
+	asks(of+"operationrequestsroot-1&ext=crt", 200, "root b")
+	asks(of+"operationrequestsintermediate-0&ext=crt", 200, "between")
+	asks(of+"operationrequestsintermediate-1&ext=crt", 404, "")
+	asks(of+"operationrequestsroot-1&ext=json", 404, "")
+	s.Tell([]string{"root c"}, nil)
+	asks(of+"operationrequestsroot-0&ext=crt", 200, "root c")
+	asks(of+"operationrequestsroot-1&ext=crt", 404, "")
+}

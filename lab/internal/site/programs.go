@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
+	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/lab"
 	"github.com/berth-dev/berth/lab/internal/serve"
 )
@@ -114,6 +115,15 @@ func (p *Programs) Configure(c *aksnodeconfigv1.Configuration) {
 	c.ContainerdConfig = &aksnodeconfigv1.ContainerdConfig{ContainerdPackageUrl: p.Containerd}
 	c.RuncConfig = &aksnodeconfigv1.RuncConfig{RuncPackageUrl: p.Runc}
 	c.NetworkConfig.CniPluginsUrl = p.CNI
+}
+
+// ConfigureNode is Configure of a NodeConfig, which says versions, too: those of
+// images/runtime/go.mod.
+func (p *Programs) ConfigureNode(c *v1alpha1.NodeConfig) {
+	c.Components.Kubernetes.URLs = []string{p.Kubernetes}
+	c.Components.Containerd = v1alpha1.Component{Version: "2.2.9", URLs: []string{p.Containerd}}
+	c.Components.Runc = v1alpha1.Component{Version: "1.4.3", URLs: []string{p.Runc}}
+	c.Components.CNI = v1alpha1.Component{Version: "1.9.1", URLs: []string{p.CNI}}
 }
 
 // CutOff is Configure for a node without network: each URL keeps its file name

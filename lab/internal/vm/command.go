@@ -33,11 +33,20 @@ func (v *VM) args() []string {
 		"-device", "virtio-serial", "-device", "virtserialport,id=agent,chardev=agent,name=" + agentPort,
 		"-device", "virtio-rng-pci",
 	}
-	if c.Tap == "" {
-		return a
+	return append(a, cards(c)...)
+}
+
+func cards(c Config) (a []string) {
+	if c.Tap != "" {
+		a = append(a, "-netdev", "tap,id=net,script=no,downscript=no,ifname="+c.Tap,
+			"-device", "virtio-net-pci,netdev=net,mac="+c.MAC)
 	}
-	return append(a, "-netdev", "tap,id=net,script=no,downscript=no,ifname="+c.Tap,
-		"-device", "virtio-net-pci,netdev=net,mac="+c.MAC)
+	for i, further := range c.Further {
+		id := fmt.Sprint("net", i+1)
+		a = append(a, "-netdev", "user,id="+id+",net="+further.Subnet.String(),
+			"-device", "virtio-net-pci,netdev="+id+",mac="+further.MAC)
+	}
+	return a
 }
 
 // kernelLine: mitigations cost time and protect nothing here. The emulated time

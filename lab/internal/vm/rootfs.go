@@ -59,12 +59,12 @@ func PrepareRootfs(dir string) error {
 		}
 	}
 	for name, text := range rootfsFiles {
-		if err := place(dir, name, func(p string) error { return os.WriteFile(p, []byte(text), 0o644) }); err != nil {
+		if err := writeIn(dir, name, func(p string) error { return os.WriteFile(p, []byte(text), 0o644) }); err != nil {
 			return err
 		}
 	}
 	for name, target := range rootfsLinks {
-		if err := place(dir, name, func(p string) error { return os.Symlink(target, p) }); err != nil {
+		if err := writeIn(dir, name, func(p string) error { return os.Symlink(target, p) }); err != nil {
 			return err
 		}
 	}
@@ -118,8 +118,8 @@ func hardware(unit string) bool {
 	return false
 }
 
-// place replaces the file or link at name, never what a link there points to.
-func place(dir, name string, write func(path string) error) error {
+// writeIn replaces the file or link at name, never what a link there points to.
+func writeIn(dir, name string, write func(path string) error) error {
 	path := filepath.Join(dir, name)
 	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.RemoveAll(path))
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,10 +20,25 @@ type Config struct {
 	Seed      Seed
 	MAC       string
 	Tap       string // made by AddTap; empty means no network card
+	Further   []Card // beside the one at the tap
 	Spawn     Spawner
 	MemoryMiB int    // 0 means 1536
 	CPUs      int    // 0 means 2
 	Append    string // added to the kernel's command line
+}
+
+// Card is a network card on a network of its own, which QEMU makes: there is nobody but a
+// router and a DHCP server, which gives the card the 15th address.
+type Card struct {
+	MAC    string
+	Subnet netip.Prefix // IPv4, of 24 bits
+}
+
+// Address is what the card gets by DHCP.
+func (c Card) Address() netip.Addr {
+	b := c.Subnet.Masked().Addr().As4()
+	b[3] = 15
+	return netip.AddrFrom4(b)
 }
 
 // VM is one machine. Its disk outlives every Boot, PowerCut and Close.

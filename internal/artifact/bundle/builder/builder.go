@@ -23,7 +23,7 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// Options are what a Builder needs. All are required but Client.
+// Options are what a Builder needs. All are required but Client and Identity.
 type Options struct {
 	Host host.Host
 	// UID and GID are whose the file becomes.
@@ -35,6 +35,8 @@ type Options struct {
 	Say      func(string)
 	// Client fetches, where it is not nil.
 	Client *http.Client
+	// Identity says who the machine is to registries that want to know.
+	Identity artifact.Identity
 }
 
 // Request is what a bundle shall hold.
@@ -122,7 +124,7 @@ const maxArtifact = 16 << 30
 func newBuilder(o Options, out, platform string) *builder {
 	b := &builder{Options: o, out: out, live: map[string]bool{}}
 	b.fetcher = artifact.New(artifact.Options{
-		CacheBytes: -1, RequireDigests: o.RequireDigests, MaxBytes: maxArtifact, Budget: patience, Arch: path.Base(platform), Client: o.Client,
+		CacheBytes: -1, RequireDigests: o.RequireDigests, MaxBytes: maxArtifact, Budget: patience, Arch: path.Base(platform), Client: o.Client, Identity: o.Identity,
 	})
 	b.clear()
 	return b

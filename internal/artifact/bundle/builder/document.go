@@ -47,7 +47,14 @@ func WantedBy(c contract.Contract) (*Wanted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("translate the document: %w", err)
 	}
-	return wantedOf(st)
+	out, err := wantedOf(st)
+	if err != nil {
+		return nil, err
+	}
+	if r := contract.ReferencesOf(c).Arc; r != nil && r.Agent != nil {
+		out.Artifacts = append(out.Artifacts, r.Agent)
+	}
+	return out, nil
 }
 
 // placeholders stand for what a document refers to and only its machines have: files of

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/artifact/bundle"
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/artifact/remote"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // images are those of the flags, and those that the document wants besides.
 func (b *builder) images(flags, wanted []string, platform string) ([]bundle.ImageSpec, error) {
-	client := registryClient(b.Client, platform)
+	client := b.registryClient(platform)
 	var all []bundle.ImageSpec
 	have := map[string]bool{}
 	for _, text := range flags {
@@ -25,17 +26,18 @@ func (b *builder) images(flags, wanted []string, platform string) ([]bundle.Imag
 			return nil, fmt.Errorf("--image %s: %w", desired.BareURL(reference), err)
 		}
 		for _, i := range some {
-			complete, _ := bundle.CompleteReference(i.Reference) // Create refuses what is none
-			have[complete] = true
+			if ref, err := oci.ParseImage(i.Reference); err == nil { // Create refuses what is none
+				have[ref.Complete()] = true
+			}
 		}
 		all = append(all, some...)
 	}
 	for _, reference := range wanted {
-		complete, err := bundle.CompleteReference(reference)
+		ref, err := oci.ParseImage(reference)
 		if err != nil {
 			return nil, err
 		}
-		if have[complete] {
+		if have[ref.Complete()] {
 			continue
 		}
 		some, err := b.image(client, reference)
@@ -48,14 +50,14 @@ func (b *builder) images(flags, wanted []string, platform string) ([]bundle.Imag
 }
 
 // image reads REFERENCE, REFERENCE=PATH or PATH.
-func (b *builder) image(client *oci.Client, text string) ([]bundle.ImageSpec, error) {
+func (b *builder) image(client *remote.Client, text string) ([]bundle.ImageSpec, error) {
 	reference, file, ok := strings.Cut(text, "=")
 	if !ok && (strings.HasPrefix(text, "/") || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../")) {
 		reference, file = "", text
 	}
 	if file == "" {
-		s, err := bundle.RegistryImage(client, strings.TrimPrefix(reference, oci.Scheme), bundle.Asks)
-		return []bundle.ImageSpec{{Reference: strings.TrimPrefix(reference, oci.Scheme), Source: s}}, err
+		ref, err := oci.ParseImage(strings.TrimPrefix(reference, oci.Scheme))
+		return []bundle.ImageSpec{{Reference: ref.Complete(), Source: bundle.RegistryImage(client, ref, bundle.Asks)}}, err
 	}
 	local, err := b.local(file)
 	if err != nil {
@@ -94,9 +96,10 @@ func (b *builder) local(name string) (*bundle.Local, error) {
 	return bundle.OpenLocal(files)
 }
 
-// registryClient asks registries: anonymously, but Azure's as this machine's
-// managed identity if they want to know.
-func registryClient(client *http.Client, platform string) *oci.Client {
+// registryClient asks registries: anonymously, but those that the options' identity
+// knows by name if they want to know.
+func (b *builder) registryClient(platform string) *remote.Client {
+	client := b.Client
 	if client == nil {
 		client = &http.Client{}
 		if t, ok := http.DefaultTransport.(*http.Transport); ok {
@@ -105,6 +108,9 @@ func registryClient(client *http.Client, platform string) *oci.Client {
 			client.Transport = own
 		}
 	}
-	acr := &oci.ACR{HTTP: client}
-	return &oci.Client{HTTP: client, Credentials: acr.Credential, Arch: path.Base(platform)}
+	c := &remote.Client{HTTP: client, Arch: path.Base(platform)}
+	if b.Identity != nil {
+		c.Credentials = b.Identity(client, nil)
+	}
+	return c
 }

@@ -11,9 +11,10 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/artifact/bundle"
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/lazyregexp"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 // spec is what a request asks for.
@@ -43,8 +44,25 @@ func (b *builder) spec(r Request) (bundle.Spec, error) {
 		}
 		s.Artifacts = append(s.Artifacts, one)
 	}
-	s.Images, err = b.images(r.Images, wanted.Images, r.Platform)
+	if s.Images, err = b.images(r.Images, wanted.Images, r.Platform); err == nil {
+		b.sayDriver(r, s.Images)
+	}
 	return s, err
+}
+
+// sayDriver names the image of the GPUs' driver where the machines take one and the bundle
+// has none: which one it is only their own image says.
+func (b *builder) sayDriver(r Request, images []bundle.ImageSpec) {
+	if r.Document == nil {
+		return
+	}
+	refs := contract.ReferencesOf(r.Document)
+	has := slices.ContainsFunc(images, func(i bundle.ImageSpec) bool { return strings.HasPrefix(i.Reference, refs.Driver+":") })
+	if refs.Driver == "" || refs.DriverPlatform != r.Platform || has {
+		return
+	}
+	b.Say("left out: the driver of GPUs: " + strings.Join(refs.Files, ", ") + " of the machine's image says which version it takes, so that the machine " +
+		"must reach a registry with it; with --image " + refs.Driver + ":VERSION it is in the bundle")
 }
 
 // leftOut says why an artifact of the document is not in the bundle, and where it has to

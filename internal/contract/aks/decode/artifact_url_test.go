@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/berth-dev/berth/internal/artifact/oci"
+	"github.com/berth-dev/berth/internal/oci"
 )
 
 const digits = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

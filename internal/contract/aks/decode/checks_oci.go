@@ -7,7 +7,7 @@ import (
 	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
-// The grammar of references. internal/artifact/oci, which reads them, is not imported because clients link this
+// The grammar of references. internal/oci, which reads them, is not imported because clients link this
 // package; a test compares.
 const (
 	labelForm      = `[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?`

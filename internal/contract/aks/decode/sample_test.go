@@ -119,7 +119,8 @@ func TestBothSpellingsMeanTheSame(t *testing.T) {
 	}
 }
 
-// The full sample sets every field of the contract, except the one that would leave the node part out.
+// The full sample sets every field of the contract, except the one that would leave the node part out
+// and one that another excludes.
 func TestFullSampleIsFull(t *testing.T) {
 	doc, err := Decode(sample(t, "full"))
 	if err != nil {
@@ -127,7 +128,7 @@ func TestFullSampleIsFull(t *testing.T) {
 	}
 	var missing []string
 	unset(doc.Config.ProtoReflect(), &missing)
-	if got := strings.Join(missing, " "); got != "Configuration.pre_provision_only" {
+	if got := strings.Join(missing, " "); got != "GpuConfig.enable_managed_gpu_dra Configuration.pre_provision_only" {
 		t.Errorf("not set: %s", got)
 	}
 }

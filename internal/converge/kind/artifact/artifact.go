@@ -29,6 +29,8 @@ func (e *MissingError) Error() string {
 // Kind is the kind of artifacts.
 type Kind struct{}
 
+var _ kind.Downloader = Kind{}
+
 // Name implements kind.Kind.
 func (Kind) Name() string { return "artifact" }
 
@@ -43,6 +45,9 @@ func (Kind) Names(v *kind.View, r desired.Resource) []string {
 	}
 	return out
 }
+
+// Downloads implements kind.Downloader.
+func (k Kind) Downloads(v *kind.View, r desired.Resource) []string { return k.Names(v, r) }
 
 // Asked implements kind.Asker. URLs may carry secrets: only their sum is
 // remembered.

@@ -36,6 +36,19 @@ func withLines(text, name, lines string) string {
 // Without is a text without the block of a name.
 func Without(text, name string) string { return withLines(text, name, "") }
 
+// Lines is what a text has between the marks of a name; "" for no whole block.
+func Lines(text, name string) string {
+	_, rest, found := cutLine(text, begin(name))
+	lines, _, whole := cutLine(rest, end(name))
+	if !found || !whole {
+		return ""
+	}
+	return lines
+}
+
+// First is a text whose first lines are the block of a name, wherever that stood.
+func First(text, name, lines string) string { return withFirst(text, name, lines) }
+
 // withFirst is withLines with the block before everything else.
 func withFirst(text, name, lines string) string {
 	return begin(name) + lines + end(name) + withLines(text, name, "")

@@ -23,13 +23,13 @@ func (Kind) Pass() kind.Pass { return kind.Units }
 // Names implements kind.Kind.
 func (Kind) Names(*kind.View, desired.Resource) []string { return nil }
 
-// Observe implements kind.Kind.
+// Observe implements kind.Kind. Before the units start nobody answers yet.
 func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Resource) error {
 	if v.Offline {
 		t.Postpone(kind.VerbCheck, "checked on first boot")
 		return nil
 	}
-	if needless(v, r.(*desired.Check).Unless) {
+	if v.Booting || needless(v, r.(*desired.Check).Unless) {
 		return nil
 	}
 	t.Waits = true

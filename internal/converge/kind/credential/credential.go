@@ -15,7 +15,10 @@ import (
 // Kind is the kind of client certificates.
 type Kind struct{}
 
-var _ kind.Remover = Kind{}
+var (
+	_ kind.Remover = Kind{}
+	_ kind.Keeper  = Kind{}
+)
 
 // Name implements kind.Kind.
 func (Kind) Name() string { return "credential" }
@@ -99,6 +102,9 @@ func rejoins(v *kind.View, c *desired.ClientCertificate) bool {
 // Remove implements kind.Remover: the files are names of the tree.
 func (Kind) Remove(context.Context, *kind.View, *kind.Task, string, ledger.Entry) error { return nil }
 
+// announceID is the Node, created ahead of kubelet.
+const announceID desired.ID = "node"
+
 // issue obtains the certificate and fills its files in.
 func issue(ctx context.Context, v *kind.View, t *kind.Task, c *desired.ClientCertificate) error {
 	cred, err := v.Issuer.Issue(ctx, c)
@@ -107,7 +113,8 @@ func issue(ctx context.Context, v *kind.View, t *kind.Task, c *desired.ClientCer
 	}
 	t.Changes = slices.DeleteFunc(t.Changes, func(q *kind.Change) bool { return q.Type != ledger.Directory })
 	if c.Announce != nil {
-		t.BestEffort = func(ctx context.Context) error { return v.Issuer.Announce(ctx, c, cred) }
+		t.BestEffort = &kind.BestEffort{ID: announceID, Verb: kind.VerbCreate, Missed: "the Node was not created ahead of kubelet",
+			Do: func(ctx context.Context) error { return v.Issuer.Announce(ctx, c, cred) }}
 	}
 	return enter(v, t, c, cred)
 }

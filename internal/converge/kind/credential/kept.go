@@ -2,6 +2,7 @@ package credential
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/desired"
@@ -12,6 +13,19 @@ import (
 func kept(v *kind.View, c *desired.ClientCertificate) (kind.Credential, bool) {
 	cred, ok := v.Kept[c.ID()][c.Holder()]
 	return cred, ok && !v.Offline && v.Issuer.Serves(c, cred)
+}
+
+// Replaces implements kind.Keeper. What does not serve any more is not worth keeping.
+func (k Kind) Replaces(v *kind.View, r desired.Resource) (holder string, cred *kind.Credential, err error) {
+	c := r.(*desired.ClientCertificate)
+	if v.Issuer == nil || !slices.ContainsFunc(k.Names(v, c), v.Changes) {
+		return "", nil, nil
+	}
+	if ok, _, err := v.Issuer.Valid(v.Host, c); err != nil || !ok {
+		return "", nil, nil //nolint:nilerr // one that can't be read serves nobody
+	}
+	now, err := v.Issuer.InForce(v.Host, c)
+	return c.Holder(), &now, err
 }
 
 // inForce says whether the machine has a credential. One that is valid may be another

@@ -3,6 +3,7 @@ package directory
 
 import (
 	"context"
+	"slices"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
@@ -13,6 +14,8 @@ import (
 // Kind is the kind of directories.
 type Kind struct{}
 
+var _ kind.Chooser = Kind{}
+
 // Name implements kind.Kind.
 func (Kind) Name() string { return "directory" }
 
@@ -22,6 +25,11 @@ func (Kind) Pass() kind.Pass { return kind.Tree }
 // Names implements kind.Kind.
 func (Kind) Names(v *kind.View, r desired.Resource) []string {
 	return []string{v.Real(r.(*desired.Directory).Path)}
+}
+
+// Chooses implements kind.Chooser.
+func (k Kind) Chooses(v *kind.View, r desired.Resource, dir string) bool {
+	return slices.Contains(k.Names(v, r), dir)
 }
 
 // Observe implements kind.Kind. What stands in the way is looked at when the plan

@@ -13,6 +13,11 @@ import (
 // Kind is the kind of files.
 type Kind struct{}
 
+var (
+	_ kind.Follower  = Kind{}
+	_ kind.Describer = Kind{}
+)
+
 // Name implements kind.Kind.
 func (Kind) Name() string { return "file" }
 
@@ -40,6 +45,18 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 		return nil
 	}
 	return v.Want(t, q, info)
+}
+
+// Describes implements kind.Describer.
+func (k Kind) Describes(v *kind.View, r desired.Resource) []string { return k.Names(v, r) }
+
+// Follows implements kind.Follower: a transient file goes when what it waits for is in
+// place.
+func (Kind) Follows(r desired.Resource) []desired.ID {
+	if f := r.(*desired.File); f.Until != "" {
+		return []desired.ID{f.Until}
+	}
+	return nil
 }
 
 // Ended says whether a transient file's end has come: its resource is in place, or

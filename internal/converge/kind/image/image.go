@@ -23,11 +23,15 @@ func (Kind) Pass() kind.Pass { return kind.Tree }
 func (Kind) Names(*kind.View, desired.Resource) []string { return nil }
 
 // Observe implements kind.Kind. Images are imported while the units start: a pod
-// that comes before its image waits for it, as for a pull.
+// that comes before its image waits for it, as for a pull. Before that there is no
+// runtime.
 func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.Resource) error {
 	i := r.(*desired.Image)
 	if v.Offline {
 		t.Postpone(kind.VerbImport, "imported on first boot")
+		return nil
+	}
+	if v.Booting {
 		return nil
 	}
 	if v.Images == nil {
@@ -54,8 +58,10 @@ func bring(ctx context.Context, v *kind.View, t *kind.Task, i *desired.Image) er
 	return err
 }
 
-// patience is for an image that the machine does without.
-const patience = time.Minute
+// patience is for an image that the machine does without: a registry that answers sends one
+// in that time, and of one that does not the run should not be the later. Pods that
+// need the image pull it as well.
+const patience = 10 * time.Second
 
 // tryOnly makes a task's failure a remark, unless the run itself ends.
 func tryOnly(t *kind.Task, i *desired.Image) {

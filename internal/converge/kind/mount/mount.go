@@ -96,7 +96,7 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 	if err != nil || have == nil {
 		return err
 	}
-	if is := have.Type + " " + have.Source; is != e.Put.Value && !strings.HasPrefix(e.Put.Value, is+" ") {
+	if is := have.Type + " " + have.Source; is != e.Applied.Value && !strings.HasPrefix(e.Applied.Value, is+" ") {
 		t.Kept = append(t.Kept, target+" is no longer wanted and is kept: "+have.Source+" is mounted there")
 		return nil
 	}

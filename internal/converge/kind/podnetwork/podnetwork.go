@@ -200,6 +200,6 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 		return err
 	}
 	remove(v, t, p, info)
-	t.Act(kind.VerbDelete, "made of "+e.Put.Value+", which is no longer wanted", kind.DisruptNone)
+	t.Act(kind.VerbDelete, "made of "+e.Applied.Value+", which is no longer wanted", kind.DisruptNone)
 	return nil
 }

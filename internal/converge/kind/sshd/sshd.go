@@ -76,7 +76,7 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, _ string, e 
 		return nil
 	}
 	var running []string
-	for _, name := range claimed(e.Put.Value).Units {
+	for _, name := range claimed(e.Applied.Value).Units {
 		st, err := v.Host.Unit(ctx, name)
 		if err != nil {
 			return err

@@ -72,8 +72,8 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 	switch {
 	case live == e.Was.Value:
 		return nil
-	case live != e.Put.Value:
-		t.Kept = append(t.Kept, key+" is no longer wanted and is kept: it is "+live+", and berth had set it to "+e.Put.Value)
+	case live != e.Applied.Value:
+		t.Kept = append(t.Kept, key+" is no longer wanted and is kept: it is "+live+", and berth had set it to "+e.Applied.Value)
 		return nil
 	}
 	t.Act(kind.VerbRestore, "is "+live+", was "+e.Was.Value+" before berth", kind.DisruptNone)

@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -24,13 +25,15 @@ import (
 // directory of anchors.
 type store struct {
 	anchors, suffix, bundle, command string
+	// anew has the command take away what it made of anchors that are gone.
+	anew []string
 }
 
 // The layouts of Debian and of the Fedora family; the first whose command exists
 // is the machine's.
 var stores = []store{
-	{"/usr/local/share/ca-certificates", ".crt", "/etc/ssl/certs/ca-certificates.crt", "/usr/sbin/update-ca-certificates"},
-	{"/etc/pki/ca-trust/source/anchors", ".pem", "/etc/pki/tls/certs/ca-bundle.crt", "/usr/bin/update-ca-trust"},
+	{"/usr/local/share/ca-certificates", ".crt", "/etc/ssl/certs/ca-certificates.crt", "/usr/sbin/update-ca-certificates", []string{"--fresh"}},
+	{"/etc/pki/ca-trust/source/anchors", ".pem", "/etc/pki/tls/certs/ca-bundle.crt", "/usr/bin/update-ca-trust", nil},
 }
 
 var errNoStore = errors.New("neither update-ca-certificates nor update-ca-trust is installed")
@@ -77,6 +80,32 @@ func (Kind) Resume(v *kind.View, regenerated []string) error {
 		return err
 	}
 	return keep(v, target(v, s.bundle), data)
+}
+
+// Anchors are the certificates that are in a directory of anchors of the machine, those
+// whose names begin with prefix.
+func Anchors(h host.FS, prefix string) ([]string, error) {
+	var found []string
+	for _, s := range stores {
+		names, err := h.ReadDir(s.anchors)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if !strings.HasPrefix(name, prefix) || !strings.HasSuffix(name, s.suffix) {
+				continue
+			}
+			text, err := h.ReadFile(s.anchors + "/" + name)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, string(text))
+		}
+	}
+	return found, nil
 }
 
 func (s store) anchor(v *kind.View, name string) string {
@@ -172,7 +201,7 @@ func (b *bundler) add(ctx context.Context, a *desired.TrustAnchor) error {
 	if data, err := bundleAt(b.v, b.store); err != nil || contains(data, a.PEM) {
 		return err
 	}
-	data, err := b.run(ctx)
+	data, err := b.run(ctx, nil)
 	if err == nil && !contains(data, a.PEM) {
 		err = fmt.Errorf("%s ran, but the certificate is not in %s", b.store.command, b.store.bundle)
 	}
@@ -182,21 +211,23 @@ func (b *bundler) add(ctx context.Context, a *desired.TrustAnchor) error {
 	return keep(b.v, target(b.v, b.store.bundle), data)
 }
 
+// rebuild is for an anchor that is gone. Where one came in the same run, Debian's command
+// has taken away the links of those that are gone; else it has to begin anew.
 func (b *bundler) rebuild(ctx context.Context, name string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.built {
 		return nil
 	}
-	data, err := b.run(ctx)
+	data, err := b.run(ctx, b.store.anew)
 	if err != nil {
 		return &Error{Name: name, Err: err}
 	}
 	return keep(b.v, target(b.v, b.store.bundle), data)
 }
 
-func (b *bundler) run(ctx context.Context) ([]byte, error) {
-	if _, err := b.v.Host.Run(ctx, host.Command{Path: b.store.command}); err != nil {
+func (b *bundler) run(ctx context.Context, args []string) ([]byte, error) {
+	if _, err := b.v.Host.Run(ctx, host.Command{Path: b.store.command, Args: args}); err != nil {
 		return nil, err
 	}
 	b.built = true

@@ -15,7 +15,7 @@ import (
 // Remove implements kind.Remover: what ran before berth runs, with what it ran
 // with then, and what did not stops.
 func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e ledger.Entry) error {
-	_, activation, _ := strings.Cut(e.Put.Value, "/")
+	_, activation, _ := strings.Cut(e.Applied.Value, "/")
 	name := strings.TrimPrefix(id, "unit:")
 	if v.Offline || unitname.IsTemplate(name) || activation == "" || e.Was == nil {
 		return nil
@@ -30,7 +30,7 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 			return err
 		}
 		if p.fragment != "" || made {
-			p.triggers = sorted(p.last.Triggers)
+			p.triggers, p.reloads = sorted(p.last.Triggers), sorted(p.last.Reloads)
 			return p.activation()
 		}
 		if activation == string(desired.Stopped) && down(p.status) {
@@ -87,7 +87,7 @@ func (s *systemd) planned(name string) bool { return s.v.Changes(name) }
 // owed says whether a run that was cut off may have changed a name without telling
 // systemd, which goes by times and can miss it.
 func (s *systemd) owed(name string) bool {
-	o := s.v.OwedHere()
+	o := s.v.Owed
 	return o != nil && slices.Contains(o.Definitions, name)
 }
 
@@ -188,7 +188,7 @@ func (s *systemd) consequences(ctx context.Context) error {
 			}
 		}
 	}
-	if o := s.v.OwedHere(); o != nil {
+	if o := s.v.Owed; o != nil {
 		return s.owedRevivals(ctx, o.Revive, acting)
 	}
 	return nil
@@ -280,7 +280,7 @@ func (s *systemd) owedRevivals(ctx context.Context, names []string, acting map[s
 		t.Act(kind.VerbStart, "stopped in a run that was cut off", kind.DisruptNone)
 		t.Live = func(ctx context.Context) error {
 			if err := s.v.Host.StartUnit(ctx, name); err != nil {
-				return &Error{Unit: name, Err: err}
+				return &kind.UnitError{Unit: name, Err: err}
 			}
 			return nil
 		}

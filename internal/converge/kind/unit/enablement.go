@@ -122,7 +122,7 @@ func (p *planner) takeAway(name string, info *host.Info, verb kind.Verb, reason 
 // units among them that Also= names. Of these, one that is nowhere is left out, as
 // systemctl does, and one that the state speaks of is that one's matter.
 func (p *planner) installLinks(fragment string) ([]*kind.Change, error) {
-	links, also, err := p.linksOf(p.name, fragment)
+	links, also, err := p.linksOf(p.name, fragment, p.drops...)
 	if err != nil {
 		return nil, err
 	}
@@ -147,16 +147,12 @@ func (p *planner) installLinks(fragment string) ([]*kind.Change, error) {
 	return links, nil
 }
 
-// linksOf are the links that [Install] of one definition asks for, and the units
-// that it names in Also=.
-func (p *planner) linksOf(unit, fragment string) (links []*kind.Change, also []string, err error) {
-	text, err := p.text(fragment)
+// linksOf are the links that [Install] of one definition and of its drop-ins asks for, and
+// the units that it names in Also=.
+func (p *planner) linksOf(unit, fragment string, drops ...string) (links []*kind.Change, also []string, err error) {
+	options, err := p.options(unit, fragment, drops)
 	if err != nil {
 		return nil, nil, err
-	}
-	options, err := systemdunit.DeserializeOptions(strings.NewReader(text))
-	if err != nil {
-		return nil, nil, fmt.Errorf("read definition of %s: %w", unit, err)
 	}
 	name := installName(unit, options)
 	suffix := map[string]string{"WantedBy": ".wants/", "RequiredBy": ".requires/"}
@@ -177,6 +173,26 @@ func (p *planner) linksOf(unit, fragment string) (links []*kind.Change, also []s
 		}
 	}
 	return links, also, nil
+}
+
+// options are what a definition and its drop-ins set. A drop-in that systemd knows may be
+// gone: it sets nothing.
+func (p *planner) options(unit, fragment string, drops []string) (out []*systemdunit.UnitOption, err error) {
+	for i, at := range append([]string{fragment}, drops...) {
+		text, err := p.text(at)
+		if i > 0 && kind.Absence(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		more, err := systemdunit.DeserializeOptions(strings.NewReader(text))
+		if err != nil {
+			return nil, fmt.Errorf("read definition of %s: %w", unit, err)
+		}
+		out = append(out, more...)
+	}
+	return out, nil
 }
 
 // installName is the unit that [Install] speaks of: of a template, its default

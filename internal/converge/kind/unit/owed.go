@@ -148,12 +148,12 @@ func (p *planner) learn(want stamp) {
 // merged adds what is not known yet.
 func merged(have, more map[string]string, added bool) (map[string]string, bool) {
 	out := map[string]string{}
-	for at, tok := range have {
-		out[at] = tok
+	for at, rev := range have {
+		out[at] = rev
 	}
-	for at, tok := range more {
+	for at, rev := range more {
 		if _, ok := out[at]; !ok {
-			out[at], added = tok, true
+			out[at], added = rev, true
 		}
 	}
 	return out, added
@@ -237,31 +237,31 @@ func (p *planner) wanted() (s stamp, unknown string, err error) {
 	}{{&s.Definition, p.definition()}, {&s.Triggers, p.triggers}, {&s.Reloads, p.reloads}} {
 		*part.into = map[string]string{}
 		for _, at := range part.of {
-			tok, ok, err := p.future(at)
+			rev, ok, err := p.future(at)
 			if err != nil || !ok {
 				return s, at, err
 			}
-			(*part.into)[at] = tok
+			(*part.into)[at] = rev
 		}
 	}
 	return s, "", nil
 }
 
-// future is the token of a path as it will be; ok is false where that is not
+// future is the revision of a path as it will be; ok is false where that is not
 // known yet.
-func (p *planner) future(at string) (tok string, ok bool, err error) {
+func (p *planner) future(at string) (rev string, ok bool, err error) {
 	if p.Deletes(at) {
 		return kind.Absent, true, nil
 	}
 	if q := p.Expected(at); q != nil {
-		tok, ok = p.futureToken(at, q)
-		return tok, ok, nil
+		rev, ok = p.futureRevision(at, q)
+		return rev, ok, nil
 	}
 	if p.Changes(at) {
 		return "", false, nil // made in stage
 	}
-	tok, err = p.token(at, p.last.token(at))
-	return tok, true, err
+	rev, err = p.revision(at, p.last.revision(at))
+	return rev, true, err
 }
 
 // reloadOwed plans a reload of what the unit rereads while it runs.
@@ -293,7 +293,7 @@ func (p *planner) rereads(at string) (bool, error) {
 		which, since, err := newest(p.View, []string{at})
 		return p.Changes(at) || which != "" && since.After(began(p.status.ExecMainStart, p.status.ActiveEnter)), err
 	}
-	tok, ok, err := p.future(at)
+	rev, ok, err := p.future(at)
 	old, known := p.last.Reloads[at]
-	return !ok || known && old != tok || !known && p.Changes(at), err
+	return !ok || known && old != rev || !known && p.Changes(at), err
 }

@@ -23,7 +23,7 @@ type stamp struct {
 	// State is finished for a oneshot service that ran to its end, skipped for a unit
 	// whose condition did not hold; "" for what runs.
 	State string `json:"state,omitempty"`
-	// Definition has a token for the definition and each drop-in, complete; Triggers
+	// Definition has a revision for the definition and each drop-in, complete; Triggers
 	// for the files that somebody named as a reason to restart, Reloads for those that
 	// need a reload only.
 	Definition map[string]string `json:"definition"`
@@ -36,8 +36,8 @@ const (
 	skipped  = "skipped"
 )
 
-// token is what the stamp says of a path; "" for nothing.
-func (s *stamp) token(at string) string {
+// revision is what the stamp says of a path; "" for nothing.
+func (s *stamp) revision(at string) string {
 	return cmp.Or(s.Definition[at], s.Triggers[at], s.Reloads[at])
 }
 
@@ -70,9 +70,9 @@ func writeStamp(h host.FS, unit string, s stamp) error {
 	return nil
 }
 
-// token identifies what is at a path now, in the way in which last does where that
+// revision identifies what is at a path now, in the way in which last does where that
 // is known.
-func token(v *kind.View, path, last string) (string, error) {
+func revision(v *kind.View, path, last string) (string, error) {
 	info, err := v.Lstat(path)
 	switch {
 	case err != nil:
@@ -90,12 +90,12 @@ func token(v *kind.View, path, last string) (string, error) {
 	return ledger.ContentSum(v.Host, path)
 }
 
-// unhashed begins the token of a program of which nobody has read what it holds.
+// unhashed begins the revision of a program of which nobody has read what it holds.
 const unhashed = "stat:"
 
 // program identifies a large program by its digest where that is known, or can be
 // compared with one. The first run has no time to read it: Learn puts the digest in
-// the place of this token.
+// this revision.
 func program(v *kind.View, path string, info *host.Info, last string) (string, error) {
 	switch sum := v.KnownDigest(path, info); {
 	case strings.HasPrefix(last, unhashed), sum == "" && last == "":
@@ -119,8 +119,8 @@ func (Kind) Learn(h host.Host, held map[string]ledger.Held) error {
 		}
 		learned := false
 		for _, part := range []map[string]string{s.Definition, s.Triggers, s.Reloads} {
-			for at, tok := range part {
-				if known, ok := held[at]; ok && tok == unhashed+known.Seen {
+			for at, rev := range part {
+				if known, ok := held[at]; ok && rev == unhashed+known.Seen {
 					part[at], learned = known.Sum, true
 				}
 			}

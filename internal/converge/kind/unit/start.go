@@ -7,20 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/host"
 )
-
-// Error is a unit that did not come to the state that was asked for.
-type Error struct {
-	Unit string
-	Err  error
-}
-
-// Error names the unit.
-func (e *Error) Error() string { return e.Unit + ": " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
 
 // baseline notes, before anything changes, the triggers that somebody names for
 // the first time: a change of them in this run then shows, also after a kill.
@@ -33,7 +22,7 @@ func (p *planner) baseline(context.Context) error {
 		into *map[string]string
 		of   []string
 	}{{&s.Triggers, p.triggers}, {&s.Reloads, p.reloads}} {
-		now, err := p.tokens(part.of)
+		now, err := p.revisions(part.of)
 		if err != nil {
 			return err
 		}
@@ -49,10 +38,15 @@ func (p *planner) baseline(context.Context) error {
 // start brings the unit up with what is on the disk now. The state is looked at
 // again: a unit that meanwhile runs with the present inputs is left alone.
 func (p *planner) start(ctx context.Context) error {
-	if err := p.startUnit(ctx); err != nil {
-		return &Error{Unit: p.u.Name, Err: err}
+	err := p.startUnit(ctx)
+	switch _, failed := errors.AsType[*host.JobError](err); {
+	case err == nil:
+		return nil
+	case failed && p.u.Optional:
+		p.sys.remark(p.u.Name + " did not start, and the machine does without: " + err.Error())
+		return nil
 	}
-	return nil
+	return &kind.UnitError{Unit: p.u.Name, Err: err}
 }
 
 func (p *planner) startUnit(ctx context.Context) error {
@@ -147,7 +141,7 @@ func (p *planner) present() (stamp, error) {
 		of   []string
 	}{{&s.Definition, definition}, {&s.Triggers, append(sorted(p.last.Triggers), p.triggers...)}, {&s.Reloads, append(sorted(p.last.Reloads), p.reloads...)}} {
 		var err error
-		if *part.into, err = p.tokens(part.of); err != nil {
+		if *part.into, err = p.revisions(part.of); err != nil {
 			return s, err
 		}
 	}
@@ -257,14 +251,16 @@ func (p *planner) note(ctx context.Context, s stamp) error {
 	case st.InvocationID == "":
 		return errors.New("systemd gave it no invocation id")
 	}
-	p.sys.watch(st)
+	if !p.u.Optional {
+		p.sys.watch(st)
+	}
 	return writeStamp(p.Host, p.u.Name, s)
 }
 
 // reload makes a running unit read its files again; one that can't is restarted.
 func (p *planner) reload(ctx context.Context) error {
 	if err := p.refresh(ctx); err != nil {
-		return &Error{Unit: p.u.Name, Err: err}
+		return &kind.UnitError{Unit: p.u.Name, Err: err}
 	}
 	if !p.status.CanReload {
 		return p.start(ctx)
@@ -274,14 +270,14 @@ func (p *planner) reload(ctx context.Context) error {
 		err = p.Host.ReloadUnit(ctx, p.u.Name)
 	}
 	if err != nil {
-		return &Error{Unit: p.u.Name, Err: err}
+		return &kind.UnitError{Unit: p.u.Name, Err: err}
 	}
 	if !p.stamped() {
 		return p.noteReload(now)
 	}
 	now.Definition, now.InvocationID = p.last.Definition, p.last.InvocationID
-	for at, tok := range p.last.Triggers {
-		now.Triggers[at] = tok // they need a restart
+	for at, rev := range p.last.Triggers {
+		now.Triggers[at] = rev // they need a restart
 	}
 	return writeStamp(p.Host, p.u.Name, now)
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -100,7 +101,7 @@ func (s *systemd) list(ctx context.Context) error {
 // touched are all names that change, or that changed in a run that was cut off.
 func (s *systemd) touched() []string {
 	out := append(s.v.ChangedNames(), s.v.Vanished()...)
-	if o := s.v.OwedHere(); o != nil {
+	if o := s.v.Owed; o != nil {
 		out = append(out, o.Definitions...)
 	}
 	slices.Sort(out)
@@ -241,7 +242,7 @@ func (s *systemd) stillUp(ctx context.Context, was host.UnitStatus) error {
 		return err
 	}
 	if st.NRestarts > was.NRestarts || strings.HasPrefix(st.SubState, "auto-restart") || st.ActiveState == "failed" {
-		return &Error{Unit: was.Name, Err: fmt.Errorf("it started and ended again: %w", &host.JobError{Unit: was.Name, Job: "start", Result: cmp.Or(st.Result, "failed"), Status: st})}
+		return &kind.UnitError{Unit: was.Name, Err: fmt.Errorf("it started and ended again: %w", &host.JobError{Unit: was.Name, Job: "start", Result: cmp.Or(st.Result, "failed"), Status: st})}
 	}
 	return nil
 }
@@ -261,10 +262,24 @@ func (s *systemd) bringBack(ctx context.Context) error {
 			continue
 		}
 		if err := s.v.Host.StartUnit(ctx, name); err != nil {
-			return &Error{Unit: name, Err: fmt.Errorf("start again what stopped as a consequence: %w", err)}
+			if need := s.wantedStopped(st.Needs); need != "" {
+				s.remark(name + " stays stopped: it needs " + need + ", which is not to run: " + err.Error())
+				continue
+			}
+			return &kind.UnitError{Unit: name, Err: fmt.Errorf("start again what stopped as a consequence: %w", err)}
 		}
 	}
 	return nil
+}
+
+// wantedStopped is the first of some units that the state wants stopped; "" for none.
+func (s *systemd) wantedStopped(names []string) string {
+	for _, name := range names {
+		if u, ok := s.v.State.Lookup(desired.UnitID(name)).(*desired.Unit); ok && u.Activation == desired.Stopped {
+			return name
+		}
+	}
+	return ""
 }
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -18,9 +18,11 @@ import (
 type Kind struct{}
 
 var (
-	_ kind.Remover = Kind{}
-	_ kind.Closer  = Kind{}
-	_ kind.Definer = Kind{}
+	_ kind.Remover   = Kind{}
+	_ kind.Closer    = Kind{}
+	_ kind.Definer   = Kind{}
+	_ kind.Runner    = Kind{}
+	_ kind.Inheriter = Kind{}
 )
 
 // Name implements kind.Kind.
@@ -42,6 +44,9 @@ func (Kind) Names(v *kind.View, r desired.Resource) []string {
 	if err != nil {
 		return out
 	}
+	if p.drops, err = p.futureDropIns(); err != nil {
+		return out
+	}
 	links, err := p.installLinks(fragment)
 	if err != nil {
 		return out
@@ -57,6 +62,19 @@ func (Kind) Names(v *kind.View, r desired.Resource) []string {
 func (Kind) Defines(name string) bool {
 	p, ok := partOf(name)
 	return ok && p.role != wantedLink
+}
+
+// Unit implements kind.Runner.
+func (Kind) Unit(id desired.ID) string { return strings.TrimPrefix(string(id), "unit:") }
+
+// Runs implements kind.Runner.
+func (Kind) Runs(r desired.Resource) bool { return r.(*desired.Unit).Activation == desired.Started }
+
+// Before implements kind.Inheriter. A unit whose definition is inherited did not run
+// before that; of others nobody knows, so that they stay.
+func (k Kind) Before(r desired.Resource, names []string) (was string, known bool) {
+	defined := slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == r.(*desired.Unit).Name && k.Defines(name) })
+	return "inactive", defined
 }
 
 // planner is what is known of one unit while it is planned.
@@ -262,7 +280,7 @@ func (p *planner) stopSlice(reason string) {
 
 func stopUnit(ctx context.Context, h host.Host, name string) error {
 	if err := h.StopUnit(ctx, name); err != nil {
-		return &Error{Unit: name, Err: err}
+		return &kind.UnitError{Unit: name, Err: err}
 	}
 	return nil
 }

@@ -20,26 +20,26 @@ func (p *planner) unread(at string) *regexp.Regexp {
 	return nil
 }
 
-// token identifies what the unit reads of a path now, in the way in which last does
+// revision identifies what the unit reads of a path now, in the way in which last does
 // where that is known.
-func (p *planner) token(at, last string) (string, error) {
+func (p *planner) revision(at, last string) (string, error) {
 	unread := p.unread(at)
 	if unread == nil {
-		return token(p.View, at, last)
+		return revision(p.View, at, last)
 	}
 	info, err := p.Lstat(at)
 	if err != nil || info == nil || !info.IsRegular() {
-		return token(p.View, at, last)
+		return revision(p.View, at, last)
 	}
 	data, err := p.Host.ReadFile(at)
 	return desired.Bytes(unread.ReplaceAll(data, nil)).Sum(), err
 }
 
-// tokens identifies what the unit reads of several paths now, for a new stamp.
-func (p *planner) tokens(paths []string) (map[string]string, error) {
+// revisions identifies what the unit reads of several paths now, for a new stamp.
+func (p *planner) revisions(paths []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, at := range paths {
-		t, err := p.token(at, "")
+		t, err := p.revision(at, "")
 		if err != nil {
 			return nil, err
 		}
@@ -48,11 +48,11 @@ func (p *planner) tokens(paths []string) (map[string]string, error) {
 	return out, nil
 }
 
-// futureToken identifies what the unit will read of a path.
-func (p *planner) futureToken(at string, q *kind.Change) (string, bool) {
+// futureRevision identifies what the unit will read of a path.
+func (p *planner) futureRevision(at string, q *kind.Change) (string, bool) {
 	unread := p.unread(at)
 	if unread == nil || q.Type != ledger.File || q.Prepared || q.Stored != "" {
-		return q.Token()
+		return q.Revision()
 	}
 	return desired.Bytes(unread.ReplaceAll(q.Content.Data(), nil)).Sum(), true
 }
@@ -62,7 +62,7 @@ func (p *planner) immaterial(at string) bool {
 	if p.unread(at) == nil || !p.Changes(at) || p.Deletes(at) {
 		return false
 	}
-	now, err := p.token(at, p.last.token(at))
+	now, err := p.revision(at, p.last.revision(at))
 	if err != nil {
 		return false
 	}
