@@ -116,6 +116,7 @@ func (m *manager) job(ctx context.Context, verb, name string) error {
 	if err := host.CheckUnit(name); err != nil {
 		return err
 	}
+	m.news.attend(name)
 	result, err := m.result(ctx, verb, name)
 	if err != nil {
 		return refused(name, err)

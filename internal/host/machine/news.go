@@ -38,6 +38,8 @@ type news struct {
 	mu sync.Mutex
 	// tested are the last results of conditions and assertions, by object: systemd
 	// tells them before it says that a job has ended, and may then forget the unit.
+	// Only units are in it that somebody has asked for: each pod and each login make
+	// others, without end.
 	tested map[dbus.ObjectPath]tests
 	// readers want to know of changes.
 	readers map[*unitWatch]bool
@@ -91,26 +93,38 @@ func (n *news) hear(s *dbus.Signal) {
 	}
 }
 
-// remember keeps what conditions and assertions said.
-func (n *news) remember(path dbus.ObjectPath, p props) {
-	at := get[uint64](p, testedWhenProp)
-	if at == 0 {
-		return
-	}
+// attend makes it remember what will be said of a unit.
+func (n *news) attend(unit string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.enter(objectOf(unit))
+}
+
+func (n *news) enter(path dbus.ObjectPath) {
 	if n.tested == nil {
 		n.tested = map[dbus.ObjectPath]tests{}
 	}
-	n.tested[path] = tests{get[bool](p, conditionProp), get[bool](p, assertionProp), at}
+	if _, attended := n.tested[path]; !attended {
+		n.tested[path] = tests{}
+	}
 }
 
-// recall adds to a unit's properties what systemd has forgotten of it.
+// remember keeps what conditions and assertions said.
+func (n *news) remember(path dbus.ObjectPath, p props) {
+	at := get[uint64](p, testedWhenProp)
+	if _, attended := n.tested[path]; attended && at != 0 {
+		n.tested[path] = tests{get[bool](p, conditionProp), get[bool](p, assertionProp), at}
+	}
+}
+
+// recall adds to a unit's properties what systemd has forgotten of it, and attends to
+// its real name.
 func (n *news) recall(p props) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if get[uint64](p, testedWhenProp) != 0 {
-		return
-	}
-	if t, ok := n.tested[objectOf(get[string](p, "Id"))]; ok {
+	path := objectOf(get[string](p, "Id"))
+	n.enter(path)
+	if t := n.tested[path]; t.at != 0 && get[uint64](p, testedWhenProp) == 0 {
 		p[conditionProp], p[assertionProp] = dbus.MakeVariant(t.condition), dbus.MakeVariant(t.assertion)
 		p[testedWhenProp] = dbus.MakeVariant(t.at)
 	}

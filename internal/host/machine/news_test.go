@@ -28,6 +28,7 @@ func TestNewsHoldNoMessages(t *testing.T) {
 	var buffers []weak.Pointer[byte]
 	for i := range units {
 		unit := fmt.Sprintf("unit-%d.service", i)
+		n.attend(unit)
 		w.watch(unit, props{"Id": dbus.MakeVariant(unit), "ActiveState": dbus.MakeVariant("inactive")})
 		for _, active := range []string{"activating", "active"} {
 			buffers = append(buffers, hearMessage(t, n, unit, active)...)
@@ -47,6 +48,24 @@ func TestNewsHoldNoMessages(t *testing.T) {
 		t.Errorf("told %d times, %d units tested", told, len(n.tested))
 	}
 	runtime.KeepAlive(w)
+}
+
+// TestNewsOfOthers: systemd tells of each unit of the machine, also of the scope and
+// the slice of each pod. What nobody asks for is not kept.
+func TestNewsOfOthers(t *testing.T) {
+	var n news
+	for i := range 100 {
+		hearMessage(t, &n, fmt.Sprintf("cri-containerd-%d.scope", i), "active")
+	}
+	if len(n.tested) != 0 {
+		t.Errorf("%d units that nobody asks for are kept", len(n.tested))
+	}
+	n.recall(props{"Id": dbus.MakeVariant("real.service")}) // asked for as an alias
+	hearMessage(t, &n, "real.service", "active")
+	p := props{"Id": dbus.MakeVariant("real.service")}
+	if n.recall(p); !get[bool](p, conditionProp) {
+		t.Errorf("recalled %v", p)
+	}
 }
 
 // hearMessage lets a signal be heard as it comes from the wire, and returns pointers
