@@ -6,7 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
 )
 
 // loaded says that systemd knows what the unit consists of.
@@ -128,8 +129,8 @@ func (p *planner) futureDropIns() ([]string, error) {
 // addDropIns adds those of one directory that no stronger one hides. What the plan
 // writes is compared by strength with what systemd has.
 func (p *planner) addDropIns(dir string, by map[string]string) error {
-	names, err := p.Host.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+	names, err := p.dropInNames(dir)
+	if err != nil {
 		return err
 	}
 	for _, at := range p.ExpectedIn(dir) {
@@ -145,6 +146,24 @@ func (p *planner) addDropIns(dir string, by map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// dropInNames are the names in a directory of drop-ins; none where there is no such
+// directory, as of most units. The directory above says so for all of them, unless it
+// is a link, which is not followed.
+func (p *planner) dropInNames(dir string) ([]string, error) {
+	above, err := p.Listed(path.Dir(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if _, there := slices.BinarySearch(above, path.Base(dir)); err == nil && !there {
+		return nil, nil
+	}
+	names, err := p.Listed(dir)
+	if kind.Absence(err) {
+		return nil, nil
+	}
+	return slices.Clip(names), err
 }
 
 // strength is the rank of a drop-in's directory, 0 the strongest.
