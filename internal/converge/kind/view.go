@@ -215,6 +215,9 @@ func (v *View) Expected(path string) *Change {
 func (v *View) ExpectedIn(dir string) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if len(v.inDir[dir]) == 0 {
+		return nil // as in most that a unit looks into
+	}
 	return slices.Sorted(maps.Keys(v.inDir[dir]))
 }
 

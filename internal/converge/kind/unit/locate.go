@@ -111,9 +111,10 @@ func (p *planner) futureDropIns() ([]string, error) {
 			by[path.Base(at)] = at
 		}
 	}
+	names := configurers(p.name)
 	for _, dir := range dirs {
-		for _, name := range configurers(p.name) {
-			if err := p.addDropIns(dir+"/"+name+".d", by); err != nil {
+		for _, name := range names {
+			if err := p.addDropIns(dir, name+".d", by); err != nil {
 				return nil, err
 			}
 		}
@@ -126,13 +127,14 @@ func (p *planner) futureDropIns() ([]string, error) {
 	return out, nil
 }
 
-// addDropIns adds those of one directory that no stronger one hides. What the plan
-// writes is compared by strength with what systemd has.
-func (p *planner) addDropIns(dir string, by map[string]string) error {
-	names, err := p.dropInNames(dir)
+// addDropIns adds those of one directory, which is below one of dirs, that no stronger
+// one hides. What the plan writes is compared by strength with what systemd has.
+func (p *planner) addDropIns(above, base string, by map[string]string) error {
+	names, err := p.dropInNames(above, base)
 	if err != nil {
 		return err
 	}
+	dir := above + "/" + base
 	for _, at := range p.ExpectedIn(dir) {
 		names = append(names, path.Base(at))
 	}
@@ -151,15 +153,15 @@ func (p *planner) addDropIns(dir string, by map[string]string) error {
 // dropInNames are the names in a directory of drop-ins; none where there is no such
 // directory, as of most units. The directory above says so for all of them, unless it
 // is a link, which is not followed.
-func (p *planner) dropInNames(dir string) ([]string, error) {
-	above, err := p.Listed(path.Dir(dir))
+func (p *planner) dropInNames(above, base string) ([]string, error) {
+	all, err := p.Listed(above)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if _, there := slices.BinarySearch(above, path.Base(dir)); err == nil && !there {
+	if _, there := slices.BinarySearch(all, base); err == nil && !there {
 		return nil, nil
 	}
-	names, err := p.Listed(dir)
+	names, err := p.Listed(above + "/" + base)
 	if kind.Absence(err) {
 		return nil, nil
 	}
