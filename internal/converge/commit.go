@@ -77,14 +77,30 @@ func (x *executor) last(ctx context.Context) error {
 		if t.Last == nil {
 			continue
 		}
-		known := len(t.Remarks)
+		known := *t
 		err := Safely(func() error { return t.Last(ctx, t) })
-		x.result.Plan.Remarks = append(x.result.Plan.Remarks, t.Remarks[known:]...)
-		if err != nil {
+		if err = errors.Join(err, x.absorb(t, known)); err != nil {
 			return &ActionError{ID: t.ID, Verb: VerbStart, Field: t.Base.Field, Err: err}
 		}
 	}
 	return nil
+}
+
+// absorb takes over what a task has come to besides what was known of it: into the plan,
+// and into the ledger what it no longer lets go.
+func (x *executor) absorb(t *kind.Task, known kind.Task) error {
+	p := x.result.Plan
+	p.Remarks, p.Kept = append(p.Remarks, t.Remarks[len(known.Remarks):]...), append(p.Kept, t.Kept[len(known.Kept):]...)
+	x.decide()
+	if !t.Withheld {
+		p.Actions = append(p.Actions, t.Actions[len(known.Actions):]...)
+	}
+	p.Reported = append(p.Reported, t.Reported[len(known.Reported):]...)
+	if len(t.Forget) == len(known.Forget) {
+		return nil
+	}
+	x.run.Drops = slices.DeleteFunc(x.run.Drops, func(id string) bool { return slices.Contains(known.Forget, id) })
+	return x.led.Begin(x.h, x.run)
 }
 
 // remoteGraph holds what changes objects of the cluster.
@@ -128,7 +144,7 @@ func (x *executor) liveGraph() *graph {
 	}
 	for _, t := range x.v.Tasks() {
 		if b := t.BestEffort; b != nil {
-			g.nodes = append(g.nodes, &node{id: b.ID, verb: b.Verb, do: func(ctx context.Context) error { return x.bestEffort(ctx, b) }})
+			g.nodes = append(g.nodes, &node{id: b.ID, verb: b.Verb, after: b.After, do: func(ctx context.Context) error { return x.bestEffort(ctx, b) }})
 		}
 	}
 	if x.hasLate() {

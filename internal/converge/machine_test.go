@@ -84,6 +84,8 @@ type providers struct {
 	// key ends the key of each credential; expired: a kept one does not serve.
 	key     string
 	expired bool
+	// creates is whether the Node is created ahead of kubelet; nil: it is not.
+	creates func() bool
 }
 
 func (p *providers) Probe(context.Context, *desired.Check) error { p.probes++; return p.probe }
@@ -92,8 +94,8 @@ func (p *providers) Issue(context.Context, *desired.ClientCertificate) (converge
 	return converge.Credential{Certificate: []byte("cert"), Key: []byte("key" + p.key)}, p.issue
 }
 
-func (p *providers) Announce(context.Context, *desired.ClientCertificate, converge.Credential) error {
-	return nil
+func (p *providers) Announce(context.Context, *desired.ClientCertificate, converge.Credential) (bool, error) {
+	return p.creates != nil && p.creates(), nil
 }
 
 func (p *providers) Valid(h host.Host, c *desired.ClientCertificate) (bool, string, error) {

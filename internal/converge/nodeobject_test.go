@@ -28,6 +28,8 @@ type cluster struct {
 	deaf       bool
 	mangles    bool
 	asked, set int
+	// before comes before a patch.
+	before func()
 }
 
 func (c *cluster) Open(string, string) (converge.NodeSession, error) { return c, nil }
@@ -54,7 +56,10 @@ func (c *cluster) copy() *converge.NodeState {
 
 func (c *cluster) Label(_ context.Context, uid string, set map[string]*string) (*converge.NodeState, error) {
 	c.set++
-	if c.away != nil || uid != c.node.UID {
+	if c.before != nil {
+		c.before()
+	}
+	if c.away != nil || c.node == nil || uid != c.node.UID {
 		return nil, errors.Join(c.away, errors.New("uid "+uid))
 	}
 	for key, value := range set {
@@ -362,17 +367,21 @@ func TestPatchFailsLast(t *testing.T) {
 	}
 }
 
-// Before a machine has joined nobody is asked: it would cost time.
+// Before a machine has joined nobody is asked, and afterwards nobody for a Node that was
+// created just then: it would cost time.
 func TestUnjoinedAsksNobody(t *testing.T) {
 	h := newMachine()
 	c := &cluster{}
-	s := sampleState(t, func(st *desired.State) { st.Add(nodeWith(map[string]string{"a": "1"})) })
-	applies(t, c, h, s)
-	if c.asked > 0 {
-		t.Errorf("asked %d times", c.asked)
+	s := joining(t, map[string]string{"a": "1"}, announced)
+	create := func() bool {
+		c.node = &converge.NodeState{UID: "1", Labels: map[string]string{"a": "1"}}
+		return true
+	}
+	e := engine(h, &providers{creates: create}, func(o *converge.Options) { o.Nodes = c })
+	if _, err := e.Apply(t.Context(), s); err != nil || c.node == nil || c.asked > 0 {
+		t.Errorf("%v, Node %v, asked %d times", err, c.node, c.asked)
 	}
 	h.Advance(time.Minute)
-	c.node = &converge.NodeState{UID: "1", Labels: map[string]string{"a": "1"}}
 	if p := c.plan(t, h, s); !p.Empty() || c.asked != 1 {
 		t.Errorf("%+v, asked %d times", p, c.asked)
 	}

@@ -57,8 +57,8 @@ func (i issuer) Files(c *desired.ClientCertificate, cred converge.Credential) ([
 }
 
 // Announce tells a cluster that is not there.
-func (issuer) Announce(context.Context, *desired.ClientCertificate, converge.Credential) error {
-	return nil
+func (issuer) Announce(context.Context, *desired.ClientCertificate, converge.Credential) (bool, error) {
+	return false, nil
 }
 
 // sign makes a client certificate as a cluster's signer would.

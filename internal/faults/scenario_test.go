@@ -66,6 +66,7 @@ func scenarios(t testing.TB) []scenario {
 		{"ledger lost", forgetful(applied(outdated, full.with(t, download))), full.with(t, download), []string{}},
 		{"changed for kubelet", applied(prebaked, full), kubeletOnly, []string{"restart kubelet.service"}},
 		{"changed labels", applied(prebaked, full), full.with(t, changeLabels), []string{}},
+		{"joins with its old Node", returning(prebaked), full, []string{"restart containerd.service", "start kubelet.service"}},
 		{"with swap", applied(prebaked, full), full.with(t, addSwap), []string{}},
 		{"swap is withdrawn", applied(prebaked, full.with(t, addSwap)), full, []string{}},
 		{"changed for both", applied(prebaked, full), both, []string{"restart containerd.service", "restart kubelet.service"}},
@@ -81,6 +82,16 @@ func applied(machine func() *memory.Host, c *configuration) func() *memory.Host 
 		}
 		h.Flush()
 		h.Advance(time.Minute)
+		return h
+	}
+}
+
+// returning is a machine that was a node of the cluster, which has its Node still.
+func returning(machine func() *memory.Host) func() *memory.Host {
+	return func() *memory.Host {
+		h := machine()
+		h.Put(nodeObject, labelText(map[string]string{"kubernetes.azure.com/mode": "user", "theirs": "1"}), 0o600)
+		h.Flush()
 		return h
 	}
 }

@@ -15,19 +15,21 @@ import (
 
 // Announce creates the Node that kubelet would register, so that kubelet finds
 // it and needs only report its status. A Node that is there already is left, and none is created while others configure kubelet too.
-func (i *Issuer) Announce(ctx context.Context, c *desired.ClientCertificate, cred converge.Credential) error {
+func (i *Issuer) Announce(ctx context.Context, c *desired.ClientCertificate, cred converge.Credential) (created bool, err error) {
 	if others, err := i.h.ReadDir(c.Announce.Unless); err == nil && len(others) > 0 {
-		return nil
+		return false, nil
 	}
 	client, err := apiserver.NewClient(apiserver.Access{Server: c.Server, CA: []byte(c.CA), Certificate: cred.Certificate, Key: cred.Key})
 	if err != nil {
-		return fmt.Errorf("create node %s: %w", c.NodeName, err)
+		return false, fmt.Errorf("create node %s: %w", c.NodeName, err)
 	}
 	defer client.Close()
 	if err := client.CreateNode(ctx, nodeObject(c)); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create node %s: %w", c.NodeName, err)
+		return false, fmt.Errorf("create node %s: %w", c.NodeName, err)
+	} else if err != nil {
+		return false, nil
 	}
-	return nil
+	return true, nil
 }
 
 func nodeObject(c *desired.ClientCertificate) *core.Node {

@@ -41,7 +41,12 @@ type OwnNode struct {
 	Err  error
 
 	once sync.Once
+	// isNew: this run has created it, as it is wanted.
+	isNew bool
 }
+
+// AnnounceID is the Node, created ahead of kubelet.
+const AnnounceID desired.ID = "node"
 
 // OwnNode looks at a Node with the credential of a kubeconfig. Credentials are
 // observed before.
@@ -49,15 +54,35 @@ func (v *View) OwnNode(ctx context.Context, kubeconfig, name string) (*OwnNode, 
 	if v.Nodes == nil {
 		return nil, ErrNoProvider
 	}
-	o := v.Shared("node "+name+" "+kubeconfig, func() any { return &OwnNode{} }).(*OwnNode)
+	o := v.ownNode(kubeconfig, name)
 	o.once.Do(func() { o.look(ctx, v, kubeconfig, name) })
 	return o, nil
 }
 
+func (v *View) ownNode(kubeconfig, name string) *OwnNode {
+	return v.Shared("node "+name+" "+kubeconfig, func() any { return &OwnNode{} }).(*OwnNode)
+}
+
+// NodeIsNew notes that this run has created a Node, as it is wanted.
+func (v *View) NodeIsNew(kubeconfig, name string) { v.ownNode(kubeconfig, name).isNew = true }
+
 func (o *OwnNode) look(ctx context.Context, v *View, kubeconfig, name string) {
 	if v.getsCredential(kubeconfig) {
+		_, _ = v.Nodes.Open(kubeconfig, name) // what was asked ahead with the old one answers nobody
 		return
 	}
+	o.ask(ctx, v, kubeconfig, name)
+}
+
+// LookAgain looks at a Node of which nothing was known, when the credential is in force.
+// Of one that this run has created nothing is asked.
+func (o *OwnNode) LookAgain(ctx context.Context, v *View, kubeconfig, name string) {
+	if o.Sight == NodeUnjoined && !o.isNew {
+		o.ask(ctx, v, kubeconfig, name)
+	}
+}
+
+func (o *OwnNode) ask(ctx context.Context, v *View, kubeconfig, name string) {
 	if o.Session, o.Err = v.Nodes.Open(kubeconfig, name); o.Err != nil {
 		if !errors.Is(o.Err, fs.ErrNotExist) {
 			o.Sight = NodeUnknown
@@ -81,6 +106,16 @@ func (o *OwnNode) look(ctx context.Context, v *View, kubeconfig, name string) {
 func (v *View) getsCredential(kubeconfig string) bool {
 	t := v.Task(desired.ClientCertificateID(kubeconfig))
 	return t != nil && slices.ContainsFunc(t.Actions, func(a Action) bool { return a.Verb == VerbIssue || a.Verb == VerbRestore })
+}
+
+// Rejoins says whether the credential that is missing is of the cluster that the ledger's
+// was of.
+func (v *View) Rejoins(kubeconfig string) bool {
+	if c, ok := v.State.Lookup(desired.ClientCertificateID(kubeconfig)).(*desired.ClientCertificate); ok {
+		return v.Ledger.Entries[string(c.ID())].Owners[v.State.Owner] == c.Holder()
+	}
+	q, e := v.Expected(kubeconfig), v.Ledger.Entries[kubeconfig]
+	return q != nil && q.Sum() != "" && q.Sum() == e.Applied.Sum
 }
 
 // StartOf says when a kubelet that runs was started, by the clock as it is now, and

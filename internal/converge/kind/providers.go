@@ -53,8 +53,9 @@ type Issuer interface {
 	// Issue sends a certificate signing request and waits for the certificate.
 	Issue(ctx context.Context, c *desired.ClientCertificate) (Credential, error)
 	// Announce creates the Node that c describes, with a new credential. It is a
-	// best effort for kubelet, which registers itself where it fails.
-	Announce(ctx context.Context, c *desired.ClientCertificate, cred Credential) error
+	// best effort for kubelet, which registers itself where it fails. created is false
+	// where there is a Node already, or where none is to be created.
+	Announce(ctx context.Context, c *desired.ClientCertificate, cred Credential) (created bool, err error)
 	// Valid says whether the credential on the machine serves; if not, why.
 	Valid(h host.Host, c *desired.ClientCertificate) (ok bool, reason string, err error)
 	// InForce is the credential on the machine.

@@ -51,8 +51,8 @@ type Task struct {
 	Live func(ctx context.Context) error
 	// LiveAfter orders Live after that of other tasks, besides Base.After.
 	LiveAfter []desired.ID
-	// Last comes when everything is live and every name in place; it may add
-	// remarks.
+	// Last comes when everything is live and every name in place; it may add remarks,
+	// actions with Remote, and what is kept, and keep what Forget named.
 	Last func(ctx context.Context, t *Task) error
 	// StayUp waits until what was started has stayed up. All else of the machine is done
 	// by then.
@@ -76,7 +76,9 @@ type BestEffort struct {
 	// ID and Verb stand for it in the timeline.
 	ID   desired.ID
 	Verb Verb
-	Do   func(ctx context.Context) error
+	// After is what it waits for, if that is to be done.
+	After []desired.ID
+	Do    func(ctx context.Context) error
 	// Missed begins the remark that its failure is.
 	Missed string
 }

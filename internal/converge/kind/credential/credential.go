@@ -102,9 +102,6 @@ func rejoins(v *kind.View, c *desired.ClientCertificate) bool {
 // Remove implements kind.Remover: the files are names of the tree.
 func (Kind) Remove(context.Context, *kind.View, *kind.Task, string, ledger.Entry) error { return nil }
 
-// announceID is the Node, created ahead of kubelet.
-const announceID desired.ID = "node"
-
 // issue obtains the certificate and fills its files in.
 func issue(ctx context.Context, v *kind.View, t *kind.Task, c *desired.ClientCertificate) error {
 	cred, err := v.Issuer.Issue(ctx, c)
@@ -113,10 +110,18 @@ func issue(ctx context.Context, v *kind.View, t *kind.Task, c *desired.ClientCer
 	}
 	t.Changes = slices.DeleteFunc(t.Changes, func(q *kind.Change) bool { return q.Type != ledger.Directory })
 	if c.Announce != nil {
-		t.BestEffort = &kind.BestEffort{ID: announceID, Verb: kind.VerbCreate, Missed: "the Node was not created ahead of kubelet",
-			Do: func(ctx context.Context) error { return v.Issuer.Announce(ctx, c, cred) }}
+		t.BestEffort = &kind.BestEffort{ID: kind.AnnounceID, Verb: kind.VerbCreate, Missed: "the Node was not created ahead of kubelet",
+			Do: func(ctx context.Context) error { return announce(ctx, v, c, cred) }}
 	}
 	return enter(v, t, c, cred)
+}
+
+func announce(ctx context.Context, v *kind.View, c *desired.ClientCertificate, cred kind.Credential) error {
+	created, err := v.Issuer.Announce(ctx, c, cred)
+	if created {
+		v.NodeIsNew(c.Kubeconfig, c.NodeName)
+	}
+	return err
 }
 
 // enter adds the files of a credential. What stands there was made by kubelet or

@@ -39,8 +39,8 @@ func (Kind) Names(_ *kind.View, r desired.Resource) []string {
 
 func labelID(node, key string) string { return string(desired.NodeObjectID(node)) + "/" + key }
 
-// Observe implements kind.Kind. A machine that has not joined is not compared:
-// kubelet registers with what its flags say.
+// Observe implements kind.Kind. Of a machine that has not joined the Node is looked at
+// when it has: kubelet creates one with what its flags say, and leaves one that is there.
 func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.Resource) error {
 	n := r.(*desired.NodeObject)
 	if v.Offline {
@@ -51,7 +51,7 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 		return err
 	}
 	if o.Sight == kind.NodeUnknown {
-		t.Remarks = append(t.Remarks, fmt.Sprintf("Node %s was not compared: %v", n.Name, o.Err))
+		t.Remarks = append(t.Remarks, notCompared(n, o))
 		return nil
 	}
 	if err := claimLabels(v, t, n, o); err != nil {
@@ -61,12 +61,18 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 		return err
 	}
 	switch o.Sight {
+	case kind.NodeUnjoined:
+		correctLater(v, t, n, o)
 	case kind.NodePresent:
 		correct(t, n, o)
 	case kind.NodeAbsent:
 		return comeBack(ctx, v, t, n, o)
 	}
 	return nil
+}
+
+func notCompared(n *desired.NodeObject, o *kind.OwnNode) string {
+	return fmt.Sprintf("Node %s was not compared: %v", n.Name, o.Err)
 }
 
 // comesBack bounds the wait for the Node of a kubelet that was started anew.

@@ -31,14 +31,21 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 	if !isLabel || e.Was == nil {
 		return nil
 	}
-	if o.Sight == kind.NodeUnknown {
-		t.Remarks = append(t.Remarks, fmt.Sprintf("label %s of Node %s is no longer wanted and was not looked at: %v", key, name, o.Err))
-		return nil
-	}
-	if o.Sight == kind.NodePresent {
+	switch o.Sight {
+	case kind.NodeUnjoined:
+		if n, ok := v.State.Lookup(desired.NodeObjectID(name)).(*desired.NodeObject); ok && v.Rejoins(n.Kubeconfig) {
+			takeBackLater(v, t, o, n, key, e)
+		}
+	case kind.NodeUnknown:
+		t.Remarks = append(t.Remarks, notLookedAt(o, name, key))
+	case kind.NodePresent:
 		takeBack(t, o, name, key, e)
 	}
 	return nil
+}
+
+func notLookedAt(o *kind.OwnNode, name, key string) string {
+	return fmt.Sprintf("label %s of Node %s is no longer wanted and was not looked at: %v", key, name, o.Err)
 }
 
 // leaveToFirstBoot keeps what the ledger knows until the cluster can be asked.
