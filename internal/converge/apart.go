@@ -78,15 +78,33 @@ func (e *Engine) apart(ctx context.Context, p *planner, waiting map[desired.ID]b
 	first := *res
 	first.Plan = p.public()
 	err := (&executor{planner: p, result: &first, try: t}).execute(ctx)
-	whole.Remarks = append(whole.Remarks, first.Plan.Remarks...)
+	whole.add(first.Plan)
 	if *res = first; err == nil {
 		err = t.aside(func() error { return e.rest(ctx, p, res, t) })
-		whole.Remarks = append(whole.Remarks, res.Plan.Remarks...)
+		whole.add(res.Plan)
 	}
-	slices.Sort(whole.Remarks)
-	whole.Remarks = slices.Compact(whole.Remarks)
 	res.Plan = whole
 	return err
+}
+
+// add takes over what a part of the plan came to besides.
+func (p *Plan) add(part *Plan) {
+	p.Actions, p.Reported = union(p.Actions, part.Actions), union(p.Reported, part.Reported)
+	for all, more := range map[*[]string][]string{&p.Remarks: part.Remarks, &p.Kept: part.Kept} {
+		*all = append(*all, more...)
+		slices.Sort(*all)
+		*all = slices.Compact(*all)
+	}
+}
+
+// union adds the actions that are not there.
+func union(all, more []Action) []Action {
+	for _, a := range more {
+		if !slices.ContainsFunc(all, func(b Action) bool { return a.ID == b.ID && a.Verb == b.Verb }) {
+			all = append(all, a)
+		}
+	}
+	return all
 }
 
 // rest does what a first part left.

@@ -137,10 +137,13 @@ func expire(h *memory.Host) {
 func TestJoinTakesLabelsBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		server string
+		// edited: a file has to be repaired, which waits for no API server.
+		edited bool
 		want   map[string]string
 	}{
-		"same cluster":    {"https://api", map[string]string{"a": "2"}},
-		"another cluster": {"https://other", map[string]string{"a": "2", "gone": "1"}},
+		"same cluster":      {"https://api", false, map[string]string{"a": "2"}},
+		"after the repairs": {"https://api", true, map[string]string{"a": "2"}},
+		"another cluster":   {"https://other", false, map[string]string{"a": "2", "gone": "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &cluster{}
@@ -148,11 +151,17 @@ func TestJoinTakesLabelsBack(t *testing.T) {
 			h := joiner(c, first)
 			applies(t, c, h, joining(t, first))
 			expire(h)
+			if tc.edited {
+				h.Put("/etc/kubernetes/azure.json", "edited", 0o600)
+			}
 			h.Advance(time.Minute)
 			s := joining(t, map[string]string{"a": "2"}, func(st *desired.State) { credentialIn(st).Server = tc.server })
-			applies(t, c, h, s)
-			if d := cmp.Diff(tc.want, c.node.Labels); d != "" {
-				t.Error(d)
+			p := applies(t, c, h, s)
+			if d := cmp.Diff(tc.want, c.node.Labels); d != "" || len(p.Remarks) > 0 {
+				t.Errorf("%q %s", p.Remarks, d)
+			}
+			if !slices.Contains(verbs(p), "update node:n1") {
+				t.Errorf("done: %v", verbs(p))
 			}
 			h.Advance(time.Minute)
 			if p := c.plan(t, h, s); !p.Empty() || len(p.Remarks)+len(p.Kept) > 0 {
