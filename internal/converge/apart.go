@@ -75,6 +75,9 @@ func (e *Engine) apart(ctx context.Context, p *planner, waiting map[desired.ID]b
 			t.Withhold(false)
 		}
 	}
+	if err := p.parents(ctx); err != nil { // those that what waits would have made
+		return err
+	}
 	first := *res
 	first.Plan = p.public()
 	err := (&executor{planner: p, result: &first, try: t}).execute(ctx)

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -202,4 +204,27 @@ func TestUnitOfAWaitingFile(t *testing.T) {
 		t.Errorf("what has come starts nothing anew: %q", got)
 	}
 	converged(t, h, state("2\n"))
+}
+
+// A directory that what waits and what does not are both in is made by whoever comes first.
+func TestApartMakesItsDirectories(t *testing.T) {
+	h := newMachine()
+	const extra = "/var/lib/kubelet/pki/extra"
+	s := sampleState(t, func(st *desired.State) { st.Add(managed(extra, "x\n")) })
+	applied := func() error {
+		_, err := engine(h, &providers{}).Apply(t.Context(), s)
+		return err
+	}
+	must(applied())
+	for _, name := range []string{"kubelet-client-current.pem", "kubelet-client-berth.pem", "extra", ""} {
+		must(h.Remove(path.Join("/var/lib/kubelet/pki", name)))
+	}
+	h.Advance(time.Minute)
+	if err := applied(); err != nil {
+		t.Fatal(err)
+	}
+	has(t, h, extra, "x\n")
+	if p, err := engine(h, &providers{}).Plan(t.Context(), s); err != nil || !p.Empty() {
+		t.Errorf("%v, still planned: %v", err, verbs(p))
+	}
 }
