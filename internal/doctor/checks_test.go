@@ -79,12 +79,76 @@ var checkCases = []checkCase{
 		w.add(&desired.Unit{Name: "swapfile.swap", Activation: desired.Stopped})
 	}},
 	{"swap", Preflight, Unknown, "not known", func(w *world) { w.swap(); w.noState(errTest) }},
-	{"swap", Node, Unknown, "not known", func(w *world) { w.swap(); w.denied = []string{kubelet.ConfigFile} }},
+	{"swap", Node, Unknown, "not known", func(w *world) { w.swap(); w.installed(plainConfig); w.denied = []string{kubelet.ConfigFile} }},
+	{"swap", Node, OK, "kubelet takes it", func(w *world) { w.swap(); w.installed(plainConfig, "--fail-swap-on=false") }},
+	{"swap", Preflight, OK, "kubelet takes it", func(w *world) {
+		w.swap()
+		w.kubeletConfig(plainConfig)
+		w.memory.Put(kubelet.ConfigDir+"/50-x.conf", dropIn(`"failSwapOn": false`), 0o600)
+	}},
 	{"swap", Node, Error, "/swapfile is in use", func(w *world) { w.swap() }},
 	{"swap", Preflight, Unknown, "for root", func(w *world) { w.denied = []string{"/proc/swaps"} }},
 
 	{"disk", Preflight, OK, "50.0 GiB free", nil},
-	{"disk", Preflight, Error, "at least 15.0 GiB", func(w *world) { w.survey.space.Free = 12 << 30 }},
+	{"disk", Preflight, Error, "at least 15.0 GiB", func(w *world) { w.survey.space.Free = 12 << 30; w.kubeletConfig(plainConfig) }},
+	{"disk", Preflight, Error, "at least 15.0 GiB", func(w *world) { w.survey.space.Free = 12 << 30; w.kubeletConfig(`{"evictionHard": null}`) }},
+	{"disk", Preflight, OK, "12.0 GiB free", func(w *world) { w.survey.space.Free = 12 << 30; w.kubeletConfig(`{"evictionHard": {}}`) }},
+	{"disk", Preflight, Error, "at least 15.0 GiB", func(w *world) {
+		w.survey.space.Free = 12 << 30
+		w.kubeletConfig(`{"evictionHard": {"memory.available": "50Mi"}, "mergeDefaultEvictionSettings": true}`)
+	}},
+	{"disk", Preflight, OK, "12.0 GiB free", func(w *world) {
+		w.survey.space.Free = 12 << 30
+		w.kubeletConfig(`{"evictionHard": {"memory.available": "50Mi", "nodefs.available": "100%", "imagefs.available": "0%"}}`)
+	}},
+	{"disk", Preflight, OK, "12.0 GiB free", func(w *world) {
+		w.survey.space.Free = 12 << 30
+		w.kubeletConfig(plainConfig, "--eviction-hard=memory.available<50Mi,nodefs.available<1%,imagefs.available<1%")
+	}},
+	{"disk", Preflight, Error, "at least 20.0 GiB", func(w *world) {
+		w.survey.space.Free = 12 << 30
+		w.kubeletConfig(`{"evictionHard": {"nodefs.available": "1%"}}`, "--eviction-hard", "nodefs.available<20%")
+	}},
+	{"disk", Preflight, Error, "at least 15.0 GiB", func(w *world) { // others' files are merged into kubelet's defaults
+		w.survey.space.Free = 12 << 30
+		w.kubeletConfig(plainConfig)
+		w.memory.Put(kubelet.ConfigDir+"/50-x.conf", dropIn(`"evictionHard": {"nodefs.available": "1%"}`), 0o644)
+	}},
+	{"disk", Preflight, OK, "12.0 GiB free", func(w *world) {
+		w.survey.space.Free = 12 << 30
+		w.kubeletConfig(plainConfig)
+		w.memory.Put(kubelet.ConfigDir+"/50-x.conf", dropIn(`"evictionHard": {"nodefs.available": "30%", "imagefs.available": "1%"}`), 0o644)
+		w.memory.Put(kubelet.ConfigDir+"/60/x.conf", dropIn(`"evictionHard": {"nodefs.available": "1%"}`), 0o644)
+		w.memory.Put(kubelet.ConfigDir+"/70-x.json", dropIn(`"evictionHard": {"nodefs.available": "40%"}`), 0o644)
+	}},
+	{"disk", Preflight, Unknown, "kubelet evicts pods at is for root", func(w *world) {
+		w.kubeletConfig(plainConfig)
+		w.memory.Put(kubelet.ConfigDir+"/50-x.conf", "", 0o600)
+		w.denied = []string{kubelet.ConfigDir}
+	}},
+	{"disk", Preflight, Unknown, "kubelet evicts pods at can't be read", func(w *world) { w.noState(errTest) }},
+	{"disk", Preflight, Error, "at least 2.0 GiB", func(w *world) { w.survey.space.Free = 1 << 30; w.noState(errTest) }},
+	{"disk", Node, OK, "12.0 GiB free", func(w *world) {
+		w.survey.space.Free = 12 << 30
+		w.installed(plainConfig)
+		w.memory.Put("/k/config", "kind: KubeletConfiguration\nevictionHard:\n  nodefs.available: 1%\n", 0o600)
+		w.started("--config=/k/config")
+	}},
+	{"disk", Node, Error, "at least 20.0 GiB", func(w *world) {
+		w.survey.space.Free = 12 << 30
+		w.installed(plainConfig, "--eviction-hard=nodefs.available<1%")
+		w.started("--config", kubelet.ConfigFile, "--eviction_hard", "nodefs.available<20%")
+	}},
+	{"disk", Node, Unknown, "for root", func(w *world) {
+		w.installed(plainConfig)
+		w.started()
+		w.denied = []string{w.cmdline}
+	}},
+	{"disk", Node, Unknown, "for root", func(w *world) { w.installed(plainConfig); w.denied = []string{kubelet.FlagsFile} }},
+	{"disk", Node, Unknown, "configuration of its own", func(w *world) {
+		w.memory.Put(kubelet.UnitFile, "[Service]\nExecStart=/bin/sh -c 'exec kubelet'\n", 0o644)
+		_ = w.memory.DaemonReload(w.t.Context())
+	}},
 	{"disk", Preflight, Warning, "4.0 GiB of 100.0 GiB", func(w *world) {
 		w.survey.space.Free = 4 << 30
 		w.kubeletConfig(`{"evictionHard": {"nodefs.available": "1%", "imagefs.available": "3Gi"}}`)
@@ -94,7 +158,15 @@ var checkCases = []checkCase{
 
 	{"memory", Preflight, OK, "7.6 GiB", nil},
 	{"memory", Preflight, Error, "need 0.5 GiB", func(w *world) { w.memory.Value("/proc/meminfo", "MemTotal: 100000 kB\n") }},
-	{"memory", Preflight, Error, "evict pods at once", func(w *world) { w.memory.Value("/proc/meminfo", "MemTotal: 4000000 kB\nMemAvailable: 90000 kB\n") }},
+	{"memory", Preflight, Error, "evict pods at once", func(w *world) {
+		w.memory.Value("/proc/meminfo", "MemTotal: 4000000 kB\nMemAvailable: 90000 kB\n")
+		w.kubeletConfig(plainConfig)
+	}},
+	{"memory", Preflight, OK, "0.1 GiB available", func(w *world) {
+		w.memory.Value("/proc/meminfo", "MemTotal: 4000000 kB\nMemAvailable: 90000 kB\n")
+		w.kubeletConfig(plainConfig, "--eviction-hard=memory.available<50Mi")
+	}},
+	{"memory", Preflight, Unknown, "kubelet evicts pods at", func(w *world) { w.noState(errTest) }},
 	{"memory", Preflight, Warning, "little for pods", func(w *world) { w.memory.Value("/proc/meminfo", "MemTotal: 800000 kB\nMemAvailable: 700000 kB\n") }},
 	{"memory", Preflight, Unknown, "does not say", func(w *world) { w.memory.Value("/proc/meminfo", "MemTotal: much\n") }},
 
@@ -109,6 +181,8 @@ var checkCases = []checkCase{
 	{"ports", Preflight, OK, "10250 is free", nil},
 	{"ports", Preflight, Error, "port 10250 is in use by nginx (pid 7)", func(w *world) { w.listens("0.0.0.0", 10250); w.survey.holder = "nginx (pid 7)" }},
 	{"ports", Preflight, Error, "port 12345 is in use by another program", func(w *world) { w.listens("::", 12345); w.kubeletConfig(`{"port": 12345}`) }},
+	{"ports", Preflight, OK, "10300 is free", func(w *world) { w.listens("::", 12345); w.kubeletConfig(`{"port": 12345}`, "--port=10300") }},
+	{"ports", Preflight, Unknown, "which ports", func(w *world) { w.noState(errTest) }},
 	{"ports", Preflight, OK, "10248 is free", func(w *world) { w.listens("192.0.2.10", 10248) }},
 	{"ports", Preflight, OK, "kubelet's own", func(w *world) { w.listens("127.0.0.1", 10248); w.survey.holder = "kubelet (pid 7)" }},
 	{"ports", Preflight, OK, "kubelet's own", func(w *world) { w.listens("127.0.0.1", 10248); w.runs(kubelet.Unit) }},
@@ -155,6 +229,10 @@ var checkCases = []checkCase{
 	{"dns", Preflight, OK, "no name", func(w *world) {
 		w.artifact("https://no-such-place.invalid/x").Via = &desired.Egress{HTTPSProxy: "http://proxy:1"}
 	}},
+	{"dns", Preflight, Warning, "/run/list names 127.0.0.53", func(w *world) {
+		w.memory.Put("/run/list", "nameserver 127.0.0.53\n", 0o644)
+		w.kubeletConfig(plainConfig, "--resolv-conf=/run/list")
+	}},
 	{"dns", Preflight, Warning, "ask themselves", func(w *world) { w.memory.Put("/etc/resolv.conf", "nameserver 127.0.0.53\n", 0o644) }},
 	{"dns", Preflight, OK, "no name", func(w *world) {
 		w.memory.Put("/etc/resolv.conf", "nameserver 127.0.0.53\n", 0o644)
@@ -175,6 +253,7 @@ var checkCases = []checkCase{
 	}},
 	{"addresses", Preflight, Error, "pods are to have 192.0.0.0/16", func(w *world) { w.o.Config.Networking.PodCIDRs = []string{"192.0.0.0/16"} }},
 	{"addresses", Preflight, Error, "services have 192.0.2.53/32", func(w *world) { w.kubeletConfig(`{"clusterDNS": ["192.0.2.53"]}`) }},
+	{"addresses", Preflight, Error, "services have 192.0.2.53/32", func(w *world) { w.kubeletConfig(plainConfig, "--cluster-dns=192.0.2.53") }},
 	{"addresses", Preflight, Error, "reaches 192.0.2.0/24 by eth0", func(w *world) { w.route("192.0.0.0/8"); w.kubeletConfig(`{"clusterDNS": ["192.0.2.53"]}`) }},
 	{"addresses", Preflight, Warning, "reaches 10.0.0.0/8 by eth0", func(w *world) { w.route("10.0.0.0/8"); w.kubeletConfig(`{"clusterDNS": ["10.96.0.10"]}`) }},
 	{"addresses", Preflight, Warning, "reaches 10.244.7.0/24 by eth0", func(w *world) {
@@ -357,6 +436,21 @@ var checkCases = []checkCase{
 	{"kubelet", Node, Error, "inactive", func(w *world) { w.runs(kubelet.Unit); w.stop(kubelet.Unit) }},
 	{"kubelet", Node, Error, "connection refused", func(w *world) { w.runs(kubelet.Unit); w.o.Healthz = "http://127.0.0.1:1/healthz" }},
 	{"kubelet", Node, Unknown, "for root", func(w *world) { w.denied = []string{kubelet.Unit} }},
+	{"kubelet", Node, OK, "kubelet.service runs", func(w *world) {
+		w.installed(plainConfig)
+		w.started("--healthz-port=0")
+		w.o.Healthz = ""
+	}},
+	{"kubelet", Node, Error, "http://127.0.0.1:1/healthz", func(w *world) {
+		w.installed(`{"healthzPort": 0}`)
+		w.started("--config="+kubelet.ConfigFile, "--healthz-port=1")
+		w.o.Healthz = ""
+	}},
+	{"kubelet", Node, Unknown, "how it is is for root", func(w *world) {
+		w.installed(plainConfig)
+		w.started("--config=" + kubelet.ConfigFile)
+		w.o.Healthz, w.denied = "", []string{kubelet.ConfigFile}
+	}},
 
 	{"drained", Node, OK, "has not cordoned", nil},
 	{"drained", Node, Warning, "cordoned node n1 at 2026-11-23T16:00:00Z", func(w *world) { w.drained(`{"node":"n1","since":"2026-11-23T16:00:00Z"}`) }},
@@ -373,6 +467,14 @@ var checkCases = []checkCase{
 	{"node", Node, OK, "node-1 is Ready", func(w *world) { w.node(time.Hour); w.runs(kubelet.Unit); w.ready("True", "") }},
 	{"node", Node, Error, "cni-not-ready", func(w *world) { w.node(time.Hour); w.runs(kubelet.Unit); w.ready("False", "NetworkPluginNotReady") }},
 	{"node", Node, Unknown, "for root", func(w *world) { w.denied = []string{kubelet.Kubeconfig} }},
+}
+
+// plainConfig is a configuration that leaves all to kubelet.
+const plainConfig = `{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}`
+
+// dropIn is a file of others for kubelet with a field.
+func dropIn(field string) string {
+	return `{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", ` + field + `}`
 }
 
 func TestChecks(t *testing.T) {

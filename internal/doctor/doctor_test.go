@@ -168,7 +168,7 @@ func FuzzRead(f *testing.F) {
 		if end, err := jwtEnd(text); err != nil && !end.IsZero() {
 			t.Errorf("%q: %v", text, end)
 		}
-		if n := threshold(map[string]any{"evictionHard": map[string]any{"x": text}}, "x", 1000, 7); strings.HasSuffix(text, "%") && n > 1000 {
+		if n := threshold(map[string]any{"evictionHard": map[string]any{"x": text}}, "x", 1000); strings.HasSuffix(text, "%") && n > 1000 {
 			t.Errorf("%q: %d", text, n)
 		}
 		if _, err := firstCertificate([]byte(text)); err == nil && !strings.Contains(text, "CERTIFICATE") {

@@ -61,10 +61,18 @@ func unknownf(remedy, format string, args ...any) *finding {
 // asRoot is the remedy for what others may not see.
 const asRoot = "run it as root"
 
+// remedyFor is what helps against an error of reading; "" where that is not known.
+func remedyFor(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return asRoot
+	}
+	return ""
+}
+
 // unread says that something could not be read: for want of rights, or why.
 func (f *finding) unread(what string, err error) *finding {
-	if errors.Is(err, fs.ErrPermission) {
-		return f.unknown(asRoot, "%s is for root to read", what)
+	if remedy := remedyFor(err); remedy != "" {
+		return f.unknown(remedy, "%s is for root to read", what)
 	}
 	return f.unknown("", "%s can't be read: %v", what, err)
 }

@@ -63,7 +63,11 @@ func checkPorts(ctx context.Context, v *visit) *finding {
 	if err != nil {
 		return unread("the list of sockets", err)
 	}
-	f, config := &finding{}, v.kubeletConfig()
+	config, err := v.kubeletConfig()
+	if err != nil {
+		return unread("which ports kubelet is given", err)
+	}
+	f := &finding{}
 	own, err := v.active(ctx, kubelet.Unit)
 	for _, p := range kubeletPorts {
 		number := port(config, p.field, p.number)
@@ -172,8 +176,11 @@ func (v *visit) membership(ctx context.Context, f *finding) {
 }
 
 func checkFirewall(ctx context.Context, v *visit) *finding {
-	f, number := &finding{}, port(v.kubeletConfig(), "port", 10250)
-	remedy := fmt.Sprintf("see that the API server reaches TCP port %d of this machine, and nodes each other's pods", number)
+	f, which := &finding{}, "kubelet's TCP port"
+	if config, err := v.kubeletConfig(); err == nil {
+		which = fmt.Sprintf("TCP port %d", port(config, "port", 10250))
+	}
+	remedy := fmt.Sprintf("see that the API server reaches %s of this machine, and nodes each other's pods", which)
 	for _, unit := range []string{"firewalld.service", "ufw.service"} {
 		if active, err := v.active(ctx, unit); err == nil && active {
 			f.warn(remedy, "%s runs", unit)

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -98,19 +97,16 @@ func (v *visit) downloadHosts() []string {
 // nameServers looks at the list that pods inherit: a name server on the loopback is
 // another one in each pod.
 func (v *visit) nameServers(f *finding) {
-	list, _ := v.kubeletConfig()["resolvConf"].(string)
+	config, err := v.kubeletConfig()
+	if err != nil {
+		f.unread("which list of name servers pods inherit", err)
+		return
+	}
+	list, _ := config["resolvConf"].(string)
 	if list == "" {
 		list = "/etc/resolv.conf"
 	}
-	text, err := v.Host.ReadFile(list)
-	if err != nil {
-		if target, e := v.Host.Readlink(list); e == nil {
-			if !path.IsAbs(target) {
-				target = path.Join(path.Dir(list), target)
-			}
-			text, err = v.Host.ReadFile(path.Clean(target))
-		}
-	}
+	text, err := v.followed(list)
 	if err != nil {
 		f.unread(list, err)
 		return
@@ -166,7 +162,11 @@ func checkAddresses(_ context.Context, v *visit) *finding {
 	if err != nil {
 		return unread("the machine's addresses and routes", err)
 	}
-	pods, servers := v.podNetworks(st), v.clusterDNS()
+	config, err := v.kubeletConfig()
+	if err != nil {
+		return unread("kubelet's configuration", err)
+	}
+	pods, servers := v.podNetworks(st, config), clusterDNS(config)
 	if len(pods)+len(servers) == 0 {
 		return unknownf("compare the cluster's networks with those of the machine", "the document names no network of pods or services: the cluster alone knows them")
 	}
@@ -236,12 +236,12 @@ func (v *visit) networks() ([]network, error) {
 }
 
 // podNetworks are those that the document gives to this machine's pods.
-func (v *visit) podNetworks(st *desired.State) []netip.Prefix {
+func (v *visit) podNetworks(st *desired.State, config map[string]any) []netip.Prefix {
 	var texts []string
 	if v.Config != nil {
 		texts = v.Config.Networking.PodCIDRs
 	}
-	if one, ok := v.kubeletConfig()["podCIDR"].(string); ok && one != "" {
+	if one, ok := config["podCIDR"].(string); ok && one != "" {
 		texts = append(texts, strings.Split(one, ",")...)
 	}
 	var out []netip.Prefix
@@ -256,8 +256,8 @@ func (v *visit) podNetworks(st *desired.State) []netip.Prefix {
 	return out
 }
 
-func (v *visit) clusterDNS() []netip.Addr {
-	list, _ := v.kubeletConfig()["clusterDNS"].([]any)
+func clusterDNS(config map[string]any) []netip.Addr {
+	list, _ := config["clusterDNS"].([]any)
 	var out []netip.Addr
 	for _, one := range list {
 		text, _ := one.(string)

@@ -107,8 +107,14 @@ func (v *visit) networkConfigured() (bool, error) {
 
 func checkKubelet(ctx context.Context, v *visit) *finding {
 	f := &finding{}
-	at := v.healthz()
-	if !v.unit(ctx, f, kubelet.Unit) || at == "" {
+	if !v.unit(ctx, f, kubelet.Unit) {
+		return f
+	}
+	at, err := v.healthz()
+	switch {
+	case err != nil:
+		return f.unread("where kubelet says how it is", err)
+	case at == "":
 		return f
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialBudget)
@@ -120,11 +126,15 @@ func checkKubelet(ctx context.Context, v *visit) *finding {
 }
 
 // healthz is kubelet's health endpoint; "" if it has none.
-func (v *visit) healthz() string {
+func (v *visit) healthz() (string, error) {
 	if v.Healthz != "" {
-		return v.Healthz
+		return v.Healthz, nil
 	}
-	return kubelet.Healthz(v.kubeletConfig())
+	config, err := v.kubeletConfig()
+	if err != nil {
+		return "", err
+	}
+	return kubelet.Healthz(config), nil
 }
 
 func checkCertificate(_ context.Context, v *visit) *finding {
@@ -162,11 +172,15 @@ func checkNode(ctx context.Context, v *visit) *finding {
 	if _, err := v.kubeconfig(); errors.Is(err, fs.ErrPermission) {
 		return unread("kubelet's kubeconfig", err)
 	}
+	at, err := v.healthz()
+	if err != nil {
+		return unread("where kubelet says how it is", err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, nodeBudget)
 	defer cancel()
 	w := apiserver.NodeWatcher{Host: v.Host, Node: v.nodeName(), Kubeconfig: v.kubeconfigPath(), BootstrapKubeconfig: kubelet.Bootstrap,
-		Unit: kubelet.Unit, Healthz: v.healthz()}
-	_, err := w.WaitFor(ctx, apiserver.StageReady)
+		Unit: kubelet.Unit, Healthz: at}
+	_, err = w.WaitFor(ctx, apiserver.StageReady)
 	e, _ := errors.AsType[*apiserver.StageError](err)
 	switch {
 	case err == nil:

@@ -113,10 +113,10 @@ func checkCgroups(ctx context.Context, v *visit) *finding {
 	if missing := lacking(have, needed); len(missing) > 0 {
 		return f.fail("boot with systemd.unified_cgroup_hierarchy=1", "there is no control group version 2 at %s, and version 1 lacks %s", cgroupDir, strings.Join(missing, ", "))
 	}
-	refuses, known := v.refusesV1()
+	refuses, err := v.refusesV1()
 	switch {
-	case !known:
-		return f.unknown("", "control groups are of version 1, and whether kubelet takes that is not known")
+	case err != nil:
+		return f.unknown(remedyFor(err), "control groups are of version 1, and whether kubelet takes that is not known: %v", err)
 	case refuses:
 		return f.fail("boot with systemd.unified_cgroup_hierarchy=1, or set failCgroupV1: false in kubelet's configuration",
 			"control groups are of version 1: kubelet refuses it from 1.35 on")
@@ -126,14 +126,14 @@ func checkCgroups(ctx context.Context, v *visit) *finding {
 
 // refusesV1 says whether the kubelet of the document will not start on version 1. One
 // that is on the machine already has said so itself.
-func (v *visit) refusesV1() (refuses, known bool) {
-	config, known := v.knownConfig()
+func (v *visit) refusesV1() (bool, error) {
+	config, err := v.kubeletConfig()
 	refuses, said := config["failCgroupV1"].(bool)
-	if said || v.Config == nil || !known {
-		return refuses, known
+	if said || v.Config == nil || err != nil {
+		return refuses, err
 	}
 	version, ok := majorMinor(strings.TrimPrefix(v.Config.Components.Kubernetes.Version, "v"))
-	return ok && slices.Compare(version[:], []int{1, 35}) >= 0, true
+	return ok && slices.Compare(version[:], []int{1, 35}) >= 0, nil
 }
 
 func (v *visit) unified() *finding {

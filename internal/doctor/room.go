@@ -23,7 +23,7 @@ func checkSwap(_ context.Context, v *visit) *finding {
 			areas = append(areas, f[0])
 		}
 	}
-	config, known := v.knownConfig()
+	config, err := v.kubeletConfig()
 	refuses, said := config["failSwapOn"].(bool)
 	switch {
 	case len(areas) == 0:
@@ -32,8 +32,8 @@ func checkSwap(_ context.Context, v *visit) *finding {
 		return okf("%s is in use, and kubelet takes it", strings.Join(areas, ", "))
 	case len(areas) > 0 && v.when == Preflight && v.takesOff(areas):
 		return okf("%s is in use, and berth takes it out of use for as long as the machine is a node", strings.Join(areas, ", "))
-	case !known:
-		return unknownf("", "%s is in use, and whether kubelet takes that is not known", strings.Join(areas, ", "))
+	case err != nil:
+		return unknownf(remedyFor(err), "%s is in use, and whether kubelet takes that is not known: %v", strings.Join(areas, ", "), err)
 	}
 	return failf("take what uses it out of use for good (systemctl mask --now with the unit of systemctl list-units --type swap), or set failSwapOn: false in kubelet's configuration",
 		"%s is in use: kubelet refuses to start beside it", strings.Join(areas, ", "))
@@ -58,24 +58,28 @@ const (
 
 // diskDirs hold what a node needs room for: pods, images, programs. kubelet evicts by
 // the first two.
-var diskDirs = []struct {
-	path, signal string
-	share        float64
-}{
-	{"/var/lib/kubelet", "nodefs.available", 0.10},
-	{"/var/lib/containerd", "imagefs.available", 0.15},
-	{"/usr/local", "", 0},
+var diskDirs = []struct{ path, signal string }{
+	{"/var/lib/kubelet", "nodefs.available"},
+	{"/var/lib/containerd", "imagefs.available"},
+	{"/usr/local", ""},
 }
 
+// evicts is what its configuration says of that, where that can't be known.
+const evicts = "what kubelet evicts pods at"
+
 func checkDisk(_ context.Context, v *visit) *finding {
-	f, config := &finding{}, v.kubeletConfig()
+	f := &finding{}
+	config, err := v.kubeletConfig()
+	if err != nil {
+		f.unread(evicts, err)
+	}
 	for _, d := range diskDirs {
 		s, err := v.Survey.Space(d.path)
 		if err != nil {
 			f.unread("the room below "+d.path, err)
 			continue
 		}
-		least := max(leastDisk, threshold(config, d.signal, s.Total, uint64(d.share*float64(s.Total))))
+		least := max(leastDisk, threshold(config, d.signal, s.Total))
 		const remedy = "make room, or give it a disk of its own"
 		switch {
 		case s.Free < least:
@@ -91,23 +95,24 @@ func checkDisk(_ context.Context, v *visit) *finding {
 	return f
 }
 
-// threshold is what kubelet evicts pods below: a quantity, or a share of the whole.
-func threshold(config map[string]any, signal string, whole, otherwise uint64) uint64 {
+// threshold is what kubelet evicts pods below, of a whole; 0 where it has no threshold. Source:
+// parseThresholdStatement in pkg/kubelet/eviction/helpers.go of Kubernetes.
+func threshold(config map[string]any, signal string, whole uint64) uint64 {
 	hard, _ := config["evictionHard"].(map[string]any)
-	text, ok := hard[signal].(string)
-	if !ok {
-		return otherwise
+	text, _ := hard[signal].(string)
+	if text == "0%" || text == "100%" {
+		return 0
 	}
 	if share, ok := strings.CutSuffix(text, "%"); ok {
 		if n, err := strconv.ParseFloat(share, 64); err == nil && n >= 0 && n <= 100 {
 			return uint64(n / 100 * float64(whole))
 		}
-		return otherwise
+		return 0
 	}
 	if q, err := resource.ParseQuantity(text); err == nil && q.Value() > 0 {
 		return uint64(q.Value())
 	}
-	return otherwise
+	return 0
 }
 
 func checkMemory(_ context.Context, v *visit) *finding {
@@ -116,19 +121,23 @@ func checkMemory(_ context.Context, v *visit) *finding {
 		return unread("the machine's memory", err)
 	}
 	total, free := meminfo(string(text), "MemTotal"), meminfo(string(text), "MemAvailable")
-	evicts := threshold(v.kubeletConfig(), "memory.available", total, 100<<20)
+	f := &finding{}
+	config, err := v.kubeletConfig()
+	if err != nil {
+		f.unread(evicts, err)
+	}
 	const remedy = "give the machine more memory"
 	switch {
 	case total == 0:
-		return unknownf("", "/proc/meminfo does not say how much there is")
+		return f.unknown("", "/proc/meminfo does not say how much there is")
 	case total < leastMemory:
-		return failf(remedy, "the machine has %s: kubelet, containerd and the system need 0.5 GiB", gib(total))
-	case free > 0 && free < evicts:
-		return failf("end what needs it, or give the machine more", "%s of %s are available: kubelet would evict pods at once", gib(free), gib(total))
+		return f.fail(remedy, "the machine has %s: kubelet, containerd and the system need 0.5 GiB", gib(total))
+	case free > 0 && free < threshold(config, "memory.available", total):
+		return f.fail("end what needs it, or give the machine more", "%s of %s are available: kubelet would evict pods at once", gib(free), gib(total))
 	case total < niceMemory:
-		return warnf(remedy, "the machine has %s: that leaves little for pods", gib(total))
+		return f.warn(remedy, "the machine has %s: that leaves little for pods", gib(total))
 	}
-	return okf("%s, %s available", gib(total), gib(free))
+	return f.ok("%s, %s available", gib(total), gib(free))
 }
 
 // meminfo is a value of /proc/meminfo in bytes; 0 if it has none.

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -86,6 +85,8 @@ type visit struct {
 	state func() (*desired.State, error)
 	// kubeconfig is kubelet's.
 	kubeconfig func() (*kubeconfig.Config, error)
+	// kubeletConfig is what kubelet reads, or will read, all of it merged.
+	kubeletConfig func() (map[string]any, error)
 	// server is the API server; exchange what it says to anybody.
 	server   func() (string, error)
 	exchange func() (apiserver.Exchange, error)
@@ -119,6 +120,7 @@ func newVisit(ctx context.Context, when Occasion, o Options) *visit {
 	})
 	v.unregistered = sync.OnceValue(func() bool { return v.findUnregistered(ctx) })
 	v.kubeconfig = sync.OnceValues(func() (*kubeconfig.Config, error) { return kubeconfig.Read(v.Host, v.kubeconfigPath()) })
+	v.kubeletConfig = sync.OnceValues(func() (map[string]any, error) { return v.findKubeletConfig(ctx) })
 	v.server = sync.OnceValues(v.findServer)
 	v.credential = sync.OnceValues(func() (*credential, error) { return v.findCredential(ctx) })
 	v.exchange = sync.OnceValues(func() (apiserver.Exchange, error) {
@@ -196,32 +198,6 @@ func find[R desired.Resource](st *desired.State) []R {
 		}
 	}
 	return out
-}
-
-// kubeletConfig is what kubelet reads, or will read; empty where it is not known.
-func (v *visit) kubeletConfig() map[string]any {
-	config, _ := v.knownConfig()
-	return config
-}
-
-// knownConfig also tells whether it is known.
-func (v *visit) knownConfig() (map[string]any, bool) {
-	var text []byte
-	known := true
-	if st, err := v.state(); err == nil {
-		for _, f := range find[*desired.File](st) {
-			if f.Path == kubelet.ConfigFile {
-				text = f.Content.Data()
-			}
-		}
-	} else if text, err = v.Host.ReadFile(kubelet.ConfigFile); v.when != Node || errors.Is(err, fs.ErrPermission) {
-		text, known = nil, false
-	}
-	config := map[string]any{}
-	if json.Unmarshal(text, &config) != nil {
-		return map[string]any{}, known
-	}
-	return config, known
 }
 
 // port is one of kubelet's.

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log"
@@ -26,6 +27,7 @@ import (
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/cri"
 	"github.com/berth-dev/berth/internal/desired"
@@ -47,6 +49,8 @@ type world struct {
 	mounts []host.Mount
 	// kubeconfig is where kubelet has its own.
 	kubeconfig string
+	// cmdline is where the kernel tells the command line of the kubelet that runs.
+	cmdline string
 }
 
 const token = "abcdef.0123456789abcdef"
@@ -95,9 +99,48 @@ func (w *world) credential(c desired.ClientCertificate) {
 	w.add(&c)
 }
 
-// kubeletConfig is what kubelet reads.
-func (w *world) kubeletConfig(text string) {
-	w.add(&desired.File{Path: kubelet.ConfigFile, Content: desired.Text(text), Mode: 0o644, Life: desired.Managed})
+// kubeletConfig is what kubelet reads, with flags after it.
+func (w *world) kubeletConfig(text string, flags ...string) {
+	w.wants(kubelet.ConfigFile, text)
+	w.wants(kubelet.UnitFile, kubeletUnit)
+	w.wants(kubelet.FlagsFile, unitfile.Variable("KUBELET_FLAGS", unitfile.Words(flags)))
+}
+
+// kubeletUnit reads all that kubelet may read.
+const kubeletUnit = "[Service]\nEnvironmentFile=-" + kubelet.FlagsFile +
+	"\nExecStart=" + kubeletProgram + " --v=2 --config=" + kubelet.ConfigFile + " --config-dir=" + kubelet.ConfigDir + " $KUBELET_FLAGS\n"
+
+const kubeletProgram = "/usr/local/bin/kubelet"
+
+// wants adds a file to the document.
+func (w *world) wants(path, text string) {
+	w.add(&desired.File{Path: path, Content: desired.Text(text), Mode: 0o644, Life: desired.Managed})
+}
+
+// installed has a kubelet on the machine that reads a configuration, with flags after it.
+func (w *world) installed(config string, flags ...string) {
+	w.t.Helper()
+	w.memory.Put(kubelet.UnitFile, kubeletUnit, 0o644)
+	w.memory.Put(kubelet.FlagsFile, unitfile.Variable("KUBELET_FLAGS", unitfile.Words(flags)), 0o600)
+	w.memory.Put(kubelet.ConfigFile, config, 0o600)
+	w.memory.Put(kubeletProgram, "", 0o755)
+	if err := w.memory.DaemonReload(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// started has that kubelet run, with a command line that is another one than its unit's.
+func (w *world) started(args ...string) {
+	w.t.Helper()
+	if err := w.memory.StartUnit(w.t.Context(), kubelet.Unit); err != nil {
+		w.t.Fatal(err)
+	}
+	u, err := w.memory.Unit(w.t.Context(), kubelet.Unit)
+	if err != nil || u.MainPID == 0 {
+		w.t.Fatalf("%+v, %v", u, err)
+	}
+	w.cmdline = fmt.Sprintf("/proc/%d/cmdline", u.MainPID)
+	w.memory.Value(w.cmdline, strings.Join(append([]string{kubeletProgram}, args...), "\x00")+"\x00")
 }
 
 func (w *world) noState(err error) {
@@ -122,8 +165,9 @@ users: [{name: u, user: {client-certificate: /pki/pair.pem, client-key: /pki/pai
 func (w *world) runs(units ...string) {
 	w.t.Helper()
 	for _, u := range units {
-		w.memory.Put("/usr/lib/systemd/system/"+u, "[Service]\nExecStart=/usr/bin/true\n", 0o644)
-		w.memory.Put("/usr/bin/true", "", 0o755)
+		program := "/usr/bin/" + strings.TrimSuffix(u, ".service")
+		w.memory.Put("/usr/lib/systemd/system/"+u, "[Service]\nExecStart="+program+"\n", 0o644)
+		w.memory.Put(program, "", 0o755)
 		if err := w.memory.DaemonReload(w.t.Context()); err != nil {
 			w.t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"strings"
 	"sync"
 
 	systemd "github.com/coreos/go-systemd/v22/dbus"
@@ -38,9 +37,7 @@ type news struct {
 	mu sync.Mutex
 	// tested are the last results of conditions and assertions, by object: systemd
 	// tells them before it says that a job has ended, and may then forget the unit.
-	// Only units are in it that somebody has asked for: each pod and each login make
-	// others, without end.
-	tested map[dbus.ObjectPath]tests
+	tested map[dbus.ObjectPath]props
 	// readers want to know of changes.
 	readers map[*unitWatch]bool
 }
@@ -60,31 +57,19 @@ func (n *news) remove(w *unitWatch) {
 	delete(n.readers, w)
 }
 
-// tests are what conditions and assertions said, and when, in microseconds.
-type tests struct {
-	condition, assertion bool
-	at                   uint64
-}
+// testProps are the properties that hold what conditions and assertions said.
+var testProps = []string{"ConditionResult", "AssertResult", "ConditionTimestamp"}
 
-// The properties that hold it.
-const (
-	conditionProp  = "ConditionResult"
-	assertionProp  = "AssertResult"
-	testedWhenProp = "ConditionTimestamp"
-)
-
-// hear takes in a signal. Nothing of it may be kept: its strings, also the types of
-// its variants, are parts of a buffer of 4 KB.
+// hear takes in a signal.
 func (n *news) hear(s *dbus.Signal) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
 	case s.Name == properties+".PropertiesChanged" && len(s.Body) > 1 && s.Body[0] == unitIface:
 		changed, _ := s.Body[1].(map[string]dbus.Variant)
-		path := dbus.ObjectPath(strings.Clone(string(s.Path)))
-		n.remember(path, changed)
+		n.remember(s.Path, changed)
 		for r := range n.readers {
-			r.changed(path, changed)
+			r.changed(s.Path, changed)
 		}
 	case s.Name == managerIface+".Reloading" && len(s.Body) > 0 && s.Body[0] == false:
 		for r := range n.readers {
@@ -93,40 +78,29 @@ func (n *news) hear(s *dbus.Signal) {
 	}
 }
 
-// attend makes it remember what will be said of a unit.
-func (n *news) attend(unit string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.enter(objectOf(unit))
-}
-
-func (n *news) enter(path dbus.ObjectPath) {
-	if n.tested == nil {
-		n.tested = map[dbus.ObjectPath]tests{}
-	}
-	if _, attended := n.tested[path]; !attended {
-		n.tested[path] = tests{}
-	}
-}
-
 // remember keeps what conditions and assertions said.
 func (n *news) remember(path dbus.ObjectPath, p props) {
-	at := get[uint64](p, testedWhenProp)
-	if _, attended := n.tested[path]; attended && at != 0 {
-		n.tested[path] = tests{get[bool](p, conditionProp), get[bool](p, assertionProp), at}
+	if p.at(testProps[2]).IsZero() {
+		return
+	}
+	if n.tested == nil {
+		n.tested = map[dbus.ObjectPath]props{}
+	}
+	n.tested[path] = props{}
+	for _, name := range testProps {
+		n.tested[path][name] = p[name]
 	}
 }
 
-// recall adds to a unit's properties what systemd has forgotten of it, and attends to
-// its real name.
+// recall adds to a unit's properties what systemd has forgotten of it.
 func (n *news) recall(p props) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	path := objectOf(get[string](p, "Id"))
-	n.enter(path)
-	if t := n.tested[path]; t.at != 0 && get[uint64](p, testedWhenProp) == 0 {
-		p[conditionProp], p[assertionProp] = dbus.MakeVariant(t.condition), dbus.MakeVariant(t.assertion)
-		p[testedWhenProp] = dbus.MakeVariant(t.at)
+	if !p.at(testProps[2]).IsZero() {
+		return
+	}
+	for name, v := range n.tested[objectOf(get[string](p, "Id"))] {
+		p[name] = v
 	}
 }
 
