@@ -708,3 +708,47 @@ func TestDirectTokenWay(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestDiskOfWhatBerthWrites: the thresholds are found in what berth itself gives to kubelet,
+// in each way in which a document may have them.
+func TestDiskOfWhatBerthWrites(t *testing.T) {
+	low := map[string]string{"--eviction-hard": "memory.available<50Mi,nodefs.available<1%,imagefs.available<1%"}
+	for name, c := range map[string]struct {
+		flags  map[string]string
+		config string
+		others string
+		want   Status
+	}{
+		"a flag":         {low, "", "", OK},
+		"a flag wins":    {low, `{"evictionHard": {"nodefs.available": "30%"}}`, `"evictionHard": {"nodefs.available": "30%"}`, OK},
+		"the file":       {nil, `{"evictionHard": {"nodefs.available": "1%"}}`, "", OK},
+		"a drop-in":      {nil, "{}", `"evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%"}`, OK},
+		"half a drop-in": {nil, "{}", `"evictionHard": {"nodefs.available": "1%"}`, Error},
+		"the defaults":   {nil, "{}", "", Error},
+		"another's file": {map[string]string{"--config": "/k/config"}, "", "", Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.survey.space.Free = 12 << 30
+			s := kubelet.Settings{Version: "1.36.3", Flags: c.flags, Cluster: &kubelet.Cluster{Server: w.api.URL, CA: []byte(w.api.ca), Credential: kubelet.Credential{Token: token}}}
+			if c.config != "" {
+				s.Config = []byte(c.config)
+			}
+			all, err := kubelet.Resources(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range all {
+				if f, ok := r.(*desired.File); ok && f.Life == desired.Managed {
+					w.add(f)
+				}
+			}
+			if c.others != "" {
+				w.memory.Put(kubelet.ConfigDir+"/50-x.conf", dropIn(c.others), 0o600)
+			}
+			if r := w.check("disk", Preflight); r.Status != c.want {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
