@@ -24,6 +24,8 @@ const confirmTries = 3
 type Prober struct {
 	// Connections takes over the connection of a probe that went well; may be nil.
 	Connections *Connections
+	// Early is asked first; may be nil.
+	Early *EarlyProbe
 }
 
 // Probe resolves the check's host, connects, verifies the certificate against
@@ -33,11 +35,13 @@ type Prober struct {
 // certificate that can't be trusted ends it after three tries. The error is a
 // *Error.
 func (pr Prober) Probe(ctx context.Context, c *desired.Check) error {
-	pool, err := roots([]byte(c.CA))
-	if err != nil {
-		return &Error{Layer: LayerTLS, Host: c.Host, Cause: err, Permanent: true}
+	if pr.Early.answers(ctx, c, pr.Connections) {
+		return nil
 	}
-	p := &probe{host: net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), name: c.Host, address: c.Address, ca: []byte(c.CA), roots: pool, start: time.Now(), connections: pr.Connections}
+	p, err := newProbe(c, pr.Connections)
+	if err != nil {
+		return err
+	}
 	budget, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	err = p.run(budget)
@@ -61,6 +65,17 @@ type probe struct {
 	// connections takes over the connection that was good.
 	connections *Connections
 }
+
+// newProbe is a probe that has done nothing yet. The error is a *Error.
+func newProbe(c *desired.Check, to *Connections) (*probe, error) {
+	pool, err := roots([]byte(c.CA))
+	if err != nil {
+		return nil, &Error{Layer: LayerTLS, Host: c.Host, Cause: err, Permanent: true}
+	}
+	return &probe{host: hostPort(c), name: c.Host, address: c.Address, ca: []byte(c.CA), roots: pool, start: time.Now(), connections: to}, nil
+}
+
+func hostPort(c *desired.Check) string { return net.JoinHostPort(c.Host, strconv.Itoa(c.Port)) }
 
 func (p *probe) run(ctx context.Context) error {
 	next := Intervals(100*time.Millisecond, 2*time.Second)

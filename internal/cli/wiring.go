@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -42,6 +44,8 @@ type parts struct {
 	registered bool
 	// node is the Node, asked for early, too.
 	node apiserver.Ahead
+	// probe is that of the API server, which begins early where the machine is no node yet.
+	probe apiserver.EarlyProbe
 	// takeOver makes a path this document's that another one wants otherwise.
 	takeOver bool
 	// requireDigests is the command line's word, which counts for the agent, too.
@@ -103,7 +107,7 @@ func (p *parts) engine(h host.Host, command string, o converge.Observer) *conver
 func (p *parts) engineOptions(h host.Host, command string, o converge.Observer) converge.Options {
 	connections := &apiserver.Connections{}
 	return converge.Options{
-		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h).Over(connections).With(azure.New(h).Bootstrap), Prober: provision.Prober{Host: h, Server: apiserver.Prober{Connections: connections}}, Images: &provision.Images{Host: h, Fetcher: p.fetcher}, Nodes: apiserver.Nodes{Host: h, Ahead: &p.node},
+		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h).Over(connections).With(azure.New(h).Bootstrap), Prober: provision.Prober{Host: h, Server: apiserver.Prober{Connections: connections, Early: &p.probe}}, Images: &provision.Images{Host: h, Fetcher: p.fetcher}, Nodes: apiserver.Nodes{Host: h, Ahead: &p.node},
 		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Observer: o,
 		Command: fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
 		Offline: p.offline, NoFetch: p.offline && !p.fetch, TakeOver: p.takeOver,
@@ -216,6 +220,22 @@ func (p *parts) askMachine(ctx context.Context) {
 	}()
 }
 
+// probeEarly begins to probe the API server beside the plan, which is going to ask for it.
+func (p *parts) probeEarly(ctx context.Context, st *desired.State) {
+	if c := p.earlyCheck(st); c != nil {
+		p.probe.Begin(ctx, c)
+	}
+}
+
+// earlyCheck is the check of the API server of a machine that is no node yet; else nil.
+func (p *parts) earlyCheck(st *desired.State) *desired.Check {
+	c, ok := st.Lookup(desired.CheckID(desired.CheckAPIServer)).(*desired.Check)
+	if _, err := p.host.Lstat(kubelet.Kubeconfig); !ok || p.offline || !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return c
+}
+
 func (p *parts) factsSource() provision.FactsSource {
 	own, _ := os.Executable() // where it does not tell, units name the published path
 	return provision.FactsSource{
@@ -229,6 +249,7 @@ func (p *parts) options() provision.Options {
 	return provision.Options{
 		Host: p.host, Decode: p.decode, Ask: p.ask, Facts: p.factsOfDecoded,
 		Apply: func(ctx context.Context, st *desired.State, o converge.Observer) (*converge.Result, error) {
+			p.probeEarly(ctx, st)
 			return p.provisioner(o).Apply(ctx, st)
 		},
 		Remember: func(ctx context.Context, st *desired.State) error {

@@ -151,6 +151,7 @@ func (x *executor) execute(ctx context.Context) error {
 	if err := x.begin(ctx); err != nil {
 		return err
 	}
+	x.v.Begin()
 	if err := x.stage(ctx); err != nil {
 		return errors.Join(err, x.abort())
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,28 @@ type areas struct {
 
 // ListUnits implements host.Systemd.
 func (a areas) ListUnits(context.Context, ...string) ([]host.UnitStatus, error) { return a.units, nil }
+
+// TestSwapUnitsMasked: a run that ended between the mask of a disk's unit and its stop leaves
+// the disk in use by a unit that follows nothing any more, and has its own name for the disk.
+func TestSwapUnitsMasked(t *testing.T) {
+	const fstab, node, other = `dev-disk-by\x2duuid-1.swap`, "dev-sda2.swap", "dev-sdb.swap"
+	h := areas{memory.New(), []host.UnitStatus{
+		{Name: fstab, LoadState: "masked", ActiveState: "active"},
+		{Name: node, ActiveState: "active"},
+		{Name: other, ActiveState: "active"},
+	}}
+	for at, to := range map[string]string{"/dev/disk/by-uuid/1": "../../sda2", swap.UnitDir + "/" + fstab: swap.Mask} {
+		if _, err := host.MkdirAll(h, path.Dir(at)); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Symlink(to, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{fstab, other}, swapUnits(t.Context(), h)); diff != "" {
+		t.Error(diff)
+	}
+}
 
 // TestSwapUnits: a unit that only shows the state of another one has no definition, and
 // could not be started again: the one that it follows stands for the area.

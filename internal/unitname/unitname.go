@@ -7,6 +7,7 @@ package unitname
 import (
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -50,6 +51,36 @@ func OfPath(p string) string {
 		}
 	}
 	return b.String()
+}
+
+// Path is the path of which a unit has its name, with or without its type; false where it
+// is the name of none (unit_name_path_unescape).
+func Path(name string) (string, bool) {
+	name = strings.TrimSuffix(name, path.Ext(name))
+	if name == "-" {
+		return "/", true
+	}
+	var b strings.Builder
+	b.WriteByte('/')
+	for i := 0; i < len(name); i++ {
+		switch {
+		case name[i] == '-':
+			b.WriteByte('/')
+		case name[i] != '\\':
+			b.WriteByte(name[i])
+		case i+3 >= len(name) || name[i+1] != 'x':
+			return "", false
+		default:
+			c, err := strconv.ParseUint(name[i+2:i+4], 16, 8)
+			if err != nil || c == 0 {
+				return "", false
+			}
+			b.WriteByte(byte(c))
+			i += 3
+		}
+	}
+	p := b.String()
+	return p, p != "/" && path.Clean(p) == p
 }
 
 func plain(c byte) bool {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,10 +17,12 @@ const (
 	// limit is how much memory the runtime tries to keep to: an idle agent needs a third
 	// of it. With less than a document of 1 MB needs it would do little but collect.
 	limit = 24 << 20
-	// calm is how long nothing is done before memory goes back, often how long until
-	// that of a process goes back that does little but wait.
-	calm  = 10 * time.Second
-	often = 10 * time.Minute
+	// calm is how long nothing is done before memory goes back, often how long until the
+	// pages of its program go back that a process has touched which does little but wait.
+	// Garbage, which costs more to find, goes back each time of collects.
+	calm     = 10 * time.Second
+	often    = 2 * time.Minute
+	collects = 5
 	// percent is how much garbage there may be while there is work, as the runtime has it.
 	percent = 100
 )
@@ -37,7 +40,11 @@ func Brief() {
 }
 
 // Footprint is this process's.
-type Footprint struct{ rest *time.Timer }
+type Footprint struct {
+	rest *time.Timer
+	// turns is how often memory has gone back since there was work.
+	turns atomic.Int64
+}
 
 // Keep bounds the memory of this process, and gives back for the first time what its
 // start took when it has come to rest. While it rests garbage is collected every ten
@@ -52,18 +59,25 @@ func Keep() *Footprint {
 	debug.SetMemoryLimit(limit)
 	_ = unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0) // without it memory is larger, no more
 	f := &Footprint{}
-	f.rest = time.AfterFunc(often, func() {
-		GiveBack()
-		debug.SetGCPercent(-1)
-		f.rest.Reset(often)
-	})
+	f.rest = time.AfterFunc(often, f.giveBack)
 	f.Worked()
 	return f
+}
+
+func (f *Footprint) giveBack() {
+	if f.turns.Add(1)%collects == 1 {
+		GiveBack()
+		debug.SetGCPercent(-1)
+	} else {
+		_ = dropProgram() // without it memory is larger, no more
+	}
+	f.rest.Reset(often)
 }
 
 // Worked is called after work: what it took goes back after a while of rest.
 func (f *Footprint) Worked() {
 	debug.SetGCPercent(percent)
+	f.turns.Store(0)
 	f.rest.Reset(calm)
 }
 

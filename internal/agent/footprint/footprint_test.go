@@ -63,6 +63,26 @@ func TestGiveBack(t *testing.T) {
 	}
 }
 
+// TestProgramGoesBackAtRest: so do those that a process touches while it waits, and not only
+// when garbage is collected.
+func TestProgramGoesBackAtRest(t *testing.T) {
+	was, bound := debug.SetGCPercent(percent), debug.SetMemoryLimit(-1)
+	defer func() { debug.SetGCPercent(was); debug.SetMemoryLimit(bound) }()
+	synctest.Test(t, func(t *testing.T) {
+		f := Keep()
+		defer f.rest.Stop()
+		time.Sleep(calm + time.Second)
+		for turn := range int64(collects + 1) {
+			touchProgram(t)
+			before := resident(t)
+			time.Sleep(often)
+			if after := resident(t); after*4 > before*3 {
+				t.Errorf("turn %d: %d KiB of files are resident, %d before", turn, after, before)
+			}
+		}
+	})
+}
+
 // touchProgram has every page of the program mapped.
 func touchProgram(t *testing.T) {
 	t.Helper()

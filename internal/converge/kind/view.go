@@ -81,7 +81,10 @@ type View struct {
 	real           map[string]string
 	// described are files as they were when the plan began.
 	described map[string]*host.Info
-	shared    map[string]any
+	// listed are directories as they were when the plan first asked; nil when the plan
+	// is made and changes begin.
+	listed map[string]func() ([]string, error)
+	shared map[string]any
 	// Owed is a run of this boot that was cut off; nil where there is none. What one owed to
 	// what ran before a boot is no longer owed.
 	Owed *ledger.Run
@@ -95,7 +98,7 @@ func NewView(o Options, kinds map[string]Kind, h host.Host, st *desired.State, l
 	v := &View{Options: o, kinds: kinds, Host: h, State: st, Ledger: l, tasks: make([]*Task, 0, n), byID: make(map[desired.ID]*Task, n),
 		content: make(map[string]*Change, n), inDir: map[string]map[string]bool{}, changed: map[string]bool{}, deleted: map[string]bool{},
 		real: map[string]string{}, removed: map[string]bool{}, uncovered: map[string]bool{}, shared: map[string]any{},
-		demanded: map[desired.ID]string{}, described: make(map[string]*host.Info, n)}
+		demanded: map[desired.ID]string{}, described: make(map[string]*host.Info, n), listed: map[string]func() ([]string, error){}}
 	if o.Contents != nil {
 		o.Contents.expect(n)
 	}
@@ -212,6 +215,9 @@ func (v *View) Expected(path string) *Change {
 func (v *View) ExpectedIn(dir string) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if len(v.inDir[dir]) == 0 {
+		return nil // as in most that a unit looks into
+	}
 	return slices.Sorted(maps.Keys(v.inDir[dir]))
 }
 

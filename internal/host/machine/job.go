@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"path/filepath"
 	"time"
 
 	"github.com/godbus/dbus/v5"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // statusAfter bounds the look at a unit whose job went wrong, in the time that is
@@ -49,7 +52,31 @@ func (m *manager) StartUnit(ctx context.Context, name string) error { return m.j
 
 // StopUnit implements host.Systemd.
 func (m *manager) StopUnit(ctx context.Context, name string) error {
+	if device := m.kernelSwap(ctx, name); device != "" {
+		if err := unlessUnknown(m.job(ctx, "stop", device)); err != nil {
+			return err
+		}
+	}
 	return unlessUnknown(m.job(ctx, "stop", name))
+}
+
+// kernelSwap is the unit that has the kernel's name of an area in use, of which a masked
+// unit has another name, as by UUID; else "". systemd has forgotten the area of the masked
+// one, and calls swapoff(8) without it (seen with 252); that of the kernel's name it reads
+// from /proc/swaps, and both stop with that.
+func (m *manager) kernelSwap(ctx context.Context, name string) string {
+	area, ok := unitname.Path(name)
+	if path.Ext(name) != ".swap" || !ok {
+		return ""
+	}
+	if st, err := m.Unit(ctx, name); err != nil || st.LoadState != "masked" || st.ActiveState != "active" {
+		return ""
+	}
+	device, err := filepath.EvalSymlinks(area)
+	if err != nil || device == area {
+		return ""
+	}
+	return unitname.OfPath(device) + ".swap"
 }
 
 // RestartUnit implements host.Systemd.
@@ -89,6 +116,7 @@ func (m *manager) job(ctx context.Context, verb, name string) error {
 	if err := host.CheckUnit(name); err != nil {
 		return err
 	}
+	m.news.attend(name)
 	result, err := m.result(ctx, verb, name)
 	if err != nil {
 		return refused(name, err)

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"strings"
 	"sync"
 
 	systemd "github.com/coreos/go-systemd/v22/dbus"
@@ -37,7 +38,9 @@ type news struct {
 	mu sync.Mutex
 	// tested are the last results of conditions and assertions, by object: systemd
 	// tells them before it says that a job has ended, and may then forget the unit.
-	tested map[dbus.ObjectPath]props
+	// Only units are in it that somebody has asked for: each pod and each login make
+	// others, without end.
+	tested map[dbus.ObjectPath]tests
 	// readers want to know of changes.
 	readers map[*unitWatch]bool
 }
@@ -57,19 +60,31 @@ func (n *news) remove(w *unitWatch) {
 	delete(n.readers, w)
 }
 
-// testProps are the properties that hold what conditions and assertions said.
-var testProps = []string{"ConditionResult", "AssertResult", "ConditionTimestamp"}
+// tests are what conditions and assertions said, and when, in microseconds.
+type tests struct {
+	condition, assertion bool
+	at                   uint64
+}
 
-// hear takes in a signal.
+// The properties that hold it.
+const (
+	conditionProp  = "ConditionResult"
+	assertionProp  = "AssertResult"
+	testedWhenProp = "ConditionTimestamp"
+)
+
+// hear takes in a signal. Nothing of it may be kept: its strings, also the types of
+// its variants, are parts of a buffer of 4 KB.
 func (n *news) hear(s *dbus.Signal) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
 	case s.Name == properties+".PropertiesChanged" && len(s.Body) > 1 && s.Body[0] == unitIface:
 		changed, _ := s.Body[1].(map[string]dbus.Variant)
-		n.remember(s.Path, changed)
+		path := dbus.ObjectPath(strings.Clone(string(s.Path)))
+		n.remember(path, changed)
 		for r := range n.readers {
-			r.changed(s.Path, changed)
+			r.changed(path, changed)
 		}
 	case s.Name == managerIface+".Reloading" && len(s.Body) > 0 && s.Body[0] == false:
 		for r := range n.readers {
@@ -78,29 +93,40 @@ func (n *news) hear(s *dbus.Signal) {
 	}
 }
 
-// remember keeps what conditions and assertions said.
-func (n *news) remember(path dbus.ObjectPath, p props) {
-	if p.at(testProps[2]).IsZero() {
-		return
-	}
+// attend makes it remember what will be said of a unit.
+func (n *news) attend(unit string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.enter(objectOf(unit))
+}
+
+func (n *news) enter(path dbus.ObjectPath) {
 	if n.tested == nil {
-		n.tested = map[dbus.ObjectPath]props{}
+		n.tested = map[dbus.ObjectPath]tests{}
 	}
-	n.tested[path] = props{}
-	for _, name := range testProps {
-		n.tested[path][name] = p[name]
+	if _, attended := n.tested[path]; !attended {
+		n.tested[path] = tests{}
 	}
 }
 
-// recall adds to a unit's properties what systemd has forgotten of it.
+// remember keeps what conditions and assertions said.
+func (n *news) remember(path dbus.ObjectPath, p props) {
+	at := get[uint64](p, testedWhenProp)
+	if _, attended := n.tested[path]; attended && at != 0 {
+		n.tested[path] = tests{get[bool](p, conditionProp), get[bool](p, assertionProp), at}
+	}
+}
+
+// recall adds to a unit's properties what systemd has forgotten of it, and attends to
+// its real name.
 func (n *news) recall(p props) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !p.at(testProps[2]).IsZero() {
-		return
-	}
-	for name, v := range n.tested[objectOf(get[string](p, "Id"))] {
-		p[name] = v
+	path := objectOf(get[string](p, "Id"))
+	n.enter(path)
+	if t := n.tested[path]; t.at != 0 && get[uint64](p, testedWhenProp) == 0 {
+		p[conditionProp], p[assertionProp] = dbus.MakeVariant(t.condition), dbus.MakeVariant(t.assertion)
+		p[testedWhenProp] = dbus.MakeVariant(t.at)
 	}
 }
 

@@ -102,6 +102,7 @@ func (m *manager) Unit(ctx context.Context, name string) (host.UnitStatus, error
 	}
 	ctx, cancel := bounded(ctx, answerBound)
 	defer cancel()
+	m.news.attend(name)
 	p, err := call(ctx, m, func(c *connection) (props, error) { return c.unit(ctx, name) })
 	if err != nil {
 		return host.UnitStatus{}, refused(name, err)

@@ -109,6 +109,7 @@ func TestNews(t *testing.T) {
 		return props{"Id": dbus.MakeVariant("a.service"), "ActiveState": dbus.MakeVariant(active), "ConditionTimestamp": dbus.MakeVariant(tested), "ConditionResult": dbus.MakeVariant(true)}
 	}
 	w.watch("a.service", state("inactive", 0))
+	n.attend("a.service")
 	says := func(unit string, p props) {
 		n.hear(&dbus.Signal{Path: objectOf(unit), Name: properties + ".PropertiesChanged", Body: []any{unitIface, map[string]dbus.Variant(p), []string{}}})
 	}

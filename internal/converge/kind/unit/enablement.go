@@ -79,7 +79,7 @@ func (p *planner) disable(links []*kind.Change) error {
 	for _, q := range links {
 		names[q.Path] = true
 	}
-	above, err := p.Host.ReadDir(adminDir)
+	above, err := p.Listed(adminDir)
 	if err != nil && !kind.Absence(err) {
 		return err
 	}

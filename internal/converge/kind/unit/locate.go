@@ -6,7 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
+
+	"github.com/berth-dev/berth/internal/converge/kind"
 )
 
 // loaded says that systemd knows what the unit consists of.
@@ -110,9 +111,10 @@ func (p *planner) futureDropIns() ([]string, error) {
 			by[path.Base(at)] = at
 		}
 	}
+	names := configurers(p.name)
 	for _, dir := range dirs {
-		for _, name := range configurers(p.name) {
-			if err := p.addDropIns(dir+"/"+name+".d", by); err != nil {
+		for _, name := range names {
+			if err := p.addDropIns(dir, name+".d", by); err != nil {
 				return nil, err
 			}
 		}
@@ -125,13 +127,14 @@ func (p *planner) futureDropIns() ([]string, error) {
 	return out, nil
 }
 
-// addDropIns adds those of one directory that no stronger one hides. What the plan
-// writes is compared by strength with what systemd has.
-func (p *planner) addDropIns(dir string, by map[string]string) error {
-	names, err := p.Host.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+// addDropIns adds those of one directory, which is below one of dirs, that no stronger
+// one hides. What the plan writes is compared by strength with what systemd has.
+func (p *planner) addDropIns(above, base string, by map[string]string) error {
+	names, err := p.dropInNames(above, base)
+	if err != nil {
 		return err
 	}
+	dir := above + "/" + base
 	for _, at := range p.ExpectedIn(dir) {
 		names = append(names, path.Base(at))
 	}
@@ -145,6 +148,24 @@ func (p *planner) addDropIns(dir string, by map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// dropInNames are the names in a directory of drop-ins; none where there is no such
+// directory, as of most units. The directory above says so for all of them, unless it
+// is a link, which is not followed.
+func (p *planner) dropInNames(above, base string) ([]string, error) {
+	all, err := p.Listed(above)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if _, there := slices.BinarySearch(all, base); err == nil && !there {
+		return nil, nil
+	}
+	names, err := p.Listed(above + "/" + base)
+	if kind.Absence(err) {
+		return nil, nil
+	}
+	return slices.Clip(names), err
 }
 
 // strength is the rank of a drop-in's directory, 0 the strongest.

@@ -288,12 +288,15 @@ func stopUnit(ctx context.Context, h host.Host, name string) error {
 // takenFor are the names that berth took away for a unit: a mask, and of one that
 // is not to start at boot the links that made it.
 func takenFor(v *kind.View, u *desired.Unit) []string {
+	if u.Enablement != desired.Disabled {
+		if mask := adminDir + "/" + u.Name; v.Ledger.Entries[mask].Gone() {
+			return []string{mask}
+		}
+		return nil
+	}
 	var out []string
 	for name, e := range v.Ledger.Entries {
-		if !e.Gone() || path.Base(name) != u.Name {
-			continue
-		}
-		if path.Dir(name) == adminDir || u.Enablement == desired.Disabled {
+		if e.Gone() && path.Base(name) == u.Name {
 			out = append(out, name)
 		}
 	}

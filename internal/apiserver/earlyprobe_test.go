@@ -1,0 +1,92 @@
+package apiserver
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// A try that went well is the answer to the first who asks for the same server, once, and
+// its connection is handed on.
+func TestEarlyProbe(t *testing.T) {
+	var asked atomic.Int64
+	s, ca := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		refuse(w, r)
+	}))
+	c := checkOf(s.Listener.Addr(), ca, time.Minute)
+	shared, early := &Connections{}, &EarlyProbe{}
+	probe := func(step string, c *desired.Check, want int64) {
+		t.Helper()
+		if err := (Prober{Connections: shared, Early: early}).Probe(t.Context(), c); err != nil {
+			t.Fatal(step, err)
+		}
+		if got := asked.Swap(0); got != want {
+			t.Errorf("%s: asked %d times, want %d", step, got, want)
+		}
+		if len(shared.idle) != 1 {
+			t.Errorf("%s: %d connections are handed on", step, len(shared.idle))
+		}
+		shared.take(hostPort(c), []byte(c.CA)).CloseIdleConnections()
+	}
+	begin := func() {
+		early.Begin(t.Context(), c)
+		<-early.begun.done
+		if got := asked.Swap(0); got != 1 {
+			t.Errorf("asked %d times early", got)
+		}
+	}
+	probe("nothing began", c, 1)
+	begin()
+	probe("began", c, 0)
+	probe("once more", c, 1)
+	begin()
+	other := *c
+	other.CA += "\n"
+	probe("another CA", &other, 1)
+	early.begun.until = time.Now().Add(-time.Second)
+	probe("too old", c, 1)
+}
+
+// A try that failed keeps nobody from probing: the server may be there by then.
+func TestEarlyProbeThatFails(t *testing.T) {
+	_, ca := serve(t, http.HandlerFunc(refuse)) // httptest always serves the same certificate
+	addr, open := reserved(t)
+	late := httptest.NewUnstartedServer(http.HandlerFunc(refuse))
+	_ = late.Listener.Close()
+	c, early := checkOf(addr, ca, time.Minute), &EarlyProbe{}
+	early.Begin(t.Context(), c)
+	<-early.begun.done
+	late.Listener = open()
+	late.StartTLS()
+	defer late.Close()
+	shared := &Connections{}
+	if err := (Prober{Early: early, Connections: shared}).Probe(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+	if early.begun != nil || len(shared.idle) != 1 {
+		t.Errorf("left %v, handed on %d connections", early.begun, len(shared.idle))
+	}
+	shared.take(hostPort(c), []byte(c.CA)).CloseIdleConnections()
+}
+
+// A server that takes the connection and says nothing keeps nobody for longer than they
+// want to wait.
+func TestEarlyProbeOfADeafServer(t *testing.T) {
+	end := make(chan struct{})
+	s, ca := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
+	defer close(end)
+	c := checkOf(s.Listener.Addr(), ca, time.Minute)
+	early := &EarlyProbe{}
+	early.Begin(t.Context(), c)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (Prober{Early: early}).Probe(ctx, c); err == nil {
+		t.Error("it answered")
+	}
+}

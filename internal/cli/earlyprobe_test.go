@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"encoding/pem"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/berth-dev/berth/internal/component/apicheck"
+	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/memory"
+)
+
+// The API server of a machine that is no node yet has answered when the plan's check asks
+// for it. A node has a certificate and needs no check, and another root is no machine yet.
+func TestProbeEarly(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked <- struct{}{} }))
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	check := apicheck.At("127.0.0.1", s.Listener.Addr().(*net.TCPAddr).Port, ca, time.Minute)
+	st := &desired.State{Owner: desired.OwnerAKS, Resources: []desired.Resource{check}}
+	h := memory.New()
+	p := (&env{}).parts(h)
+	p.probeEarly(t.Context(), st)
+	<-asked
+	s.Close() // when it has answered
+	if err := p.engineOptions(h, "test", nil).Prober.Probe(t.Context(), check); err != nil {
+		t.Error(err)
+	}
+	if got := p.earlyCheck(&desired.State{}); got != nil {
+		t.Errorf("without a check: %v", got)
+	}
+	p.offline = true
+	if got := p.earlyCheck(st); got != nil {
+		t.Errorf("in another root: %v", got)
+	}
+	h.Put(kubelet.Kubeconfig, "", 0o600)
+	p.offline = false
+	if got := p.earlyCheck(st); got != nil {
+		t.Errorf("on a node: %v", got)
+	}
+}
