@@ -21,13 +21,13 @@ type begunProbe struct {
 	check *desired.Check
 	until time.Time
 	done  chan struct{}
-	// connections has the connection of the try, which is good where it went well.
-	connections Connections
-	good        bool
+	// probe made the try; nil where it could not be made.
+	probe *probe
+	good  bool
 }
 
 // Begin tries once whether the server of a check can be reached and trusted. A try that
-// does not go well tells nobody: who needs the check then probes as if nothing was.
+// fails tells nobody: it is the first one of the probe of who needs the check.
 func (e *EarlyProbe) Begin(ctx context.Context, c *desired.Check) {
 	if e == nil {
 		return
@@ -41,30 +41,43 @@ func (e *EarlyProbe) Begin(ctx context.Context, c *desired.Check) {
 		ctx, cancel := context.WithTimeout(ctx, min(fresh, c.Timeout))
 		defer cancel()
 		_ = converge.Safely(func() error {
-			p, err := newProbe(c, &b.connections)
-			b.good = err == nil && p.try(ctx) == nil
+			p, err := newProbe(c, &Connections{})
+			if err != nil {
+				return err
+			}
+			failed := p.try(ctx)
+			if failed != nil {
+				p.note(ctx, failed)
+			}
+			b.probe, b.good = p, failed == nil
 			return nil
 		})
 	}()
 }
 
-// answers says whether what began early was about this server, and went well: then its
-// connection is handed on. It waits for the end of the try.
-func (e *EarlyProbe) answers(ctx context.Context, c *desired.Check, to *Connections) bool {
+// await is the probe that began early about this server, and whether it went well, once
+// its try ended; nil where there is none by the end of ctx. Its connection is handed on.
+func (e *EarlyProbe) await(ctx context.Context, c *desired.Check, to *Connections) (*probe, bool) {
 	b := e.take(c)
 	if b == nil {
-		return false
+		return nil, false
 	}
 	select {
 	case <-b.done:
 	case <-ctx.Done():
-		return false
+		select {
+		case <-b.done: // both happened
+		default:
+			return nil, false
+		}
 	}
 	if b.good {
-		host := hostPort(c)
-		to.give(host, []byte(c.CA), b.connections.take(host, []byte(c.CA)))
+		to.give(b.probe.host, b.probe.ca, b.probe.connections.take(b.probe.host, b.probe.ca))
 	}
-	return b.good
+	if b.probe != nil {
+		b.probe.connections = to
+	}
+	return b.probe, b.good
 }
 
 // take is what began early about this server and is not old; nil where nothing did.

@@ -2,9 +2,11 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,5 +90,29 @@ func TestEarlyProbeOfADeafServer(t *testing.T) {
 	cancel()
 	if err := (Prober{Early: early}).Probe(ctx, c); err == nil {
 		t.Error("it answered")
+	}
+}
+
+// The budget of a check holds while it waits for a try that began early.
+func TestEarlyProbeIsInTheBudget(t *testing.T) {
+	closed, _ := reserved(t)
+	c := checkOf(closed, "", time.Millisecond)
+	early := &EarlyProbe{begun: &begunProbe{check: c, until: time.Now().Add(time.Hour), done: make(chan struct{})}}
+	if e, ok := errors.AsType[*Error]((Prober{Early: early}).Probe(t.Context(), c)); !ok || e.Attempts == 0 {
+		t.Errorf("got %v", e)
+	}
+}
+
+// What failed early is the first attempt, and tells the cause where no time is left.
+func TestEarlyProbeIsTheFirstAttempt(t *testing.T) {
+	closed, _ := reserved(t)
+	c, early := checkOf(closed, "", time.Minute), &EarlyProbe{}
+	early.Begin(t.Context(), c)
+	<-early.begun.done
+	none := *c
+	none.Timeout = 0
+	e, ok := errors.AsType[*Error]((Prober{Early: early}).Probe(t.Context(), &none))
+	if !ok || e.Layer != LayerTCP || e.Attempts < 2 || !errors.Is(e, syscall.ECONNREFUSED) {
+		t.Errorf("got %v", e)
 	}
 }

@@ -32,19 +32,22 @@ type Prober struct {
 // the check's CA (the machine's own roots if empty) and waits for any HTTP
 // answer. It tries at once, then again with growing pauses until the check's
 // budget ends; a name that does not exist yet is asked for again, too, while a
-// certificate that can't be trusted ends it after three tries. The error is a
-// *Error.
+// certificate that can't be trusted ends it after three tries. A try that began
+// early is the first one. The error is a *Error.
 func (pr Prober) Probe(ctx context.Context, c *desired.Check) error {
-	if pr.Early.answers(ctx, c, pr.Connections) {
-		return nil
-	}
-	p, err := newProbe(c, pr.Connections)
-	if err != nil {
-		return err
-	}
 	budget, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	err = p.run(budget)
+	p, good := pr.Early.await(budget, c, pr.Connections)
+	if good {
+		return nil
+	}
+	if p == nil {
+		var err error
+		if p, err = newProbe(c, pr.Connections); err != nil {
+			return err
+		}
+	}
+	err := p.run(budget)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("probe API server %s: %w", p.host, context.Cause(ctx))
 	}
