@@ -13,6 +13,14 @@ type Systemd interface {
 	// that runs and whose definition has gone too. A template is no unit: its own
 	// name is refused with ErrNotAUnit, here and in every job.
 	Unit(ctx context.Context, name string) (UnitStatus, error)
+	// Unloaded describes a unit that systemd has not loaded, by the files from which it
+	// would load it: Name, LoadState, ActiveState, SubState, FragmentPath and DropInPaths
+	// alone. ok is false where it has loaded it: then Unit describes it. Unit takes four
+	// times as long, since systemd loads such a unit anew for each question and searches
+	// for how it is enabled.
+	Unloaded(ctx context.Context, name string) (st UnitStatus, ok bool, err error)
+	// Invocation is the InvocationID of a unit alone, in a tenth of the time.
+	Invocation(ctx context.Context, name string) (string, error)
 	// ListUnits lists what systemd has loaded whose name matches one of the shell
 	// patterns (all of it if there is none), by name. Only Name, LoadState,
 	// ActiveState, SubState and Following are told; aliases do not count.

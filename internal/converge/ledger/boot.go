@@ -29,11 +29,11 @@ type Boot struct {
 // PresentBoot is the one in which this process runs.
 func PresentBoot(ctx context.Context, h host.Host) (Boot, error) {
 	b := Boot{Kernel: kernelBoot(h)}
-	st, err := h.Unit(ctx, bootTarget)
+	run, err := h.Invocation(ctx, bootTarget)
 	if err != nil && !errors.Is(err, host.ErrNoSystemd) {
 		return b, fmt.Errorf("ask which boot this is: %w", err)
 	}
-	b.Userspace = st.InvocationID
+	b.Userspace = run
 	return b, nil
 }
 

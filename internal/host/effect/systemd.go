@@ -11,6 +11,20 @@ func (d *decorated) Unit(ctx context.Context, name string) (host.UnitStatus, err
 	return read(d, func() (host.UnitStatus, error) { return d.inner.Unit(ctx, name) })
 }
 
+// Unloaded implements host.Systemd.
+func (d *decorated) Unloaded(ctx context.Context, name string) (st host.UnitStatus, ok bool, err error) {
+	st, err = read(d, func() (host.UnitStatus, error) {
+		st, ok, err = d.inner.Unloaded(ctx, name)
+		return st, err
+	})
+	return st, ok && err == nil, err
+}
+
+// Invocation implements host.Systemd.
+func (d *decorated) Invocation(ctx context.Context, name string) (string, error) {
+	return read(d, func() (string, error) { return d.inner.Invocation(ctx, name) })
+}
+
 // ListUnits implements host.Systemd.
 func (d *decorated) ListUnits(ctx context.Context, patterns ...string) ([]host.UnitStatus, error) {
 	return read(d, func() ([]host.UnitStatus, error) { return d.inner.ListUnits(ctx, patterns...) })

@@ -25,6 +25,7 @@ const sleeper = "[Service]\nExecStart=/usr/bin/sleep infinity\nExecReload=/usr/b
 var units = []testCase{
 	{"unit that does not exist", unitNotFound},
 	{"template is no unit", unitTemplateRefused},
+	{"unit that is not loaded", unitUnloaded},
 	{"units are listed", unitsListed},
 	{"unit runs", unitRuns},
 	{"unit restarts", unitRestarts},

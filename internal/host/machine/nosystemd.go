@@ -14,6 +14,14 @@ func (absent) Unit(context.Context, string) (host.UnitStatus, error) {
 	return host.UnitStatus{}, host.ErrNoSystemd
 }
 
+// Unloaded implements host.Systemd.
+func (absent) Unloaded(context.Context, string) (host.UnitStatus, bool, error) {
+	return host.UnitStatus{}, false, host.ErrNoSystemd
+}
+
+// Invocation implements host.Systemd.
+func (absent) Invocation(context.Context, string) (string, error) { return "", host.ErrNoSystemd }
+
 // ListUnits implements host.Systemd.
 func (absent) ListUnits(context.Context, ...string) ([]host.UnitStatus, error) {
 	return nil, host.ErrNoSystemd

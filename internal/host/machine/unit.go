@@ -90,10 +90,6 @@ var (
 	dependentProps = []string{"RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf"}
 )
 
-// neverRanProps are those of them that say something of a service that has not run
-// since systemd loaded it.
-var neverRanProps = []string{"Result", "Type", "RemainAfterExit"}
-
 // Unit implements host.Systemd. A unit's properties come in one call, a
 // type's own in a few more that are on the way at the same time.
 func (m *manager) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
@@ -112,31 +108,54 @@ func (m *manager) Unit(ctx context.Context, name string) (host.UnitStatus, error
 }
 
 func (c *connection) unit(ctx context.Context, name string) (props, error) {
-	p, err := c.generic(ctx, name)
+	p, err := c.all(ctx, name, unitIface)
 	if err != nil {
 		return nil, err
 	}
-	obj, own := c.raw.Object(busName, objectOf(name)), typeProps[path.Ext(name)]
-	names := telling(p, own.names)
-	single := make([]*dbus.Call, len(names))
-	for i, n := range names {
-		single[i] = obj.GoWithContext(ctx, properties+".Get", 0, make(chan *dbus.Call, 1), own.iface, n)
+	own := typeProps[path.Ext(name)]
+	more := props{}
+	switch {
+	case get[string](p, "LoadState") == "not-found" && neverRan(p), own.iface == "":
+		return p, nil
+	case neverRan(p) && len(own.names) > 1:
+		more, err = c.all(ctx, name, own.iface)
+	default:
+		more, err = c.single(ctx, name, own.iface, own.names)
 	}
-	for i, n := range names {
-		var v dbus.Variant
-		var other dbus.Error // an alias of another type
-		err := (<-single[i].Done).Store(&v)
-		if err != nil && !errors.As(err, &other) {
-			return nil, err
-		}
-		p[n] = v
+	if _, alias := errors.AsType[dbus.Error](err); err != nil && !alias { // an alias of another type
+		return nil, err
+	}
+	for _, n := range own.names {
+		p[n] = more[n]
 	}
 	return p, nil
 }
 
-// generic are the properties that every unit has, whatever its type.
-func (c *connection) generic(ctx context.Context, name string) (props, error) {
-	answer := c.raw.Object(busName, objectOf(name)).CallWithContext(ctx, properties+".GetAll", 0, unitIface)
+// single are some properties, for which is asked in one go.
+func (c *connection) single(ctx context.Context, name, iface string, names []string) (props, error) {
+	obj, calls := c.raw.Object(busName, objectOf(name)), make([]*dbus.Call, len(names))
+	for i, n := range names {
+		calls[i] = obj.GoWithContext(ctx, properties+".Get", 0, make(chan *dbus.Call, 1), iface, n)
+	}
+	out, refusal := props{}, error(nil)
+	for i, n := range names {
+		var v dbus.Variant
+		err := (<-calls[i].Done).Store(&v)
+		if _, answered := errors.AsType[dbus.Error](err); err != nil && !answered {
+			return nil, err
+		}
+		if err != nil {
+			refusal = err
+			continue
+		}
+		out[n] = v
+	}
+	return out, refusal
+}
+
+// all are the properties of an interface.
+func (c *connection) all(ctx context.Context, name, iface string) (props, error) {
+	answer := c.raw.Object(busName, objectOf(name)).CallWithContext(ctx, properties+".GetAll", 0, iface)
 	if answer.Err != nil {
 		return nil, answer.Err
 	}
@@ -148,13 +167,56 @@ func (c *connection) generic(ctx context.Context, name string) (props, error) {
 	return nil, fmt.Errorf("describe %s: %s does not hold its properties", name, answer.Body)
 }
 
-// telling leaves out what is zero anyway. systemd loads a unit that nothing refers to
-// anew for each question.
-func telling(p props, names []string) []string {
-	if get[string](p, "ActiveState") != "inactive" || len(get[[]byte](p, "InvocationID")) > 0 {
-		return names
+// neverRan says that a unit has not run since systemd loaded it. Where nothing refers to
+// it, systemd loads it anew for each question, and all of a service's properties cost no
+// more than one: it has no cgroup.
+func neverRan(p props) bool {
+	return get[string](p, "ActiveState") == "inactive" && len(get[[]byte](p, "InvocationID")) == 0
+}
+
+// Unloaded implements host.Systemd.
+func (m *manager) Unloaded(ctx context.Context, name string) (host.UnitStatus, bool, error) {
+	if err := host.CheckUnit(name); err != nil {
+		return host.UnitStatus{}, false, err
 	}
-	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(neverRanProps, n) })
+	ctx, cancel := bounded(ctx, answerBound)
+	defer cancel()
+	p, err := call(ctx, m, func(c *connection) (props, error) {
+		if loaded, err := c.loaded(ctx, name); err != nil || loaded {
+			return nil, err
+		}
+		return c.single(ctx, name, unitIface, []string{"LoadState", "FragmentPath", "DropInPaths"})
+	})
+	if err != nil || p == nil {
+		return host.UnitStatus{}, false, refused(name, err)
+	}
+	return host.UnitStatus{
+		Name: name, LoadState: get[string](p, "LoadState"), ActiveState: "inactive", SubState: "dead",
+		FragmentPath: get[string](p, "FragmentPath"), DropInPaths: get[[]string](p, "DropInPaths"),
+	}, true, nil
+}
+
+// loaded says whether systemd has a unit loaded, and does not load it.
+func (c *connection) loaded(ctx context.Context, name string) (bool, error) {
+	err := c.raw.Object(busName, managerPath).CallWithContext(ctx, managerIface+".GetUnit", 0, name).Err
+	if errors.Is(refused(name, err), host.ErrNoSuchUnit) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Invocation implements host.Systemd.
+func (m *manager) Invocation(ctx context.Context, name string) (string, error) {
+	if err := host.CheckUnit(name); err != nil {
+		return "", err
+	}
+	ctx, cancel := bounded(ctx, answerBound)
+	defer cancel()
+	p, err := call(ctx, m, func(c *connection) (props, error) { return c.single(ctx, name, unitIface, []string{"InvocationID"}) })
+	if err != nil {
+		return "", refused(name, err)
+	}
+	return hex.EncodeToString(get[[]byte](p, "InvocationID")), nil
 }
 
 func status(name string, p props) host.UnitStatus {

@@ -96,7 +96,7 @@ func (w *unitWatch) subscribe(ctx context.Context) (*connection, error) {
 	g.SetLimit(questions)
 	for _, unit := range w.units {
 		g.Go(func() error {
-			p, err := c.generic(ctx, unit)
+			p, err := c.all(ctx, unit, unitIface)
 			if err == nil {
 				w.watch(unit, p)
 			}

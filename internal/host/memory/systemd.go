@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 	"syscall"
@@ -27,6 +28,28 @@ func (h *Host) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
 	}
 	h.sweep()
 	return h.status(name), nil
+}
+
+// Unloaded implements host.Systemd.
+func (h *Host) Unloaded(ctx context.Context, name string) (host.UnitStatus, bool, error) {
+	known, err := h.ListUnits(ctx)
+	st, serr := h.Unit(ctx, name)
+	if err = errors.Join(err, serr); err != nil {
+		return host.UnitStatus{}, false, err
+	}
+	if slices.ContainsFunc(known, func(u host.UnitStatus) bool { return u.Name == st.ID }) {
+		return host.UnitStatus{}, false, nil
+	}
+	return host.UnitStatus{
+		Name: name, LoadState: st.LoadState, ActiveState: st.ActiveState, SubState: st.SubState,
+		FragmentPath: st.FragmentPath, DropInPaths: st.DropInPaths,
+	}, true, nil
+}
+
+// Invocation implements host.Systemd.
+func (h *Host) Invocation(ctx context.Context, name string) (string, error) {
+	st, err := h.Unit(ctx, name)
+	return st.InvocationID, err
 }
 
 // ListUnits implements host.Systemd.

@@ -90,6 +90,12 @@ func (p *planner) refresh(ctx context.Context) error {
 	if err := p.sys.current(ctx); err != nil {
 		return err
 	}
+	if p.new() {
+		if st, ok, err := p.Host.Unloaded(ctx, p.u.Name); err != nil || ok && st.LoadState == "loaded" {
+			p.status = st
+			return err
+		}
+	}
 	st, err := p.Host.Unit(ctx, p.u.Name)
 	if err != nil {
 		return err
@@ -104,6 +110,14 @@ func (p *planner) refresh(ctx context.Context) error {
 	}
 	p.status = st
 	return nil
+}
+
+// new says that systemd had not loaded this service when the plan was made. Its start then
+// needs no more of it than its files: what is not loaded does not run, and is not held in
+// an old version.
+func (p *planner) new() bool {
+	_, known := p.sys.known[p.name]
+	return !known && path.Ext(p.name) == ".service"
 }
 
 // holdsOld says that systemd holds an old definition. Its own flag sees neither a
