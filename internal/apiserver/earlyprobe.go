@@ -27,36 +27,42 @@ type begunProbe struct {
 }
 
 // Begin tries once whether the server of a check can be reached and trusted. A try that
-// fails tells nobody: it is the first one of the probe of who needs the check.
-func (e *EarlyProbe) Begin(ctx context.Context, c *desired.Check) {
-	if e == nil {
-		return
-	}
+// fails tells nobody: it is the first one of the probe of who needs the check. After one
+// that goes well it calls next, which may take the connection.
+func (e *EarlyProbe) Begin(ctx context.Context, c *desired.Check, next func(*Connections)) {
 	b := &begunProbe{check: c, until: time.Now().Add(fresh), done: make(chan struct{})}
 	e.mu.Lock()
 	e.begun = b
 	e.mu.Unlock()
 	go func() {
-		defer close(b.done)
-		ctx, cancel := context.WithTimeout(ctx, min(fresh, c.Timeout))
-		defer cancel()
-		_ = converge.Safely(func() error {
-			p, err := newProbe(c, &Connections{})
-			if err != nil {
-				return err
-			}
-			failed := p.try(ctx)
-			if failed != nil {
-				p.note(ctx, failed)
-			}
-			b.probe, b.good = p, failed == nil
-			return nil
-		})
+		connections := &Connections{}
+		if b.try(ctx, connections); b.good {
+			next(connections)
+		}
 	}()
 }
 
+// try is the one try.
+func (b *begunProbe) try(ctx context.Context, connections *Connections) {
+	defer close(b.done)
+	ctx, cancel := context.WithTimeout(ctx, min(fresh, b.check.Timeout))
+	defer cancel()
+	_ = converge.Safely(func() error {
+		p, err := newProbe(b.check, connections)
+		if err != nil {
+			return err
+		}
+		failed := p.try(ctx)
+		if failed != nil {
+			p.note(ctx, failed)
+		}
+		b.probe, b.good = p, failed == nil
+		return nil
+	})
+}
+
 // await is the probe that began early about this server, and whether it went well, once
-// its try ended; nil where there is none by the end of ctx. Its connection is handed on.
+// its try ended; nil where there is none by the end of ctx. Its connection is handed on, if nobody has it.
 func (e *EarlyProbe) await(ctx context.Context, c *desired.Check, to *Connections) (*probe, bool) {
 	b := e.take(c)
 	if b == nil {
@@ -72,12 +78,15 @@ func (e *EarlyProbe) await(ctx context.Context, c *desired.Check, to *Connection
 		}
 	}
 	if b.good {
-		to.give(b.probe.host, b.probe.ca, b.probe.connections.take(b.probe.host, b.probe.ca))
+		if t := b.probe.connections.take(b.probe.host, b.probe.ca); t != nil {
+			to.give(b.probe.host, b.probe.ca, t)
+		}
+		return nil, true
 	}
 	if b.probe != nil {
 		b.probe.connections = to
 	}
-	return b.probe, b.good
+	return b.probe, false
 }
 
 // take is what began early about this server and is not old; nil where nothing did.

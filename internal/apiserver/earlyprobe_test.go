@@ -37,7 +37,7 @@ func TestEarlyProbe(t *testing.T) {
 		shared.take(hostPort(c), []byte(c.CA)).CloseIdleConnections()
 	}
 	begin := func() {
-		early.Begin(t.Context(), c)
+		early.Begin(t.Context(), c, func(*Connections) {})
 		<-early.begun.done
 		if got := asked.Swap(0); got != 1 {
 			t.Errorf("asked %d times early", got)
@@ -62,7 +62,7 @@ func TestEarlyProbeThatFails(t *testing.T) {
 	late := httptest.NewUnstartedServer(http.HandlerFunc(refuse))
 	_ = late.Listener.Close()
 	c, early := checkOf(addr, ca, time.Minute), &EarlyProbe{}
-	early.Begin(t.Context(), c)
+	early.Begin(t.Context(), c, func(*Connections) {})
 	<-early.begun.done
 	late.Listener = open()
 	late.StartTLS()
@@ -85,7 +85,7 @@ func TestEarlyProbeOfADeafServer(t *testing.T) {
 	defer close(end)
 	c := checkOf(s.Listener.Addr(), ca, time.Minute)
 	early := &EarlyProbe{}
-	early.Begin(t.Context(), c)
+	early.Begin(t.Context(), c, func(*Connections) {})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := (Prober{Early: early}).Probe(ctx, c); err == nil {
@@ -107,7 +107,7 @@ func TestEarlyProbeIsInTheBudget(t *testing.T) {
 func TestEarlyProbeIsTheFirstAttempt(t *testing.T) {
 	closed, _ := reserved(t)
 	c, early := checkOf(closed, "", time.Minute), &EarlyProbe{}
-	early.Begin(t.Context(), c)
+	early.Begin(t.Context(), c, func(*Connections) {})
 	<-early.begun.done
 	none := *c
 	none.Timeout = 0

@@ -24,7 +24,7 @@ func TestProbeEarly(t *testing.T) {
 	st := &desired.State{Owner: desired.OwnerAKS, Resources: []desired.Resource{check}}
 	h := memory.New()
 	p := (&env{}).parts(h)
-	p.probeEarly(t.Context(), st)
+	p.joinEarly(t.Context(), st)
 	<-asked
 	s.Close() // when it has answered
 	if err := p.engineOptions(h, "test", nil).Prober.Probe(t.Context(), check); err != nil {

@@ -124,7 +124,7 @@ func (e *env) joining(file string, load func(ctx context.Context, p *parts, text
 		},
 		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
 			defer provision.Tell(h, joinCommand, e.start, p.doing)()
-			parts.probeEarly(ctx, st)
+			parts.joinEarly(ctx, st)
 			res, err := engine().Apply(ctx, st)
 			saveTimeline(h, joinCommand, e.start, res, classify(err))
 			return res, err

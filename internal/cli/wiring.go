@@ -18,6 +18,7 @@ import (
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component"
+	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
@@ -46,6 +47,8 @@ type parts struct {
 	node apiserver.Ahead
 	// probe is that of the API server, which begins early where the machine is no node yet.
 	probe apiserver.EarlyProbe
+	// certificate is kubelet's, which is asked for where that goes well.
+	certificate identity.EarlyIssue
 	// takeOver makes a path this document's that another one wants otherwise.
 	takeOver bool
 	// requireDigests is the command line's word, which counts for the agent, too.
@@ -107,7 +110,7 @@ func (p *parts) engine(h host.Host, command string, o converge.Observer) *conver
 func (p *parts) engineOptions(h host.Host, command string, o converge.Observer) converge.Options {
 	connections := &apiserver.Connections{}
 	return converge.Options{
-		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h).Over(connections).With(azure.New(h).Bootstrap), Prober: provision.Prober{Host: h, Server: apiserver.Prober{Connections: connections, Early: &p.probe}}, Images: &provision.Images{Host: h, Fetcher: p.fetcher}, Nodes: apiserver.Nodes{Host: h, Ahead: &p.node},
+		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h).Over(connections).With(azure.New(h).Bootstrap).After(&p.certificate), Prober: provision.Prober{Host: h, Server: apiserver.Prober{Connections: connections, Early: &p.probe}}, Images: &provision.Images{Host: h, Fetcher: p.fetcher}, Nodes: apiserver.Nodes{Host: h, Ahead: &p.node},
 		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Observer: o,
 		Command: fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
 		Offline: p.offline, NoFetch: p.offline && !p.fetch, TakeOver: p.takeOver,
@@ -196,7 +199,8 @@ func (p *parts) factsOfDecoded(ctx context.Context, _ host.Host, o converge.Obse
 
 // ask begins the questions that take longest: to the cloud, where nobody may answer,
 // and to the API server, for the Node that this machine is in nearly every case. It
-// has the connection to systemd opened meanwhile.
+// has systemd look at containerd meanwhile, which most documents are about: what systemd
+// searches for that, it keeps.
 func (p *parts) ask(ctx context.Context) {
 	p.asked = p.factsSource().Ask(ctx)
 	if !p.offline {
@@ -214,17 +218,25 @@ func (p *parts) askMachine(ctx context.Context) {
 	}()
 	go func() {
 		_ = converge.Safely(func() error {
-			_, err := p.host.ListUnits(ctx, kubelet.Unit) // whoever asks next has the error
+			_, err := p.host.Unit(ctx, containerd.Unit) // whoever asks next has the error
 			return err
 		})
 	}()
 }
 
-// probeEarly begins to probe the API server beside the plan, which is going to ask for it.
-func (p *parts) probeEarly(ctx context.Context, st *desired.State) {
-	if c := p.earlyCheck(st); c != nil {
-		p.probe.Begin(ctx, c)
+// joinEarly begins to probe the API server beside the plan, which is going to ask for it,
+// and asks for kubelet's certificate with the bootstrap token.
+func (p *parts) joinEarly(ctx context.Context, st *desired.State) {
+	c := p.earlyCheck(st)
+	if c == nil {
+		return
 	}
+	certificate, ok := st.Lookup(desired.ClientCertificateID(kubelet.Kubeconfig)).(*desired.ClientCertificate)
+	p.probe.Begin(ctx, c, func(over *apiserver.Connections) {
+		if ok {
+			p.certificate.Begin(ctx, identity.New(p.host).Over(over), certificate)
+		}
+	})
 }
 
 // earlyCheck is the check of the API server of a machine that is no node yet; else nil.
@@ -249,7 +261,7 @@ func (p *parts) options() provision.Options {
 	return provision.Options{
 		Host: p.host, Decode: p.decode, Ask: p.ask, Facts: p.factsOfDecoded,
 		Apply: func(ctx context.Context, st *desired.State, o converge.Observer) (*converge.Result, error) {
-			p.probeEarly(ctx, st)
+			p.joinEarly(ctx, st)
 			return p.provisioner(o).Apply(ctx, st)
 		},
 		Remember: func(ctx context.Context, st *desired.State) error {

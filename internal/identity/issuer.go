@@ -22,6 +22,8 @@ type Issuer struct {
 	tokens TokenSource
 	// tell is told once of a request that waits for long; may be nil.
 	tell func(error)
+	// early is asked first; may be nil.
+	early *EarlyIssue
 }
 
 // TokenSource gives the token of an identity of Azure for the API server, asked for by
@@ -61,6 +63,13 @@ func (i *Issuer) Telling(tell func(error)) *Issuer {
 	return &out
 }
 
+// After returns an issuer that takes over a request that began early.
+func (i *Issuer) After(e *EarlyIssue) *Issuer {
+	out := *i
+	out.early = e
+	return &out
+}
+
 // defaultTimeout bounds a request whose contract sets no budget.
 const defaultTimeout = 5 * time.Minute
 
@@ -69,16 +78,30 @@ const defaultTimeout = 5 * time.Minute
 // request that waits for approval keeps its key on the machine: the next Issue
 // goes on with the same request.
 func (i *Issuer) Issue(ctx context.Context, c *desired.ClientCertificate) (converge.Credential, error) {
-	token, err := i.token(ctx, c)
+	cred, key, ok := i.early.await(ctx, c)
+	if ok {
+		return cred, nil
+	}
+	o, err := i.order(ctx, c)
 	if err != nil {
 		return converge.Credential{}, err
 	}
+	o.key = key
 	timeout := c.Timeout
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
+	return i.within(ctx, timeout, o)
+}
+
+// order is the one for a Node's certificate.
+func (i *Issuer) order(ctx context.Context, c *desired.ClientCertificate) (*order, error) {
+	token, err := i.token(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	access := apiserver.Access{Server: c.Server, CA: []byte(c.CA), Token: token, Connections: i.connections}
-	return i.within(ctx, timeout, &order{who: nodeSubject(c.NodeName), access: access, azure: c.Azure != nil, pending: pending{i.h, pendingPath(c)}})
+	return &order{who: nodeSubject(c.NodeName), access: access, azure: c.Azure != nil, pending: pending{i.h, pendingPath(c)}}, nil
 }
 
 // IssueForAgent obtains the certificate of an agent with what access shows:
@@ -115,13 +138,17 @@ func (i *Issuer) issue(ctx context.Context, o *order) (converge.Credential, erro
 	return o.finish(certificate)
 }
 
-// begin begins an order: with the key of a request that still waits, or a new one.
+// begin begins an order: with the key of a request that still waits, or a new one, where
+// it has none yet.
 func (i *Issuer) begin(o *order) (err error) {
 	o.now, o.tell = i.h.Now, i.tell
 	if o.client, err = apiserver.NewClient(o.access); err != nil {
 		return o.blame(err)
 	}
-	if o.key = o.pending.load(); o.key == nil {
+	if o.key == nil {
+		o.key = o.pending.load()
+	}
+	if o.key == nil {
 		if o.key, err = newKey(); err != nil {
 			return err
 		}

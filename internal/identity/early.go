@@ -1,0 +1,107 @@
+package identity
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"sync"
+	"time"
+
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
+)
+
+// EarlyIssue is a request for a node's certificate that began before anybody knew that it
+// is needed. It is for one plan. The zero value has begun nothing, nil begins nothing.
+type EarlyIssue struct {
+	mu    sync.Mutex
+	begun *begunIssue
+}
+
+// begunIssue is one request, whose outcome is there when done is closed.
+type begunIssue struct {
+	c    *desired.ClientCertificate
+	done chan struct{}
+	cred converge.Credential
+	good bool
+	// key is that of the request; nil where none was sent.
+	key *ecdsa.PrivateKey
+}
+
+// earlyFor is how long a request that began early is followed. Whoever approves without a
+// person is quicker; for a person it is waited with the same request.
+const earlyFor = 2 * time.Second
+
+// Begin asks for the certificate that a bootstrap token is shown for. What becomes of it
+// tells nobody: who needs the certificate goes on with the same request, and has the
+// error.
+func (e *EarlyIssue) Begin(ctx context.Context, i *Issuer, c *desired.ClientCertificate) {
+	if c.Azure != nil { // each token is asked of a cloud, which counts
+		return
+	}
+	b := &begunIssue{c: c, done: make(chan struct{})}
+	e.mu.Lock()
+	e.begun = b
+	e.mu.Unlock()
+	go func() {
+		defer close(b.done)
+		ctx, cancel := context.WithTimeout(ctx, earlyFor)
+		defer cancel()
+		_ = converge.Safely(func() error { return b.ask(ctx, i) })
+	}()
+}
+
+// ask sends the request, once, and follows it.
+func (b *begunIssue) ask(ctx context.Context, i *Issuer) error {
+	o, err := i.order(ctx, b.c)
+	if err != nil {
+		return err
+	}
+	if err := i.begin(o); err != nil {
+		return err
+	}
+	defer o.client.Close()
+	o.tell = nil
+	csr, err := o.client.CreateRequest(ctx, o.request)
+	b.key = o.key // the server may have it all the same
+	if err != nil {
+		return err
+	}
+	certificate, err := o.await(ctx, csr)
+	if err != nil {
+		return err
+	}
+	b.cred, err = o.finish(certificate)
+	b.good = err == nil
+	return err
+}
+
+// await is the certificate that was asked for early, or else the key of the request, for
+// who asks for the same.
+func (e *EarlyIssue) await(ctx context.Context, c *desired.ClientCertificate) (converge.Credential, *ecdsa.PrivateKey, bool) {
+	b := e.take(c)
+	if b == nil {
+		return converge.Credential{}, nil, false
+	}
+	select {
+	case <-b.done:
+		return b.cred, b.key, b.good
+	case <-ctx.Done():
+		return converge.Credential{}, nil, false
+	}
+}
+
+// take is what began early, once; nil where nothing did, or for another certificate.
+func (e *EarlyIssue) take(c *desired.ClientCertificate) *begunIssue {
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b := e.begun
+	e.begun = nil
+	if b == nil || b.c.NodeName != c.NodeName || b.c.Server != c.Server || b.c.CA != c.CA || c.Azure != nil ||
+		b.c.Token != c.Token || b.c.TokenFile != c.TokenFile || b.c.TokenEnv != c.TokenEnv {
+		return nil
+	}
+	return b
+}
