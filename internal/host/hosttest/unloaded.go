@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -25,7 +26,7 @@ func unitUnloaded(t *testing.T, h host.Host, _ string) {
 		if want == nil {
 			want = &host.UnitStatus{}
 		}
-		if diff := cmp.Diff(*want, st); diff != "" || ok != (want.Name != "") {
+		if diff := cmp.Diff(*want, st, cmpopts.EquateEmpty()); diff != "" || ok != (want.Name != "") {
 			t.Errorf("%s: %v (-want +got):\n%s", name, ok, diff)
 		}
 		if listed, err := h.ListUnits(t.Context(), name); err != nil || ok == (len(listed) > 0) {

@@ -113,7 +113,7 @@ func (c *connection) unit(ctx context.Context, name string) (props, error) {
 		return nil, err
 	}
 	own := typeProps[path.Ext(name)]
-	more := props{}
+	var more props
 	switch {
 	case get[string](p, "LoadState") == "not-found" && neverRan(p), own.iface == "":
 		return p, nil
