@@ -20,6 +20,11 @@ func (d *decorated) Unloaded(ctx context.Context, name string) (st host.UnitStat
 	return st, ok && err == nil, err
 }
 
+// State implements host.Systemd.
+func (d *decorated) State(ctx context.Context, name string) (host.UnitStatus, error) {
+	return read(d, func() (host.UnitStatus, error) { return d.inner.State(ctx, name) })
+}
+
 // Invocation implements host.Systemd.
 func (d *decorated) Invocation(ctx context.Context, name string) (string, error) {
 	return read(d, func() (string, error) { return d.inner.Invocation(ctx, name) })

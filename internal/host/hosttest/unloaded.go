@@ -46,12 +46,28 @@ func unitUnloaded(t *testing.T, h host.Host, _ string) {
 	if run, err := h.Invocation(t.Context(), name); run == "" || run != unitStatus(t, h, name).InvocationID || err != nil {
 		t.Errorf("the run is %q, %v", run, err)
 	}
+	stateIsPart(t, h, name)
 	must(t, h.StopUnit(t.Context(), name))
 	unloaded(name, is("loaded", "dead"))
+	stateIsPart(t, h, name)
+	stateIsPart(t, h, none)
 	if _, _, err := h.Unloaded(t.Context(), "berth-conformance@.service"); err == nil {
 		t.Error("a template is described")
 	}
 	if _, err := h.Invocation(t.Context(), "berth-conformance@.service"); err == nil {
 		t.Error("a template has a run")
+	}
+	if _, err := h.State(t.Context(), "berth-conformance@.service"); err == nil {
+		t.Error("a template has a state")
+	}
+}
+
+// stateIsPart compares the state of a unit with all that is told of it.
+func stateIsPart(t *testing.T, h host.Host, name string) {
+	t.Helper()
+	st, err := h.State(t.Context(), name)
+	must(t, err)
+	if diff := cmp.Diff(unitStatus(t, h, name).State(), st, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-of all, +alone):\n%s", name, diff)
 	}
 }

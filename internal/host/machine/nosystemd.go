@@ -19,6 +19,11 @@ func (absent) Unloaded(context.Context, string) (host.UnitStatus, bool, error) {
 	return host.UnitStatus{}, false, host.ErrNoSystemd
 }
 
+// State implements host.Systemd.
+func (absent) State(context.Context, string) (host.UnitStatus, error) {
+	return host.UnitStatus{}, host.ErrNoSystemd
+}
+
 // Invocation implements host.Systemd.
 func (absent) Invocation(context.Context, string) (string, error) { return "", host.ErrNoSystemd }
 

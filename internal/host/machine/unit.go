@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/berth-dev/berth/internal/host"
@@ -122,7 +124,7 @@ func (c *connection) unit(ctx context.Context, name string) (props, error) {
 	default:
 		more, err = c.single(ctx, name, own.iface, own.names)
 	}
-	if _, alias := errors.AsType[dbus.Error](err); err != nil && !alias { // an alias of another type
+	if err = unlessAlias(err); err != nil {
 		return nil, err
 	}
 	for _, n := range own.names {
@@ -203,6 +205,61 @@ func (c *connection) loaded(ctx context.Context, name string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// briefProps are those that every unit has of host.UnitStatus.State.
+var briefProps = []string{
+	"Id", "LoadState", "ActiveState", "SubState", "NeedDaemonReload", "InvocationID", conditionProp, assertionProp, testedWhenProp,
+}
+
+// State implements host.Systemd. Of a unit that it has not loaded systemd tells all in
+// less time than some.
+func (m *manager) State(ctx context.Context, name string) (host.UnitStatus, error) {
+	if err := host.CheckUnit(name); err != nil {
+		return host.UnitStatus{}, err
+	}
+	ctx, cancel := bounded(ctx, answerBound)
+	defer cancel()
+	m.news.attend(name)
+	p, err := call(ctx, m, func(c *connection) (props, error) {
+		if loaded, err := c.loaded(ctx, name); err != nil || !loaded {
+			return nil, err
+		}
+		return c.state(ctx, name)
+	})
+	if err != nil {
+		return host.UnitStatus{}, refused(name, err)
+	}
+	if p == nil {
+		st, err := m.Unit(ctx, name)
+		return st.State(), err
+	}
+	m.news.recall(p)
+	return status(name, p), nil
+}
+
+func (c *connection) state(ctx context.Context, name string) (props, error) {
+	own := typeProps[path.Ext(name)]
+	g, out, more := errgroup.Group{}, props{}, props{}
+	g.Go(func() (err error) { out, err = c.single(ctx, name, unitIface, briefProps); return err })
+	g.Go(func() (err error) {
+		more, err = c.single(ctx, name, own.iface, own.names)
+		return unlessAlias(err)
+	})
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	maps.Copy(out, more)
+	return out, nil
+}
+
+// unlessAlias leaves out that a unit has no properties of the type that its name says: it
+// is another one's alias.
+func unlessAlias(err error) error {
+	if _, answered := errors.AsType[dbus.Error](err); answered {
+		return nil
+	}
+	return err
 }
 
 // Invocation implements host.Systemd.

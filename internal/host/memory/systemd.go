@@ -46,6 +46,12 @@ func (h *Host) Unloaded(ctx context.Context, name string) (host.UnitStatus, bool
 	}, true, nil
 }
 
+// State implements host.Systemd.
+func (h *Host) State(ctx context.Context, name string) (host.UnitStatus, error) {
+	st, err := h.Unit(ctx, name)
+	return st.State(), err
+}
+
 // Invocation implements host.Systemd.
 func (h *Host) Invocation(ctx context.Context, name string) (string, error) {
 	st, err := h.Unit(ctx, name)

@@ -246,7 +246,7 @@ func isSkipped(err error) bool {
 // note writes with what the unit was started. Without the stamp a later run
 // decides by time.
 func (p *planner) note(ctx context.Context, s stamp) error {
-	st, err := p.Host.Unit(ctx, p.u.Name)
+	st, err := p.Host.State(ctx, p.u.Name)
 	if err != nil {
 		return err
 	}

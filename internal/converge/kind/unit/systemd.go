@@ -28,8 +28,8 @@ type systemd struct {
 	// asked are the units that the plan asked for, once: systemd may hold what it read
 	// of them for a while.
 	asked map[string]host.UnitStatus
-	// since has units as they were described after this run had started them: with what
-	// systemd had read then.
+	// since has the states of units after this run had started them: with what systemd had
+	// read then.
 	since map[string]host.UnitStatus
 	// stale: systemd has to read definitions again; reloaded: it has, since the names
 	// changed.
@@ -237,7 +237,7 @@ func (s *systemd) confirm(ctx context.Context) error {
 const questions = 16
 
 func (s *systemd) stillUp(ctx context.Context, was host.UnitStatus) error {
-	st, err := s.v.Host.Unit(ctx, was.Name)
+	st, err := s.v.Host.State(ctx, was.Name)
 	if err != nil {
 		return err
 	}
