@@ -20,7 +20,8 @@ type Systemd interface {
 	// for how it is enabled.
 	Unloaded(ctx context.Context, name string) (st UnitStatus, ok bool, err error)
 	// State describes what a unit does, and not what it is: see UnitStatus.State. Unit takes
-	// six times as long where systemd has loaded the unit a moment ago.
+	// six times as long where systemd has loaded the unit a moment ago. Its fields are told
+	// one after the other: a unit that ends meanwhile may be seen half before, half after.
 	State(ctx context.Context, name string) (UnitStatus, error)
 	// Invocation is the InvocationID of a unit alone, in a tenth of the time.
 	Invocation(ctx context.Context, name string) (string, error)
