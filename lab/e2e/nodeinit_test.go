@@ -61,8 +61,12 @@ func TestInitDataImage(t *testing.T) {
 		t.Errorf("cloud-init schema: %s", out)
 	}
 	// Cut off between its steps, the unit has left the image mounted. containerd may
-	// need a moment to give up the mount: then the unit's next try has it.
-	run(t, n, "sh", "-c", "rm /run/agent-called; ctr images mount "+d.Binary.Image+" /run/gardener-node-init")
+	// need a moment to give up a mount: then this test's next try has it, and the unit's.
+	run(t, n, "rm", "/run/agent-called")
+	eventually(t, "the image mounted again", 30*time.Second, func() bool {
+		r, err := n.Exec(within(t, time.Minute), "ctr", "images", "mount", d.Binary.Image, "/run/gardener-node-init")
+		return err == nil && r.Code == 0
+	})
 	run(t, n, "systemctl", "start", "--no-block", nodeinit.Unit)
 	agentCalled(t, n)
 	wantNoMount(t, n)
