@@ -28,37 +28,37 @@ type begunProbe struct {
 
 // Begin tries once whether the server of a check can be reached and trusted. A try that
 // fails tells nobody: it is the first one of the probe of who needs the check. After one
-// that goes well it calls next, which may take the connection.
+// that goes well it calls next, before anybody has the answer: next may take the
+// connection, and must not wait.
 func (e *EarlyProbe) Begin(ctx context.Context, c *desired.Check, next func(*Connections)) {
 	b := &begunProbe{check: c, until: time.Now().Add(fresh), done: make(chan struct{})}
 	e.mu.Lock()
 	e.begun = b
 	e.mu.Unlock()
 	go func() {
-		connections := &Connections{}
-		if b.try(ctx, connections); b.good {
-			next(connections)
-		}
+		defer close(b.done)
+		_ = converge.Safely(func() error {
+			if b.try(ctx); b.good {
+				next(b.probe.connections)
+			}
+			return nil
+		})
 	}()
 }
 
 // try is the one try.
-func (b *begunProbe) try(ctx context.Context, connections *Connections) {
-	defer close(b.done)
+func (b *begunProbe) try(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, min(fresh, b.check.Timeout))
 	defer cancel()
-	_ = converge.Safely(func() error {
-		p, err := newProbe(b.check, connections)
-		if err != nil {
-			return err
-		}
-		failed := p.try(ctx)
-		if failed != nil {
-			p.note(ctx, failed)
-		}
-		b.probe, b.good = p, failed == nil
-		return nil
-	})
+	p, err := newProbe(b.check, &Connections{})
+	if err != nil {
+		return
+	}
+	failed := p.try(ctx)
+	if failed != nil {
+		p.note(ctx, failed)
+	}
+	b.probe, b.good = p, failed == nil
 }
 
 // await is the probe that began early about this server, and whether it went well, once

@@ -37,8 +37,12 @@ func TestEarlyProbe(t *testing.T) {
 		shared.take(hostPort(c), []byte(c.CA)).CloseIdleConnections()
 	}
 	begin := func() {
-		early.Begin(t.Context(), c, func(*Connections) {})
+		next := 0
+		early.Begin(t.Context(), c, func(*Connections) { next++ })
 		<-early.begun.done
+		if next != 1 {
+			t.Errorf("what comes next began %d times before the answer was there", next)
+		}
 		if got := asked.Swap(0); got != 1 {
 			t.Errorf("asked %d times early", got)
 		}
