@@ -43,3 +43,23 @@ func TestProbeEarly(t *testing.T) {
 		t.Errorf("on a node: %v", got)
 	}
 }
+
+// kubelet's certificate is asked for as soon as the API server has answered.
+func TestCertificateEarly(t *testing.T) {
+	asked := make(chan string, 9)
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.Header.Get("Authorization")
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer s.Close()
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	check := apicheck.At("127.0.0.1", s.Listener.Addr().(*net.TCPAddr).Port, ca, time.Minute)
+	certificate := &desired.ClientCertificate{NodeName: "n", Server: s.URL, CA: ca, Token: "abcdef.0123456789abcdef", Kubeconfig: kubelet.Kubeconfig, Timeout: time.Minute}
+	p := (&env{}).parts(memory.New())
+	p.joinEarly(t.Context(), &desired.State{Owner: desired.OwnerAKS, Resources: []desired.Resource{check, certificate}})
+	for _, want := range []string{"GET ", "POST Bearer abcdef.0123456789abcdef"} {
+		if got := <-asked; got != want {
+			t.Errorf("asked for %q, want %q", got, want)
+		}
+	}
+}

@@ -232,6 +232,7 @@ func (p *parts) joinEarly(ctx context.Context, st *desired.State) {
 		return
 	}
 	certificate, ok := st.Lookup(desired.ClientCertificateID(kubelet.Kubeconfig)).(*desired.ClientCertificate)
+	ok = ok && c.Address == "" // else the probe's connection alone finds the server, and has to stay
 	p.probe.Begin(ctx, c, func(over *apiserver.Connections) {
 		if ok {
 			p.certificate.Begin(ctx, identity.New(p.host).Over(over), certificate)

@@ -33,11 +33,16 @@ const earlyFor = 2 * time.Second
 
 // Begin asks for the certificate that a bootstrap token is shown for. What becomes of it
 // tells nobody: who needs the certificate goes on with the same request, and has the
-// error.
+// error. What it needs of the issuer it takes before it returns.
 func (e *EarlyIssue) Begin(ctx context.Context, i *Issuer, c *desired.ClientCertificate) {
 	if c.Azure != nil { // each token is asked of a cloud, which counts
 		return
 	}
+	o, err := i.order(ctx, c)
+	if err != nil || i.begin(o) != nil {
+		return
+	}
+	o.tell = nil
 	b := &begunIssue{c: c, done: make(chan struct{})}
 	e.mu.Lock()
 	e.begun = b
@@ -46,21 +51,13 @@ func (e *EarlyIssue) Begin(ctx context.Context, i *Issuer, c *desired.ClientCert
 		defer close(b.done)
 		ctx, cancel := context.WithTimeout(ctx, earlyFor)
 		defer cancel()
-		_ = converge.Safely(func() error { return b.ask(ctx, i) })
+		_ = converge.Safely(func() error { return b.ask(ctx, o) })
 	}()
 }
 
 // ask sends the request, once, and follows it.
-func (b *begunIssue) ask(ctx context.Context, i *Issuer) error {
-	o, err := i.order(ctx, b.c)
-	if err != nil {
-		return err
-	}
-	if err := i.begin(o); err != nil {
-		return err
-	}
+func (b *begunIssue) ask(ctx context.Context, o *order) error {
 	defer o.client.Close()
-	o.tell = nil
 	csr, err := o.client.CreateRequest(ctx, o.request)
 	b.key = o.key // the server may have it all the same
 	if err != nil {

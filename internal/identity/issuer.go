@@ -78,7 +78,13 @@ const defaultTimeout = 5 * time.Minute
 // request that waits for approval keeps its key on the machine: the next Issue
 // goes on with the same request.
 func (i *Issuer) Issue(ctx context.Context, c *desired.ClientCertificate) (converge.Credential, error) {
-	cred, key, ok := i.early.await(ctx, c)
+	timeout := c.Timeout
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	budget, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cred, key, ok := i.early.await(budget, c)
 	if ok {
 		return cred, nil
 	}
@@ -87,11 +93,7 @@ func (i *Issuer) Issue(ctx context.Context, c *desired.ClientCertificate) (conve
 		return converge.Credential{}, err
 	}
 	o.key = key
-	timeout := c.Timeout
-	if timeout <= 0 {
-		timeout = defaultTimeout
-	}
-	return i.within(ctx, timeout, o)
+	return i.within(budget, timeout, o)
 }
 
 // order is the one for a Node's certificate.

@@ -230,12 +230,18 @@ func (m *manager) State(ctx context.Context, name string) (host.UnitStatus, erro
 	if err != nil {
 		return host.UnitStatus{}, refused(name, err)
 	}
-	if p == nil {
+	if p == nil || forgotten(p) {
 		st, err := m.Unit(ctx, name)
 		return st.State(), err
 	}
 	m.news.recall(p)
 	return status(name, p), nil
+}
+
+// forgotten says that a unit ended, and systemd forgot it, while its properties were told.
+func forgotten(p props) bool {
+	state := get[string](p, "ActiveState")
+	return state != "inactive" && state != "failed" && len(get[[]byte](p, "InvocationID")) == 0
 }
 
 func (c *connection) state(ctx context.Context, name string) (props, error) {

@@ -91,7 +91,7 @@ func (p *planner) refresh(ctx context.Context) error {
 		return err
 	}
 	if p.new() {
-		if st, ok, err := p.Host.Unloaded(ctx, p.u.Name); err != nil || ok && st.LoadState == "loaded" {
+		if st, ok, err := p.Host.Unloaded(ctx, p.u.Name); err != nil || ok && p.startsAs(st) {
 			p.status = st
 			return err
 		}
@@ -112,12 +112,18 @@ func (p *planner) refresh(ctx context.Context) error {
 	return nil
 }
 
-// new says that systemd had not loaded this service when the plan was made. Its start then
-// needs no more of it than its files: what is not loaded does not run, and is not held in
-// an old version.
+// new says that systemd had hardly loaded this service when the plan was made: a listing
+// does not tell of aliases.
 func (p *planner) new() bool {
 	_, known := p.sys.known[p.name]
 	return !known && path.Ext(p.name) == ".service"
+}
+
+// startsAs says that the files of a service that is not loaded are all that its start needs
+// to know: what is not loaded does not run. An alias, whose real name is another, is asked
+// for all, and so is one of which systemd does not find what stands on the disk.
+func (p *planner) startsAs(st host.UnitStatus) bool {
+	return st.LoadState == "loaded" && path.Base(st.FragmentPath) == p.u.Name && !p.holdsOld(st)
 }
 
 // holdsOld says that systemd holds an old definition. Its own flag sees neither a
