@@ -10,7 +10,7 @@ import (
 )
 
 // EarlyProbe is a probe that began before anybody knew that it is needed. It is for one
-// plan. The zero value has begun nothing, nil begins nothing.
+// plan. The zero value has begun nothing, and so has nil.
 type EarlyProbe struct {
 	mu    sync.Mutex
 	begun *begunProbe
@@ -62,7 +62,8 @@ func (b *begunProbe) try(ctx context.Context) {
 }
 
 // await is the probe that began early about this server, and whether it went well, once
-// its try ended; nil where there is none by the end of ctx. Its connection is handed on, if nobody has it.
+// its try ended; nil where there is none by the end of ctx. Its connection is handed on,
+// if nobody has it.
 func (e *EarlyProbe) await(ctx context.Context, c *desired.Check, to *Connections) (*probe, bool) {
 	b := e.take(c)
 	if b == nil {

@@ -54,7 +54,7 @@ func TestCertificateEarly(t *testing.T) {
 	defer s.Close()
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 	check := apicheck.At("127.0.0.1", s.Listener.Addr().(*net.TCPAddr).Port, ca, time.Minute)
-	certificate := &desired.ClientCertificate{NodeName: "n", Server: s.URL, CA: ca, Token: "abcdef.0123456789abcdef", Kubeconfig: kubelet.Kubeconfig, Timeout: time.Minute}
+	certificate := &desired.ClientCertificate{Base: desired.Base{After: []desired.ID{check.ID()}}, NodeName: "n", Server: s.URL, CA: ca, Token: "abcdef.0123456789abcdef", Kubeconfig: kubelet.Kubeconfig, Timeout: time.Minute}
 	p := (&env{}).parts(memory.New())
 	p.joinEarly(t.Context(), &desired.State{Owner: desired.OwnerAKS, Resources: []desired.Resource{check, certificate}})
 	for _, want := range []string{"GET ", "POST Bearer abcdef.0123456789abcdef"} {

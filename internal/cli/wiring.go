@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -225,14 +226,16 @@ func (p *parts) askMachine(ctx context.Context) {
 }
 
 // joinEarly begins to probe the API server beside the plan, which is going to ask for it,
-// and asks for kubelet's certificate with the bootstrap token.
+// and asks for kubelet's certificate with the bootstrap token, where that waits for nothing
+// but the probe.
 func (p *parts) joinEarly(ctx context.Context, st *desired.State) {
 	c := p.earlyCheck(st)
 	if c == nil {
 		return
 	}
 	certificate, ok := st.Lookup(desired.ClientCertificateID(kubelet.Kubeconfig)).(*desired.ClientCertificate)
-	ok = ok && c.Address == "" // else the probe's connection alone finds the server, and has to stay
+	ok = ok && !slices.ContainsFunc(certificate.After, func(id desired.ID) bool { return id != c.ID() }) &&
+		c.Address == "" // else the probe's connection alone finds the server, and has to stay
 	p.probe.Begin(ctx, c, func(over *apiserver.Connections) {
 		if ok {
 			p.certificate.Begin(ctx, identity.New(p.host).Over(over), certificate)

@@ -11,7 +11,7 @@ import (
 )
 
 // EarlyIssue is a request for a node's certificate that began before anybody knew that it
-// is needed. It is for one plan. The zero value has begun nothing, nil begins nothing.
+// is needed. It is for one plan. The zero value has begun nothing, and so has nil.
 type EarlyIssue struct {
 	mu    sync.Mutex
 	begun *begunIssue
