@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"sync"
@@ -19,7 +20,7 @@ import (
 const (
 	// privateSocket is systemd's own, there from the first moment of a boot and
 	// open to root; the system bus comes later.
-	privateSocket = "unix:path=/run/systemd/private"
+	privateSocket = "/run/systemd/private"
 	// reconnectFor is how long a systemd that executes itself anew may take to
 	// answer again.
 	reconnectFor = 10 * time.Second
@@ -109,7 +110,7 @@ func (m *manager) dialWithin(ctx context.Context) (*connection, error) {
 func (m *manager) dial() (*connection, error) {
 	var private error
 	if os.Geteuid() == 0 {
-		c, err := m.wrap(dialPrivate)
+		c, err := m.wrap(m.dialPrivate)
 		if err == nil {
 			c.private = true
 			return c, nil
@@ -138,10 +139,14 @@ func (m *manager) wrap(open func(dbus.ConnOption) (*dbus.Conn, error)) (*connect
 }
 
 // dialPrivate connects to systemd itself; there is no bus to say hello to.
-func dialPrivate(signals dbus.ConnOption) (*dbus.Conn, error) {
-	raw, err := dbus.Dial(privateSocket, signals)
+func (m *manager) dialPrivate(signals dbus.ConnOption) (*dbus.Conn, error) {
+	c, err := net.Dial("unix", privateSocket)
 	if err != nil {
 		return nil, err
+	}
+	raw, err := dbus.NewConn(newSieve(c, m.news.heard), signals)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	return raw, authenticate(raw)
 }

@@ -93,6 +93,21 @@ func (n *news) hear(s *dbus.Signal) {
 	}
 }
 
+// heard says whether hear does something with a change of an object.
+func (n *news) heard(path dbus.ObjectPath) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, attended := n.tested[path]; attended {
+		return true
+	}
+	for r := range n.readers {
+		if len(r.paths[path]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // attend makes it remember what will be said of a unit.
 func (n *news) attend(unit string) {
 	n.mu.Lock()

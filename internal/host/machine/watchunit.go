@@ -95,6 +95,7 @@ func (w *unitWatch) subscribe(ctx context.Context) (*connection, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(questions)
 	for _, unit := range w.units {
+		w.attend(unit) // what changes after the answer may be told before it is noted
 		g.Go(func() error {
 			p, err := c.all(ctx, unit, unitIface)
 			if err == nil {
@@ -107,6 +108,14 @@ func (w *unitWatch) subscribe(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// attend notes under which object a unit is told, if it has no other name.
+func (w *unitWatch) attend(unit string) {
+	w.m.news.mu.Lock()
+	defer w.m.news.mu.Unlock()
+	path := objectOf(unit)
+	w.paths[path] = add(w.paths[path], unit)
 }
 
 // watch notes under which objects a unit is told, and its present state.
