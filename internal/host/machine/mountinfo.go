@@ -58,6 +58,9 @@ func joined(mount, fs string) []string {
 var escapes = lazyregexp.New(`\\[0-3][0-7]{2}`)
 
 func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
 	return escapes().ReplaceAllStringFunc(s, func(e string) string {
 		n, _ := strconv.ParseUint(e[1:], 8, 8)
 		return string([]byte{byte(n)})
