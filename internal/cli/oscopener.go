@@ -9,6 +9,7 @@ import (
 	"github.com/berth-dev/berth/internal/agent/reconcile"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/contract/osc"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // openOSC reads the Secrets to which the document refers.
@@ -18,10 +19,7 @@ func (o *opener) openOSC(ctx context.Context, d *reconcile.Document) (*reconcile
 		return nil, o.refused(err)
 	}
 	p := o.parts(d.Text)
-	facts, err := p.facts(ctx, o.host)
-	if err != nil {
-		return nil, err
-	}
+	facts := provision.GatherForChanges(ctx, o.host, p.factsSource())
 	facts.Agent = true // also where it is no service of berth's
 	refs := doc.SecretRefs(facts.Hostname)
 	if facts.SecretData, err = o.resolve(ctx, refs); err != nil {
@@ -42,10 +40,7 @@ func (o *opener) Former(ctx context.Context, d *reconcile.Document) (*reconcile.
 		return nil, &reconcile.RefusedError{Err: err}
 	}
 	p := o.parts(d.Text)
-	facts, err := p.facts(ctx, o.host)
-	if err != nil {
-		return nil, err
-	}
+	facts := provision.GatherForChanges(ctx, o.host, p.factsSource())
 	facts.Agent, facts.SecretData = true, map[string]map[string][]byte{}
 	for ref, at := range doc.SecretFiles(facts.Hostname) {
 		held, _ := o.host.ReadFile(at) // what is not there is not taken over

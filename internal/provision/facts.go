@@ -61,26 +61,14 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 	if answer == nil {
 		answer = s.Ask(ctx)
 	}
-	starts := containerdStarts(h)
-	f := component.Facts{
-		ContainerdStarts: starts, ContainerdPath: firstFile(h, containerdPaths(starts)),
-		RuncPath:    firstFile(h, runcPaths),
-		KubectlPath: firstFile(h, kubectlPaths),
-		VendorUnits: vendorUnits(h),
-
-		VersionedPrograms: versionedPrograms(h), Packages: packages(h),
-		ImageUnits: imageUnits(h), StreamingSetup: firstExecutable(h, streaming.Programs()),
-
-		SSHServer: firstThere(h, sshPaths), SSHIncludes: sshIncludes(h), IPTables: firstThere(h, iptablesPaths),
-		Apt: there(h, proxy.AptDir),
-	}
+	f := GatherForChanges(ctx, h, s)
+	f.RuncPath, f.KubectlPath, f.VendorUnits = firstFile(h, runcPaths), firstFile(h, kubectlPaths), vendorUnits(h)
+	f.VersionedPrograms, f.Packages = versionedPrograms(h), packages(h)
+	f.ImageUnits, f.StreamingSetup = imageUnits(h), firstExecutable(h, streaming.Programs())
+	f.SSHServer, f.SSHIncludes, f.IPTables = firstThere(h, sshPaths), sshIncludes(h), firstThere(h, iptablesPaths)
+	f.Apt, f.CNIConfigured = there(h, proxy.AptDir), cniConfigured(h)
+	f.Realms, f.Expiring = realms(h), expiring(h)
 	nameDistribution(h, &f)
-	if f.ContainerdPath != "" {
-		// An unknown version is a fact, too: translation decides what it means.
-		f.ContainerdVersion, _ = s.Version(ctx, h, f.ContainerdPath)
-	}
-	f.CNIConfigured, f.Program, f.ContainerdConfig = cniConfigured(h), s.ownProgram(h), containerdConfig(h)
-	f.ContainerdFiles, f.Realms, f.Expiring = containerdFiles(h), realms(h), expiring(h)
 	var err error
 	if s.Images != nil {
 		if f.Images, err = s.Images(h); err != nil {
@@ -88,10 +76,10 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 		}
 	}
 	if s.Offline {
-		f.Hostname, f.IPv6 = cmp.Or(line(h, "/etc/hostname"), "localhost"), true
+		f.IPv6 = true
 		return f, nil
 	}
-	f.Hostname, f.Kernel = line(h, "/proc/sys/kernel/hostname"), line(h, "/proc/sys/kernel/osrelease")
+	f.Kernel = line(h, "/proc/sys/kernel/osrelease")
 	f.IPv6, f.Resolved = there(h, "/proc/sys/net/ipv6"), there(h, resolver.List)
 	f.ResourceDisk, f.ResourceDiskBytes = resourceDisk(ctx, h)
 	f.SwapUnits = swapUnits(ctx, h)
@@ -105,6 +93,26 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 		f.APIServer = apiServerBefore(h)
 	}
 	return f, err
+}
+
+// GatherForChanges collects what the translation of an OperatingSystemConfig may depend
+// on: it says itself what is to be on the machine, but for the host's name, containerd and
+// the program that applies it. An agent asks for it at each document.
+func GatherForChanges(ctx context.Context, h host.Host, s FactsSource) component.Facts {
+	starts := containerdStarts(h)
+	f := component.Facts{
+		ContainerdStarts: starts, ContainerdPath: firstFile(h, containerdPaths(starts)),
+		ContainerdConfig: containerdConfig(h), ContainerdFiles: containerdFiles(h),
+		Program: s.ownProgram(h),
+	}
+	if f.ContainerdPath != "" {
+		// An unknown version is a fact, too: translation decides what it means.
+		f.ContainerdVersion, _ = s.Version(ctx, h, f.ContainerdPath)
+	}
+	if f.Hostname = line(h, "/proc/sys/kernel/hostname"); s.Offline {
+		f.Hostname = cmp.Or(line(h, "/etc/hostname"), "localhost")
+	}
+	return f
 }
 
 // Ask begins to ask the cloud, where that is wanted; answer waits for it.
