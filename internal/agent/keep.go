@@ -111,7 +111,7 @@ func (k *Keep) state(h host.Host) (*desired.State, error) {
 	private := func(p string, text []byte) *desired.File {
 		return &desired.File{Path: p, Content: desired.Text(string(text)), Mode: 0o600, Life: desired.Managed}
 	}
-	return Setup(h, k.Program, config.BaseDir, options,
+	return Setup(h, &ledger.Reader{}, k.Program, config.BaseDir, options,
 		// Without these the agent would make them, and nobody would know whose they are.
 		&desired.Directory{Path: config.BaseDir, Mode: 0o755}, &desired.Directory{Path: config.CredentialsDir, Mode: 0o700},
 		private(keepConfig(k.Version), text), private(config.MachineName, []byte(k.Node+"\n")))

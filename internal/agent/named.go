@@ -31,7 +31,7 @@ func stillNamed(h host.Host) (keep []desired.Resource, said []string, err error)
 		if by == "" || !goesWith(led, program) {
 			continue
 		}
-		own, err := claim(h, program)
+		own, err := claim(h, led, program)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // somebody else has taken it already
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -31,7 +32,7 @@ func TestTheServiceKeepsItsProgram(t *testing.T) {
 	doc := &desired.State{Owner: desired.OwnerOSC}
 	doc.Add(file, other)
 	apply(doc)
-	setup, err := Setup(h, program, config.BaseDir)
+	setup, err := Setup(h, &ledger.Reader{}, program, config.BaseDir)
 	if err != nil {
 		t.Fatal(err)
 	}

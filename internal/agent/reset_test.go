@@ -12,6 +12,7 @@ import (
 	"github.com/berth-dev/berth/internal/agent/reconcile"
 	"github.com/berth-dev/berth/internal/agent/token"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -35,7 +36,7 @@ func TestReset(t *testing.T) {
 	apply := func(ctx context.Context, st *desired.State) (*converge.Result, error) {
 		return converge.New(converge.Options{Host: h, Command: "test"}).Apply(ctx, st)
 	}
-	st, err := Setup(h, "/usr/local/bin/berth", config.BaseDir)
+	st, err := Setup(h, &ledger.Reader{}, "/usr/local/bin/berth", config.BaseDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Put("/usr/local/bin/berth", "program", 0o755)
-	st, err := Setup(h, "/usr/local/bin/berth", config.BaseDir)
+	st, err := Setup(h, &ledger.Reader{}, "/usr/local/bin/berth", config.BaseDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,15 +20,19 @@ const (
 )
 
 // Setup is what makes the agent a service of the machine: its unit runs, and what
-// brought it here does so no more. program is where it is, told what else it needs before
+// brought it here does so no more. r reads the ledger, program is where it is, told what else it needs before
 // it starts.
-func Setup(h host.Host, program, configDir string, told ...desired.Resource) (*desired.State, error) {
+func Setup(h host.Host, r *ledger.Reader, program, configDir string, told ...desired.Resource) (*desired.State, error) {
 	st := &desired.State{Owner: desired.OwnerBerth}
 	file := &desired.File{Path: unitFile, Content: desired.Text(unitText(program, configDir)), Mode: 0o644, Life: desired.Managed}
 	unit := &desired.Unit{Name: config.Unit, Enablement: desired.Enabled, Activation: desired.Started, Triggers: []string{unitFile}}
 	unit.After = []desired.ID{file.ID()}
 	st.Add(file, unit)
-	own, err := claim(h, program)
+	led, err := r.Load(h)
+	if err != nil {
+		return nil, err
+	}
+	own, err := claim(h, led, program)
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +51,9 @@ func Setup(h host.Host, program, configDir string, told ...desired.Resource) (*d
 
 // claim makes a program that berth put on the machine the service's, too: who asked for
 // it may come to want it no more. Nothing is somebody else's program.
-func claim(h host.Host, program string) ([]desired.Resource, error) {
-	led, err := (&ledger.Reader{}).Load(h)
-	if err != nil || !led.Made(program) {
-		return nil, err
+func claim(h host.Host, led *ledger.Ledger, program string) ([]desired.Resource, error) {
+	if !led.Made(program) {
+		return nil, nil
 	}
 	to, err := h.Readlink(program)
 	if err != nil || selfupdate.Called(to) != program {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -39,7 +40,7 @@ WantedBy=multi-user.target
 
 func TestSetup(t *testing.T) {
 	h := memory.New()
-	st, err := Setup(h, "/usr/local/bin/berth", "/etc/na")
+	st, err := Setup(h, &ledger.Reader{}, "/usr/local/bin/berth", "/etc/na")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestSetupAfterAnUpdate(t *testing.T) {
 	if _, err := engine.Apply(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	st, err := Setup(h, link, config.BaseDir)
+	st, err := Setup(h, &ledger.Reader{}, link, config.BaseDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestSetupUnderThePublishedName(t *testing.T) {
 	h := memory.New()
 	h.Put(unitDir+config.InitUnit, "x", 0o644)
 	h.Put(unitDir+"cloud-config-downloader.service", "x", 0o644)
-	st, err := Setup(h, "/opt/bin/gardener-node-agent", config.BaseDir)
+	st, err := Setup(h, &ledger.Reader{}, "/opt/bin/gardener-node-agent", config.BaseDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func (e *env) runAgentBootstrap(c *cobra.Command, dir string) error {
 	if err := selfupdate.Forget(c.Context(), h); err != nil {
 		return err
 	}
-	st, err := agent.Setup(h, selfupdate.Called(program), dir)
+	st, err := agent.Setup(h, &e.ledger, selfupdate.Called(program), dir)
 	if err != nil {
 		return err
 	}

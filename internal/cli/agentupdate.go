@@ -32,7 +32,7 @@ func agentParts(p *osc.AgentParts) *selfupdate.Parts {
 func (e *env) updater(h host.Host, dir string, o *config.Options, events selfupdate.Recorder, log *slog.Logger) *selfupdate.Updater {
 	program, _ := os.Executable() // what runs has a path; only a broken /proc hides it
 	return selfupdate.New(selfupdate.Options{
-		Host: h, Program: program, Setup: func(program string) (*desired.State, error) { return agent.Setup(h, program, dir) }, Within: o.UpdateWithin.Duration, Allow: o.ForeignAgent == config.Allow, Events: events, Log: log,
+		Host: h, Ledger: &e.ledger, Program: program, Setup: func(program string) (*desired.State, error) { return agent.Setup(h, &e.ledger, program, dir) }, Within: o.UpdateWithin.Duration, Allow: o.ForeignAgent == config.Allow, Events: events, Log: log,
 		Engine: func(contract []byte, program string, within time.Duration) *converge.Engine {
 			return e.agentEngine(h, contract, program, within)
 		},

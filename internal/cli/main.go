@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/agent/footprint"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -40,6 +41,8 @@ type env struct {
 	drain        bool
 	drainTimeout time.Duration
 	open         func(root string) (host.Host, error)
+	// ledger is the ledger's reader of all parts.
+	ledger ledger.Reader
 }
 
 // Main runs the command line and returns the exit code. args[0] is the name

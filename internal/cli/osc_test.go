@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/report"
@@ -67,7 +68,7 @@ func TestOperatingSystemConfigBesideTheAgent(t *testing.T) {
   - {path: /etc/a, content: {inline: {data: x}}}
 `)
 	kept, foreign := memory.New(), memory.New()
-	st, err := agent.Setup(kept, "/opt/bin/gardener-node-agent", "/etc/na")
+	st, err := agent.Setup(kept, &ledger.Reader{}, "/opt/bin/gardener-node-agent", "/etc/na")
 	if err != nil {
 		t.Fatal(err)
 	}

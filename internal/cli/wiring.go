@@ -23,6 +23,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/machine"
@@ -35,6 +36,7 @@ func openHost(root string) (host.Host, error) { return machine.New(root) }
 // parts are the providers that the engine and the run work with.
 type parts struct {
 	host    host.Host
+	ledger  *ledger.Reader
 	fetcher *artifact.Fetcher
 	// offline: the host is a root directory; fetch: download there all the same.
 	offline, fetch bool
@@ -83,7 +85,7 @@ func newFetcher(requireDigests bool) *artifact.Fetcher {
 }
 
 func (e *env) parts(h host.Host) *parts {
-	return &parts{host: h, fetcher: newFetcher(e.requireDigests), requireDigests: e.requireDigests, takeOver: e.takeOver, noRevert: e.noRevert, drains: e.drains(), say: func(string) {},
+	return &parts{host: h, ledger: &e.ledger, fetcher: newFetcher(e.requireDigests), requireDigests: e.requireDigests, takeOver: e.takeOver, noRevert: e.noRevert, drains: e.drains(), say: func(string) {},
 		askAgain: azure.AskAgain}
 }
 
@@ -111,7 +113,7 @@ func (p *parts) engine(h host.Host, command string, o converge.Observer) *conver
 func (p *parts) engineOptions(h host.Host, command string, o converge.Observer) converge.Options {
 	connections := &apiserver.Connections{}
 	return converge.Options{
-		Host: h, Fetcher: p.fetcher, Issuer: identity.New(h).Over(connections).With(azure.New(h).Bootstrap).After(&p.certificate), Prober: provision.Prober{Host: h, Server: apiserver.Prober{Connections: connections, Early: &p.probe}}, Images: &provision.Images{Host: h, Fetcher: p.fetcher}, Nodes: apiserver.Nodes{Host: h, Ahead: &p.node},
+		Host: h, Ledger: p.ledger, Fetcher: p.fetcher, Issuer: identity.New(h).Over(connections).With(azure.New(h).Bootstrap).After(&p.certificate), Prober: provision.Prober{Host: h, Server: apiserver.Prober{Connections: connections, Early: &p.probe}}, Images: &provision.Images{Host: h, Fetcher: p.fetcher}, Nodes: apiserver.Nodes{Host: h, Ahead: &p.node},
 		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Observer: o,
 		Command: fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
 		Offline: p.offline, NoFetch: p.offline && !p.fetch, TakeOver: p.takeOver,

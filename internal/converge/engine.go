@@ -22,7 +22,10 @@ import (
 // Options are what an engine needs. Host is required; a nil provider makes the
 // resources that need it fail.
 type Options struct {
-	Host    host.Host
+	Host host.Host
+	// Ledger reads the ledger for all of a process that ask for it; nil: this engine
+	// alone reads it.
+	Ledger  *ledger.Reader
 	Fetcher Fetcher
 	Issuer  Issuer
 	Prober  Prober
@@ -65,7 +68,7 @@ type Engine struct {
 	opt      Options
 	kinds    map[string]kind.Kind
 	contents kind.Contents
-	ledger   ledger.Reader
+	ledger   *ledger.Reader
 	// known is of the contract of Options.Trial.
 	known trial.Known
 	// booting, returning and kept: see kind.Options.
@@ -81,7 +84,10 @@ func New(o Options) *Engine {
 	if o.LockTimeout == 0 {
 		o.LockTimeout = time.Minute
 	}
-	return &Engine{opt: o, kinds: register(o.Kinds)}
+	if o.Ledger == nil {
+		o.Ledger = &ledger.Reader{}
+	}
+	return &Engine{opt: o, kinds: register(o.Kinds), ledger: o.Ledger}
 }
 
 // Plan compares a sealed state with the machine. It writes nothing. Where actions

@@ -97,7 +97,7 @@ func (u *Updater) locate(p *Parts, v *version) (program, kept string, err error)
 // claimed is the program that runs, where it is the service's own; "" is somebody
 // else's.
 func (u *Updater) claimed() (string, error) {
-	led, err := (&ledger.Reader{}).Load(u.o.Host)
+	led, err := u.o.Ledger.Load(u.o.Host)
 	if err != nil {
 		return "", err
 	}
@@ -115,7 +115,7 @@ func (u *Updater) Claim(ctx context.Context, p *Parts) error {
 	if p == nil {
 		return nil
 	}
-	led, err := (&ledger.Reader{}).Load(u.o.Host)
+	led, err := u.o.Ledger.Load(u.o.Host)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/converge"
-	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -36,7 +35,7 @@ func (u *Updater) setUp() (*desired.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	led, err := (&ledger.Reader{}).Load(u.o.Host)
+	led, err := u.o.Ledger.Load(u.o.Host)
 	if err != nil {
 		return nil, err
 	}

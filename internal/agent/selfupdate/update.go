@@ -25,6 +25,8 @@ type Recorder interface {
 // Options are what an Updater needs; all are required.
 type Options struct {
 	Host host.Host
+	// Ledger reads the ledger for all of the process.
+	Ledger *ledger.Reader
 	// Engine is one for the agent itself. With a contract, what it applies is a trial of
 	// that for the time of within, and program brings the last good one back.
 	Engine func(contract []byte, program string, within time.Duration) *converge.Engine

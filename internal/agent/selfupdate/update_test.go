@@ -15,6 +15,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -125,7 +126,7 @@ func hasTurn() error { return nil }
 // process is the agent as it is started now.
 func (s *site) process(on host.Host, program string) *Updater {
 	s.h.Advance(time.Second)
-	return New(Options{Host: on, Program: program, Setup: s.setup, Within: time.Minute, Allow: s.allow, Events: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	return New(Options{Host: on, Ledger: &ledger.Reader{}, Program: program, Setup: s.setup, Within: time.Minute, Allow: s.allow, Events: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Engine: func(c []byte, p string, within time.Duration) *converge.Engine { return engineOf(on, c, p, within) }})
 }
 
