@@ -40,6 +40,9 @@ func TestConformance(t *testing.T) {
 	}
 	t.Run("root directory", func(t *testing.T) { hosttest.Run(t, rooted, rootOptions) })
 	t.Run("machine", func(t *testing.T) { hosttest.Run(t, real, realOptions()) })
+	if inMachine() {
+		t.Run("machine/units of others", func(t *testing.T) { hosttest.RunOthers(t, real) })
+	}
 }
 
 // rooted is a root directory in which everything happens in /work.

@@ -34,6 +34,8 @@ type manager struct {
 	mu   sync.Mutex
 	conn *connection
 	news news
+	// described are of the present connection.
+	described descriptions
 }
 
 var _ host.Systemd = (*manager)(nil)
@@ -138,13 +140,20 @@ func (m *manager) wrap(open func(dbus.ConnOption) (*dbus.Conn, error)) (*connect
 	return &connection{Conn: c, raw: raw}, nil
 }
 
+// heard implements hearer.
+func (m *manager) heard(path dbus.ObjectPath) bool { return m.news.heard(path) }
+
+// outdate implements hearer.
+func (m *manager) outdate(path dbus.ObjectPath) { m.described.outdate(path) }
+
 // dialPrivate connects to systemd itself; there is no bus to say hello to.
 func (m *manager) dialPrivate(signals dbus.ConnOption) (*dbus.Conn, error) {
 	c, err := net.Dial("unix", privateSocket)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := dbus.NewConn(newSieve(c, m.news.heard), signals)
+	m.outdate("")
+	raw, err := dbus.NewConn(newSieve(c, m), signals)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

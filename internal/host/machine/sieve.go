@@ -16,18 +16,25 @@ import (
 type sieve struct {
 	io.ReadWriteCloser
 	in *bufio.Reader
-	// heard says whether changes of an object are heard.
-	heard func(dbus.ObjectPath) bool
+	by hearer
 	// left is how much of what is being read comes before the next message.
 	left int
+}
+
+// hearer is who hears.
+type hearer interface {
+	// heard says whether changes of an object are heard.
+	heard(dbus.ObjectPath) bool
+	// outdate is told of each object that has changed, heard or not; "" is any.
+	outdate(dbus.ObjectPath)
 }
 
 // sieveBuffer holds more than the header of a message of systemd's, and many messages
 // that come at once.
 const sieveBuffer = 16 << 10
 
-func newSieve(c io.ReadWriteCloser, heard func(dbus.ObjectPath) bool) *sieve {
-	return &sieve{ReadWriteCloser: c, in: bufio.NewReaderSize(c, sieveBuffer), heard: heard}
+func newSieve(c io.ReadWriteCloser, by hearer) *sieve {
+	return &sieve{ReadWriteCloser: c, in: bufio.NewReaderSize(c, sieveBuffer), by: by}
 }
 
 // Read implements io.Reader.
@@ -64,7 +71,11 @@ func (s *sieve) next() error {
 	h.end += int(h.order.Uint32(start[12:]))
 	h.body = (h.end + 7) &^ 7
 	size := h.body + int(h.order.Uint32(start[4:]))
-	if dbus.Type(start[1]) == dbus.TypeSignal && h.body <= sieveBuffer-nameRoom {
+	switch {
+	case dbus.Type(start[1]) != dbus.TypeSignal:
+	case h.body > sieveBuffer-nameRoom: // none of systemd's
+		s.by.outdate("")
+	default:
 		m, err := s.in.Peek(min(size, h.body+nameRoom))
 		if err != nil {
 			return err
@@ -83,13 +94,21 @@ const nameRoom = 4 + len(unitIface) + 1
 
 // drops says whether nobody hears a signal, of whose body it has the beginning.
 func (s *sieve) drops(h header, body []byte) bool {
+	path := dbus.ObjectPath(h.fields[dbus.FieldPath])
 	switch h.fields[dbus.FieldInterface] + "." + h.fields[dbus.FieldMember] {
-	case managerIface + ".UnitNew", managerIface + ".UnitRemoved", managerIface + ".JobNew":
+	case managerIface + ".JobNew":
 		return true
+	case managerIface + ".JobRemoved":
+		return false
 	case properties + ".PropertiesChanged":
+		s.by.outdate(path)
 		of, _, ok := text(body, 0, h.order)
-		return !ok || of != unitIface || !s.heard(dbus.ObjectPath(h.fields[dbus.FieldPath]))
+		return !ok || of != unitIface || !s.by.heard(path)
+	case managerIface + ".UnitNew", managerIface + ".UnitRemoved": // what comes or goes depends on others
+		s.by.outdate("")
+		return true
 	}
+	s.by.outdate("")
 	return false
 }
 

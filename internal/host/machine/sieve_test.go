@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 
 	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
 )
 
 // wireSignal is a signal as it comes from the wire.
@@ -39,9 +40,10 @@ func changedProps(active string) []any {
 }
 
 // sieved are the messages that come through, of a stream that comes in pieces.
-func sieved(tb testing.TB, stream []byte, pieces func(io.Reader) io.Reader) []string {
+func sieved(tb testing.TB, stream []byte, pieces func(io.Reader) io.Reader) (out, changed []string) {
 	tb.Helper()
-	s := newSieve(readFrom{pieces(bytes.NewReader(stream))}, func(p dbus.ObjectPath) bool { return p == objectOf("a.service") })
+	by := &ears{hears: objectOf("a.service")}
+	s := newSieve(readFrom{pieces(bytes.NewReader(stream))}, by)
 	line := make([]byte, 100)
 	n, err := s.Read(line)
 	if err != nil || !strings.HasPrefix("OK 1234\r\n", string(line[:n])) {
@@ -50,18 +52,26 @@ func sieved(tb testing.TB, stream []byte, pieces func(io.Reader) io.Reader) []st
 	if _, err := io.ReadFull(s, line[n:len("OK 1234\r\n")]); err != nil {
 		tb.Fatal(err)
 	}
-	var out []string
 	for {
 		m, err := dbus.DecodeMessage(s)
 		if err != nil {
 			if err != io.EOF {
 				tb.Fatal(err)
 			}
-			return out
+			return out, by.changed
 		}
 		out = append(out, fmt.Sprint(m.Headers[dbus.FieldMember].Value(), " ", m.Headers[dbus.FieldPath].Value(), " ", m.Body))
 	}
 }
+
+// ears hear of one object, and note which have changed.
+type ears struct {
+	hears   dbus.ObjectPath
+	changed []string
+}
+
+func (e *ears) heard(p dbus.ObjectPath) bool { return p == e.hears }
+func (e *ears) outdate(p dbus.ObjectPath)    { e.changed = append(e.changed, string(p)) }
 
 // readFrom is a connection that is only read.
 type readFrom struct{ io.Reader }
@@ -101,7 +111,11 @@ func TestSieve(t *testing.T) {
 			"Reloading " + managerPath + " [false]", fmt.Sprint("PropertiesChanged ", other, " []"),
 		}
 		for name, pieces := range map[string]func(io.Reader) io.Reader{"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader} {
-			if got := sieved(t, stream, pieces); !slices.Equal(got, want) {
+			got, changed := sieved(t, stream, pieces)
+			if diff := cmp.Diff([]string{string(other), string(heard), string(heard), "", "", "", "", ""}, changed); diff != "" {
+				t.Errorf("%v, %s: what has changed (-want +got):\n%s", order, name, diff)
+			}
+			if !slices.Equal(got, want) {
 				t.Errorf("%v, %s: %d messages, want %d", order, name, len(got), len(want))
 				for _, m := range got {
 					t.Logf("%.200s", m)
@@ -118,7 +132,7 @@ func FuzzSieve(f *testing.F) {
 	f.Add([]byte("l\x04\x000A\x00\x00\x000000x\x00\x00\x00\x01\x01o"), managerPath, managerIface, "UnitNew", "a.service")
 	f.Add([]byte("B\x04\xff"), "/a", "a.b", "C", "")
 	f.Fuzz(func(t *testing.T, b []byte, path, iface, member, of string) {
-		nobody := func(dbus.ObjectPath) bool { return false }
+		nobody := &ears{}
 		_, _ = io.Copy(io.Discard, newSieve(readFrom{bytes.NewReader(b)}, nobody))
 
 		m := &dbus.Message{Type: dbus.TypeSignal, Body: []any{of, b}, Headers: map[dbus.HeaderField]dbus.Variant{

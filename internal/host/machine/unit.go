@@ -101,12 +101,24 @@ func (m *manager) Unit(ctx context.Context, name string) (host.UnitStatus, error
 	ctx, cancel := bounded(ctx, answerBound)
 	defer cancel()
 	m.news.attend(name)
-	p, err := call(ctx, m, func(c *connection) (props, error) { return c.unit(ctx, name) })
+	if st, ok := m.asBefore(ctx, name); ok {
+		return st, nil
+	}
+	begun, private := m.described.begin(name), false
+	p, err := call(ctx, m, func(c *connection) (props, error) {
+		private = c.private
+		return c.unit(ctx, name)
+	})
+	if err != nil || !private {
+		m.described.end(name, begun, host.UnitStatus{})
+	}
 	if err != nil {
 		return host.UnitStatus{}, refused(name, err)
 	}
 	m.news.recall(p)
-	return status(name, p), nil
+	st := status(name, p)
+	m.described.end(name, begun, st)
+	return st, nil
 }
 
 func (c *connection) unit(ctx context.Context, name string) (props, error) {
