@@ -13,12 +13,10 @@ type Systemd interface {
 	// that runs and whose definition has gone too. A template is no unit: its own
 	// name is refused with ErrNotAUnit, here and in every job.
 	Unit(ctx context.Context, name string) (UnitStatus, error)
-	// Unloaded describes a unit that systemd has not loaded, by the files from which it
-	// would load it: Name, LoadState, ActiveState, SubState, FragmentPath and DropInPaths
-	// alone. ok is false where it has loaded it: then Unit describes it. Unit takes four
-	// times as long, since systemd loads such a unit anew for each question and searches
-	// for how it is enabled.
-	Unloaded(ctx context.Context, name string) (st UnitStatus, ok bool, err error)
+	// Loaded says whether systemd has loaded a unit, by this name or as what it is an alias
+	// of, and does not load it. Every other question makes it load the unit, anew each time
+	// where no other refers to it.
+	Loaded(ctx context.Context, name string) (bool, error)
 	// State describes what a unit does, and not what it is: see UnitStatus.State. Unit takes
 	// six times as long where systemd has loaded the unit a moment ago. Its fields are told
 	// one after the other: a unit that ends meanwhile may be seen half before, half after.
@@ -124,11 +122,11 @@ type UnitStatus struct {
 }
 
 // State are the fields that Systemd.State tells: of a unit that runs, where it is at, what
-// its last start said, and whether systemd holds an old definition of it.
+// its last start said, what it consists of, and whether that is old.
 func (u UnitStatus) State() UnitStatus {
 	return UnitStatus{
 		Name: u.Name, ID: u.ID, LoadState: u.LoadState, ActiveState: u.ActiveState, SubState: u.SubState,
-		NeedDaemonReload: u.NeedDaemonReload, InvocationID: u.InvocationID,
+		FragmentPath: u.FragmentPath, DropInPaths: u.DropInPaths, NeedDaemonReload: u.NeedDaemonReload, InvocationID: u.InvocationID,
 		Result: u.Result, NRestarts: u.NRestarts, MainPID: u.MainPID, ExecMainStart: u.ExecMainStart, ExecMainStatus: u.ExecMainStatus,
 		ServiceType: u.ServiceType, RemainAfterExit: u.RemainAfterExit,
 		ConditionResult: u.ConditionResult, AssertResult: u.AssertResult, ConditionTime: u.ConditionTime,

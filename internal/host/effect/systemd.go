@@ -11,13 +11,9 @@ func (d *decorated) Unit(ctx context.Context, name string) (host.UnitStatus, err
 	return read(d, func() (host.UnitStatus, error) { return d.inner.Unit(ctx, name) })
 }
 
-// Unloaded implements host.Systemd.
-func (d *decorated) Unloaded(ctx context.Context, name string) (st host.UnitStatus, ok bool, err error) {
-	st, err = read(d, func() (host.UnitStatus, error) {
-		st, ok, err = d.inner.Unloaded(ctx, name)
-		return st, err
-	})
-	return st, ok && err == nil, err
+// Loaded implements host.Systemd.
+func (d *decorated) Loaded(ctx context.Context, name string) (bool, error) {
+	return read(d, func() (bool, error) { return d.inner.Loaded(ctx, name) })
 }
 
 // State implements host.Systemd.

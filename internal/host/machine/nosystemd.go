@@ -14,10 +14,8 @@ func (absent) Unit(context.Context, string) (host.UnitStatus, error) {
 	return host.UnitStatus{}, host.ErrNoSystemd
 }
 
-// Unloaded implements host.Systemd.
-func (absent) Unloaded(context.Context, string) (host.UnitStatus, bool, error) {
-	return host.UnitStatus{}, false, host.ErrNoSystemd
-}
+// Loaded implements host.Systemd.
+func (absent) Loaded(context.Context, string) (bool, error) { return false, host.ErrNoSystemd }
 
 // State implements host.Systemd.
 func (absent) State(context.Context, string) (host.UnitStatus, error) {

@@ -188,26 +188,15 @@ func neverRan(p props) bool {
 	return get[string](p, "ActiveState") == "inactive" && len(get[[]byte](p, "InvocationID")) == 0
 }
 
-// Unloaded implements host.Systemd.
-func (m *manager) Unloaded(ctx context.Context, name string) (host.UnitStatus, bool, error) {
+// Loaded implements host.Systemd.
+func (m *manager) Loaded(ctx context.Context, name string) (bool, error) {
 	if err := host.CheckUnit(name); err != nil {
-		return host.UnitStatus{}, false, err
+		return false, err
 	}
 	ctx, cancel := bounded(ctx, answerBound)
 	defer cancel()
-	p, err := call(ctx, m, func(c *connection) (props, error) {
-		if loaded, err := c.loaded(ctx, name); err != nil || loaded {
-			return nil, err
-		}
-		return c.single(ctx, name, unitIface, []string{"LoadState", "FragmentPath", "DropInPaths"})
-	})
-	if err != nil || p == nil {
-		return host.UnitStatus{}, false, refused(name, err)
-	}
-	return host.UnitStatus{
-		Name: name, LoadState: get[string](p, "LoadState"), ActiveState: "inactive", SubState: "dead",
-		FragmentPath: get[string](p, "FragmentPath"), DropInPaths: get[[]string](p, "DropInPaths"),
-	}, true, nil
+	loaded, err := call(ctx, m, func(c *connection) (bool, error) { return c.loaded(ctx, name) })
+	return loaded, refused(name, err)
 }
 
 // loaded says whether systemd has a unit loaded, and does not load it.
@@ -221,7 +210,7 @@ func (c *connection) loaded(ctx context.Context, name string) (bool, error) {
 
 // briefProps are those that every unit has of host.UnitStatus.State.
 var briefProps = []string{
-	"Id", "LoadState", "ActiveState", "SubState", "NeedDaemonReload", "InvocationID", conditionProp, assertionProp, testedWhenProp,
+	"Id", "LoadState", "ActiveState", "SubState", "FragmentPath", "DropInPaths", "NeedDaemonReload", "InvocationID", conditionProp, assertionProp, testedWhenProp,
 }
 
 // State implements host.Systemd. Of a unit that it has not loaded systemd tells all in

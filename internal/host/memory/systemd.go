@@ -30,20 +30,11 @@ func (h *Host) Unit(ctx context.Context, name string) (host.UnitStatus, error) {
 	return h.status(name), nil
 }
 
-// Unloaded implements host.Systemd.
-func (h *Host) Unloaded(ctx context.Context, name string) (host.UnitStatus, bool, error) {
+// Loaded implements host.Systemd.
+func (h *Host) Loaded(ctx context.Context, name string) (bool, error) {
 	known, err := h.ListUnits(ctx)
 	st, serr := h.Unit(ctx, name)
-	if err = errors.Join(err, serr); err != nil {
-		return host.UnitStatus{}, false, err
-	}
-	if slices.ContainsFunc(known, func(u host.UnitStatus) bool { return u.Name == st.ID }) {
-		return host.UnitStatus{}, false, nil
-	}
-	return host.UnitStatus{
-		Name: name, LoadState: st.LoadState, ActiveState: st.ActiveState, SubState: st.SubState,
-		FragmentPath: st.FragmentPath, DropInPaths: st.DropInPaths,
-	}, true, nil
+	return slices.ContainsFunc(known, func(u host.UnitStatus) bool { return u.Name == st.ID }), errors.Join(err, serr)
 }
 
 // State implements host.Systemd.

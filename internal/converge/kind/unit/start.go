@@ -72,6 +72,9 @@ func (p *planner) startUnit(ctx context.Context) error {
 		return err
 	}
 	err = job(ctx, p.u.Name)
+	if err == nil && p.assumed {
+		return p.verify(ctx, now)
+	}
 	if startLimited(err) {
 		// The limit is for units that end by themselves; this one has new inputs.
 		if err := p.Host.ResetFailed(ctx, p.u.Name); err != nil {
@@ -91,8 +94,8 @@ func (p *planner) refresh(ctx context.Context) error {
 		return err
 	}
 	if p.new() {
-		if st, ok, err := p.Host.Unloaded(ctx, p.u.Name); err != nil || ok && p.startsAs(st) {
-			p.status = st
+		if loaded, err := p.Host.Loaded(ctx, p.u.Name); err != nil || !loaded {
+			p.status, p.assumed = p.planned(), true
 			return err
 		}
 	}
@@ -112,18 +115,58 @@ func (p *planner) refresh(ctx context.Context) error {
 	return nil
 }
 
-// new says that systemd had hardly loaded this service when the plan was made: a listing
-// does not tell of aliases.
+// new says that systemd had not loaded this service when the plan was made, which has a
+// definition of its own name and is no alias.
 func (p *planner) new() bool {
 	_, known := p.sys.known[p.name]
-	return !known && path.Ext(p.name) == ".service"
+	return !known && path.Ext(p.name) == ".service" && path.Base(p.fragment) == p.u.Name && p.name == p.u.Name
 }
 
-// startsAs says that the files of a service that is not loaded are all that its start needs
-// to know: what is not loaded does not run. An alias, whose real name is another, is asked
-// for all, and so is one of which systemd does not find what stands on the disk.
-func (p *planner) startsAs(st host.UnitStatus) bool {
-	return st.LoadState == "loaded" && path.Base(st.FragmentPath) == p.u.Name && !p.holdsOld(st)
+// planned is a service that systemd has not loaded: it reads the definition when it starts
+// it, and each question before would make it do so once more.
+func (p *planner) planned() host.UnitStatus {
+	return host.UnitStatus{
+		Name: p.name, ID: p.name, LoadState: "loaded", ActiveState: "inactive", SubState: "dead",
+		FragmentPath: p.fragment, DropInPaths: p.drops,
+	}
+}
+
+// verify looks whether systemd read what is on the disk when it started a service, and has
+// it do so where it found something else.
+func (p *planner) verify(ctx context.Context, now stamp) error {
+	st, err := p.Host.State(ctx, p.u.Name)
+	if err != nil {
+		return err
+	}
+	p.status, p.assumed = st, false
+	if p.Real(st.FragmentPath) != p.fragment || p.holdsOld(st) {
+		return p.startAgain(ctx)
+	}
+	if len(st.DropInPaths) != len(p.drops) { // some that the plan knows nothing of
+		if now, err = p.present(); err != nil {
+			return err
+		}
+	}
+	return p.noteState(st, now)
+}
+
+// startAgain has systemd read the definitions and restarts the unit with them.
+func (p *planner) startAgain(ctx context.Context) error {
+	err := p.sys.reload(ctx)
+	if err == nil {
+		p.status, err = p.Host.Unit(ctx, p.u.Name)
+	}
+	if err != nil {
+		return err
+	}
+	now, err := p.present()
+	if err == nil {
+		err = p.Host.RestartUnit(ctx, p.u.Name)
+	}
+	if err != nil && !isSkipped(err) {
+		return err
+	}
+	return p.note(ctx, now)
 }
 
 // holdsOld says that systemd holds an old definition. Its own flag sees neither a
@@ -256,6 +299,10 @@ func (p *planner) note(ctx context.Context, s stamp) error {
 	if err != nil {
 		return err
 	}
+	return p.noteState(st, s)
+}
+
+func (p *planner) noteState(st host.UnitStatus, s stamp) error {
 	p.status, s.InvocationID = st, st.InvocationID
 	p.sys.started(p.u.Name, st)
 	switch {

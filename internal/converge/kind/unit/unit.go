@@ -86,6 +86,8 @@ type planner struct {
 	// name is systemd's real one, where an alias was asked for.
 	name   string
 	status host.UnitStatus
+	// assumed: status is what the plan expects of a service that systemd has not loaded.
+	assumed bool
 	// fragment is the definition's path as it will be, drops are the drop-ins; gone is
 	// what is no part of the definition any more.
 	fragment    string
