@@ -56,7 +56,7 @@ func TestPanicsAreErrors(t *testing.T) {
 		id       desired.ID
 	}{
 		"plan":          {"readlink", "/var/log/azure/latest", "link:/var/log/azure/latest"},
-		"plan of units": {"unit", "kubelet.service", "unit:kubelet.service"},
+		"plan of units": {"unit", "containerd.service", "unit:containerd.service"},
 		"original":      {"xattrs", "/etc/containerd/config.toml", ""},
 		"sync of names": {"syncdir", "/etc/containerd", "names"},
 		"live":          {"start", "kubelet.service", "unit:kubelet.service"},

@@ -17,6 +17,9 @@ type Systemd interface {
 	// of, and does not load it. Every other question makes it load the unit, anew each time
 	// where no other refers to it.
 	Loaded(ctx context.Context, name string) (bool, error)
+	// NotFound are those of some units of which systemd knows nothing and finds no definition,
+	// in order. All are asked for at once, in about the time of one of Unit.
+	NotFound(ctx context.Context, names ...string) ([]string, error)
 	// State describes what a unit does, and not what it is: see UnitStatus.State. Unit takes
 	// six times as long where systemd has loaded the unit a moment ago. Its fields are told
 	// one after the other: a unit that ends meanwhile may be seen half before, half after.

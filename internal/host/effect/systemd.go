@@ -16,6 +16,11 @@ func (d *decorated) Loaded(ctx context.Context, name string) (bool, error) {
 	return read(d, func() (bool, error) { return d.inner.Loaded(ctx, name) })
 }
 
+// NotFound implements host.Systemd.
+func (d *decorated) NotFound(ctx context.Context, names ...string) ([]string, error) {
+	return read(d, func() ([]string, error) { return d.inner.NotFound(ctx, names...) })
+}
+
 // State implements host.Systemd.
 func (d *decorated) State(ctx context.Context, name string) (host.UnitStatus, error) {
 	return read(d, func() (host.UnitStatus, error) { return d.inner.State(ctx, name) })

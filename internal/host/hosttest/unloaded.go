@@ -31,11 +31,25 @@ func unitUnloaded(t *testing.T, h host.Host, _ string) {
 	}
 	is(name, false)
 	is(none, false)
+	missing := func(want ...string) {
+		t.Helper()
+		got, err := h.NotFound(t.Context(), name, none, "local-fs.target")
+		must(t, err)
+		lists(t, "missing", got, want...)
+	}
+	missing(none)
+	if got, err := h.NotFound(t.Context()); len(got) > 0 || err != nil {
+		t.Errorf("of none %v is missing, %v", got, err)
+	}
+	if _, err := h.NotFound(t.Context(), name, "berth-conformance@.service"); err == nil {
+		t.Error("a template is looked for")
+	}
 	if run, err := h.Invocation(t.Context(), name); run != "" || err != nil {
 		t.Errorf("the run of a unit that is not loaded is %q, %v", run, err)
 	}
 	must(t, h.StartUnit(t.Context(), name))
 	is(name, true)
+	missing(none)
 	if run, err := h.Invocation(t.Context(), name); run == "" || run != unitStatus(t, h, name).InvocationID || err != nil {
 		t.Errorf("the run is %q, %v", run, err)
 	}

@@ -14,6 +14,9 @@ func (absent) Unit(context.Context, string) (host.UnitStatus, error) {
 	return host.UnitStatus{}, host.ErrNoSystemd
 }
 
+// NotFound implements host.Systemd.
+func (absent) NotFound(context.Context, ...string) ([]string, error) { return nil, host.ErrNoSystemd }
+
 // Loaded implements host.Systemd.
 func (absent) Loaded(context.Context, string) (bool, error) { return false, host.ErrNoSystemd }
 

@@ -199,6 +199,29 @@ func (m *manager) Loaded(ctx context.Context, name string) (bool, error) {
 	return loaded, refused(name, err)
 }
 
+// NotFound implements host.Systemd.
+func (m *manager) NotFound(ctx context.Context, names ...string) ([]string, error) {
+	for _, name := range names {
+		if err := host.CheckUnit(name); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := bounded(ctx, answerBound)
+	defer cancel()
+	found, err := call(ctx, m, func(c *connection) ([]systemd.UnitStatus, error) { return c.ListUnitsByNamesContext(ctx, names) })
+	if err != nil {
+		return nil, fmt.Errorf("look for units: %w", err)
+	}
+	var out []string
+	for _, u := range found {
+		if u.LoadState == "not-found" && u.ActiveState == "inactive" {
+			out = append(out, u.Name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
 // loaded says whether systemd has a unit loaded, and does not load it.
 func (c *connection) loaded(ctx context.Context, name string) (bool, error) {
 	err := c.raw.Object(busName, managerPath).CallWithContext(ctx, managerIface+".GetUnit", 0, name).Err

@@ -37,6 +37,22 @@ func (h *Host) Loaded(ctx context.Context, name string) (bool, error) {
 	return slices.ContainsFunc(known, func(u host.UnitStatus) bool { return u.Name == st.ID }), errors.Join(err, serr)
 }
 
+// NotFound implements host.Systemd.
+func (h *Host) NotFound(ctx context.Context, names ...string) ([]string, error) {
+	var out []string
+	for _, name := range names {
+		st, err := h.Unit(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if st.LoadState == "not-found" && st.ActiveState == "inactive" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
 // State implements host.Systemd.
 func (h *Host) State(ctx context.Context, name string) (host.UnitStatus, error) {
 	st, err := h.Unit(ctx, name)

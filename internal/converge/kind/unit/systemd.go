@@ -16,6 +16,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // systemd is what all units of one run share.
@@ -94,6 +95,29 @@ func (s *systemd) list(ctx context.Context) error {
 	units, err := s.v.Host.ListUnits(ctx, sorted(patterns)...)
 	for _, u := range units {
 		s.known[u.Name] = u
+	}
+	if err != nil {
+		return err
+	}
+	return s.listMissing(ctx)
+}
+
+// listMissing asks once which of the units that the plan covers are not there yet, as all
+// of a first document's are.
+func (s *systemd) listMissing(ctx context.Context) error {
+	var names []string
+	for _, r := range s.v.Covered() {
+		name, ok := strings.CutPrefix(string(r.ID()), "unit:")
+		if _, known := s.known[name]; ok && !known && !unitname.IsTemplate(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	missing, err := s.v.Host.NotFound(ctx, names...)
+	for _, name := range missing {
+		s.asked[name] = host.UnitStatus{Name: name, ID: name, Names: []string{name}, LoadState: "not-found", ActiveState: "inactive", SubState: "dead"}
 	}
 	return err
 }
