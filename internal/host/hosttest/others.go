@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"path"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,7 +38,7 @@ func RunOthers(t *testing.T, newHost func(t *testing.T) host.Host) {
 		}
 	}
 	ctx := t.Context()
-	for range 4 {
+	for round := range 4 {
 		for _, step := range []struct {
 			what string
 			do   func() error
@@ -47,6 +48,10 @@ func RunOthers(t *testing.T, newHost func(t *testing.T) host.Host) {
 			{"a kill", func() error {
 				_, err := other.Run(ctx, host.Command{Path: "/bin/systemctl", Args: []string{"kill", "-s", "KILL", needed}})
 				until(t, other, needed, func(st host.UnitStatus) bool { return st.ActiveState == "failed" })
+				return err
+			}},
+			{"a setting", func() error {
+				_, err := other.Run(ctx, host.Command{Path: "/bin/systemctl", Args: []string{"set-property", "--runtime", needed, "CPUWeight=" + strconv.Itoa(50+round)}})
 				return err
 			}},
 			{"a reset", func() error { return other.ResetFailed(ctx, needed) }},

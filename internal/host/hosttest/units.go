@@ -26,6 +26,7 @@ var units = []testCase{
 	{"unit that does not exist", unitNotFound},
 	{"template is no unit", unitTemplateRefused},
 	{"unit that is not loaded", unitUnloaded},
+	{"unit that runs once unseen", unitOnce},
 	{"units are listed", unitsListed},
 	{"unit runs", unitRuns},
 	{"unit restarts", unitRestarts},

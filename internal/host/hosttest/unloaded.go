@@ -69,6 +69,30 @@ func unitUnloaded(t *testing.T, h host.Host, _ string) {
 	}
 }
 
+// unitOnce runs oneshots that nobody has described before: that nobody refers to them, and
+// that systemd forgets them, hides neither that they ran nor that they were skipped.
+func unitOnce(t *testing.T, h host.Host, _ string) {
+	const looked, missed, skipped = "berth-conformance-looked.service", "berth-conformance-missed.service", "berth-conformance-skipped.service"
+	if missing, err := h.NotFound(t.Context(), missed); err != nil || len(missing) != 1 {
+		t.Fatal(missing, err)
+	}
+	const once = "[Service]\nType=oneshot\nExecStart=/usr/bin/true\n"
+	define(t, h, map[string]string{looked: once, missed: once, skipped: "[Unit]\nConditionPathExists=/berth-conformance-none\n" + once})
+	for _, name := range []string{looked, skipped} {
+		if loaded, err := h.Loaded(t.Context(), name); loaded || err != nil {
+			t.Fatal(name, loaded, err)
+		}
+	}
+	for name, ran := range map[string]bool{looked: true, missed: true, skipped: false} {
+		must(t, h.StartUnit(t.Context(), name))
+		st, err := h.State(t.Context(), name)
+		must(t, err)
+		if st.ActiveState != "inactive" || st.ServiceType != "oneshot" || st.ConditionResult != ran || st.ConditionTime.IsZero() {
+			t.Errorf("%s: %+v", name, st)
+		}
+	}
+}
+
 // stateIsPart compares the state of a unit with all that is told of it.
 func stateIsPart(t *testing.T, h host.Host, name string) {
 	t.Helper()

@@ -3,6 +3,7 @@ package machine
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -55,7 +56,7 @@ func sieved(tb testing.TB, stream []byte, pieces func(io.Reader) io.Reader) (out
 	for {
 		m, err := dbus.DecodeMessage(s)
 		if err != nil {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				tb.Fatal(err)
 			}
 			return out, by.changed

@@ -195,6 +195,7 @@ func (m *manager) Loaded(ctx context.Context, name string) (bool, error) {
 	}
 	ctx, cancel := bounded(ctx, answerBound)
 	defer cancel()
+	m.news.attend(name)
 	loaded, err := call(ctx, m, func(c *connection) (bool, error) { return c.loaded(ctx, name) })
 	return loaded, refused(name, err)
 }
@@ -205,6 +206,7 @@ func (m *manager) NotFound(ctx context.Context, names ...string) ([]string, erro
 		if err := host.CheckUnit(name); err != nil {
 			return nil, err
 		}
+		m.news.attend(name)
 	}
 	ctx, cancel := bounded(ctx, answerBound)
 	defer cancel()
