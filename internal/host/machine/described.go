@@ -74,21 +74,24 @@ func (d *descriptions) outdate(path dbus.ObjectPath) {
 	delete(d.of, path)
 }
 
-// asBefore is a unit of which nothing was told since it was described. That its files
-// have changed systemd tells nobody who does not ask.
+// untold are the properties of whose change systemd tells nobody who does not ask: files
+// that have changed, and a drop-in that it wrote itself (systemctl set-property).
+var untold = []string{"NeedDaemonReload", "DropInPaths"}
+
+// asBefore is a unit of which nothing was told since it was described.
 func (m *manager) asBefore(ctx context.Context, name string) (host.UnitStatus, bool) {
 	k := m.described.known(name)
 	if k == nil {
 		return host.UnitStatus{}, false
 	}
 	p, err := call(ctx, m, func(c *connection) (props, error) {
-		return c.single(ctx, name, unitIface, []string{"NeedDaemonReload"})
+		return c.single(ctx, name, unitIface, untold)
 	})
 	if err != nil || m.described.known(name) != k {
 		return host.UnitStatus{}, false
 	}
 	st := ownStrings(k.status)
-	st.NeedDaemonReload = get[bool](p, "NeedDaemonReload")
+	st.NeedDaemonReload, st.DropInPaths = get[bool](p, "NeedDaemonReload"), get[[]string](p, "DropInPaths")
 	if st.ActiveFor > 0 {
 		st.ActiveFor += time.Since(k.at)
 	}
