@@ -153,7 +153,7 @@ func (m *manager) dialPrivate(signals dbus.ConnOption) (*dbus.Conn, error) {
 		return nil, err
 	}
 	m.outdate("")
-	raw, err := dbus.NewConn(newSieve(c, m), signals)
+	raw, err := dbus.NewConn(newSignalFilter(c, m), signals)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

@@ -40,11 +40,11 @@ func changedProps(active string) []any {
 	return []any{unitIface, map[string]dbus.Variant{"ActiveState": dbus.MakeVariant(active)}, []string{}}
 }
 
-// sieved are the messages that come through, of a stream that comes in pieces.
-func sieved(tb testing.TB, stream []byte, pieces func(io.Reader) io.Reader) (out, changed []string) {
+// filtered are the messages that come through, of a stream that comes in pieces.
+func filtered(tb testing.TB, stream []byte, pieces func(io.Reader) io.Reader) (out, changed []string) {
 	tb.Helper()
 	by := &ears{hears: objectOf("a.service")}
-	s := newSieve(readFrom{pieces(bytes.NewReader(stream))}, by)
+	s := newSignalFilter(readFrom{pieces(bytes.NewReader(stream))}, by)
 	line := make([]byte, 100)
 	n, err := s.Read(line)
 	if err != nil || !strings.HasPrefix("OK 1234\r\n", string(line[:n])) {
@@ -80,17 +80,17 @@ type readFrom struct{ io.Reader }
 func (readFrom) Write(p []byte) (int, error) { return len(p), nil }
 func (readFrom) Close() error                { return nil }
 
-// TestSieve: changes of units that somebody hears of come through, and whatever else a
+// TestSignalFilter: changes of units that somebody hears of come through, and whatever else a
 // message is, byte by byte and all at once, in both byte orders.
-func TestSieve(t *testing.T) {
+func TestSignalFilter(t *testing.T) {
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
 		heard, other := objectOf("a.service"), objectOf("b.service")
 		service := []any{typeIface + "Service", map[string]dbus.Variant{"MainPID": dbus.MakeVariant(uint32(7))}, []string{}}
 		long := &dbus.Message{Type: dbus.TypeSignal, Headers: map[dbus.HeaderField]dbus.Variant{
-			dbus.FieldPath:      dbus.MakeVariant(dbus.ObjectPath("/" + strings.Repeat("x", 2*sieveBuffer))),
+			dbus.FieldPath:      dbus.MakeVariant(dbus.ObjectPath("/" + strings.Repeat("x", 2*filterBuffer))),
 			dbus.FieldInterface: dbus.MakeVariant("a.b"), dbus.FieldMember: dbus.MakeVariant("Long"),
 		}}
-		answer := &dbus.Message{Type: dbus.TypeMethodReply, Body: []any{strings.Repeat("y", 3*sieveBuffer)}, Headers: map[dbus.HeaderField]dbus.Variant{
+		answer := &dbus.Message{Type: dbus.TypeMethodReply, Body: []any{strings.Repeat("y", 3*filterBuffer)}, Headers: map[dbus.HeaderField]dbus.Variant{
 			dbus.FieldReplySerial: dbus.MakeVariant(uint32(1)), dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf("")),
 		}}
 		stream := slices.Concat([]byte("OK 1234\r\n"),
@@ -112,7 +112,7 @@ func TestSieve(t *testing.T) {
 			"Reloading " + managerPath + " [false]", fmt.Sprint("PropertiesChanged ", other, " []"),
 		}
 		for name, pieces := range map[string]func(io.Reader) io.Reader{"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader} {
-			got, changed := sieved(t, stream, pieces)
+			got, changed := filtered(t, stream, pieces)
 			if diff := cmp.Diff([]string{string(other), string(heard), string(heard), "", "", "", "", ""}, changed); diff != "" {
 				t.Errorf("%v, %s: what has changed (-want +got):\n%s", order, name, diff)
 			}
@@ -126,15 +126,15 @@ func TestSieve(t *testing.T) {
 	}
 }
 
-// FuzzSieve: whatever a whole message says, the one after it comes through; and bytes
+// FuzzSignalFilter: whatever a whole message says, the one after it comes through; and bytes
 // that are no message end in an error.
-func FuzzSieve(f *testing.F) {
+func FuzzSignalFilter(f *testing.F) {
 	f.Add([]byte("OK 1234\r\n"), "/org/freedesktop/systemd1/unit/b_2eservice", properties, "PropertiesChanged", unitIface)
 	f.Add([]byte("l\x04\x000A\x00\x00\x000000x\x00\x00\x00\x01\x01o"), managerPath, managerIface, "UnitNew", "a.service")
 	f.Add([]byte("B\x04\xff"), "/a", "a.b", "C", "")
 	f.Fuzz(func(t *testing.T, b []byte, path, iface, member, of string) {
 		nobody := &ears{}
-		_, _ = io.Copy(io.Discard, newSieve(readFrom{bytes.NewReader(b)}, nobody))
+		_, _ = io.Copy(io.Discard, newSignalFilter(readFrom{bytes.NewReader(b)}, nobody))
 
 		m := &dbus.Message{Type: dbus.TypeSignal, Body: []any{of, b}, Headers: map[dbus.HeaderField]dbus.Variant{
 			dbus.FieldPath: dbus.MakeVariant(dbus.ObjectPath(path)), dbus.FieldInterface: dbus.MakeVariant(iface), dbus.FieldMember: dbus.MakeVariant(member),
@@ -145,7 +145,7 @@ func FuzzSieve(f *testing.F) {
 			return // no message
 		}
 		wire.Write(wireSignal(t, binary.LittleEndian, managerPath, managerIface, "Reloading", true))
-		s := newSieve(readFrom{&wire}, nobody)
+		s := newSignalFilter(readFrom{&wire}, nobody)
 		for {
 			m, err := dbus.DecodeMessage(s)
 			if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// sieve is a connection to systemd without the signals that nobody hears. To each
+// signalFilter is a connection to systemd without the signals that nobody hears. To each
 // connection of its own systemd sends all that it has to say of any unit, a dozen
 // signals for one start, whatever was asked for; to decode them takes longer than
 // the start. What a message consists of: the D-Bus specification, "Message Format".
-type sieve struct {
+type signalFilter struct {
 	io.ReadWriteCloser
 	in *bufio.Reader
 	by hearer
@@ -29,16 +29,16 @@ type hearer interface {
 	outdate(dbus.ObjectPath)
 }
 
-// sieveBuffer holds more than the header of a message of systemd's, and many messages
+// filterBuffer holds more than the header of a message of systemd's, and many messages
 // that come at once.
-const sieveBuffer = 16 << 10
+const filterBuffer = 16 << 10
 
-func newSieve(c io.ReadWriteCloser, by hearer) *sieve {
-	return &sieve{ReadWriteCloser: c, in: bufio.NewReaderSize(c, sieveBuffer), by: by}
+func newSignalFilter(c io.ReadWriteCloser, by hearer) *signalFilter {
+	return &signalFilter{ReadWriteCloser: c, in: bufio.NewReaderSize(c, filterBuffer), by: by}
 }
 
 // Read implements io.Reader.
-func (s *sieve) Read(p []byte) (int, error) {
+func (s *signalFilter) Read(p []byte) (int, error) {
 	for s.left == 0 {
 		if err := s.next(); err != nil {
 			return 0, err
@@ -51,7 +51,7 @@ func (s *sieve) Read(p []byte) (int, error) {
 
 // next looks at what comes: a message, or a line of the authentication, which is
 // before all messages.
-func (s *sieve) next() error {
+func (s *signalFilter) next() error {
 	first, err := s.in.Peek(1)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (s *sieve) next() error {
 	size := h.body + int(h.order.Uint32(start[4:]))
 	switch {
 	case dbus.Type(start[1]) != dbus.TypeSignal:
-	case h.body > sieveBuffer-nameRoom: // none of systemd's
+	case h.body > filterBuffer-nameRoom: // none of systemd's
 		s.by.outdate("")
 	default:
 		m, err := s.in.Peek(min(size, h.body+nameRoom))
@@ -93,7 +93,7 @@ func (s *sieve) next() error {
 const nameRoom = 4 + len(unitIface) + 1
 
 // drops says whether nobody hears a signal, of whose body it has the beginning.
-func (s *sieve) drops(h header, body []byte) bool {
+func (s *signalFilter) drops(h header, body []byte) bool {
 	path := dbus.ObjectPath(h.fields[dbus.FieldPath])
 	switch h.fields[dbus.FieldInterface] + "." + h.fields[dbus.FieldMember] {
 	case managerIface + ".JobNew":
