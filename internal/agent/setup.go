@@ -20,8 +20,8 @@ const (
 )
 
 // Setup is what makes the agent a service of the machine: its unit runs, and what
-// brought it here does so no more. r reads the ledger, program is where it is, told what else it needs before
-// it starts.
+// brought it here does so no more. r reads the ledger; program is where the agent is, told
+// is what else it needs before it starts.
 func Setup(h host.Host, r *ledger.Reader, program, configDir string, told ...desired.Resource) (*desired.State, error) {
 	st := &desired.State{Owner: desired.OwnerBerth}
 	file := &desired.File{Path: unitFile, Content: desired.Text(unitText(program, configDir)), Mode: 0o644, Life: desired.Managed}
