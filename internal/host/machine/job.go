@@ -60,16 +60,17 @@ func (m *manager) StopUnit(ctx context.Context, name string) error {
 	return unlessUnknown(m.job(ctx, "stop", name))
 }
 
-// kernelSwap is the unit that has the kernel's name of an area in use, of which a masked
-// unit has another name, as by UUID; else "". systemd has forgotten the area of the masked
-// one, and calls swapoff(8) without it (seen with 252); that of the kernel's name it reads
-// from /proc/swaps, and both stop with that.
+// kernelSwap is the unit that has the kernel's name of an area in use, of which a unit has
+// another name, as by UUID; else "". Of a masked one systemd has forgotten the area, and calls
+// swapoff(8) without it (seen with 252); that of the kernel's name it reads from
+// /proc/swaps, and both stop with that. Whether it is masked may change at any moment:
+// another unit of the same run may need a reload.
 func (m *manager) kernelSwap(ctx context.Context, name string) string {
 	area, ok := unitname.Path(name)
 	if path.Ext(name) != ".swap" || !ok {
 		return ""
 	}
-	if st, err := m.Unit(ctx, name); err != nil || st.LoadState != "masked" || st.ActiveState != "active" {
+	if st, err := m.Unit(ctx, name); err != nil || st.ActiveState != "active" {
 		return ""
 	}
 	device, err := filepath.EvalSymlinks(area)
