@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -107,12 +108,9 @@ func ownStrings(st host.UnitStatus) host.UnitStatus {
 		case *string:
 			*f = strings.Clone(*f)
 		case *[]string:
-			list := make([]string, len(*f))
+			*f = slices.Clone(*f)
 			for i, s := range *f {
-				list[i] = strings.Clone(s)
-			}
-			if *f != nil {
-				*f = list
+				(*f)[i] = strings.Clone(s)
 			}
 		}
 	}
