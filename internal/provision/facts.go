@@ -55,7 +55,8 @@ var (
 
 // Gather collects what translation may depend on. It reads only, and what the
 // machine does not tell stays empty. The cloud is asked first and its answer gathered
-// last: nobody else may answer in that time. The error is about the bundles, or a panic.
+// last: nobody else may answer in that time. The error is about the bundles, a panic, or why
+// ctx ended: what was asked after that is missing, and a document would be blamed for it.
 func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, error) {
 	answer := s.Asked
 	if answer == nil {
@@ -77,7 +78,7 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 	}
 	if s.Offline {
 		f.IPv6 = true
-		return f, nil
+		return f, context.Cause(ctx)
 	}
 	f.Kernel = line(h, "/proc/sys/kernel/osrelease")
 	f.IPv6, f.Resolved = there(h, "/proc/sys/net/ipv6"), there(h, resolver.List)
@@ -92,7 +93,7 @@ func Gather(ctx context.Context, h host.Host, s FactsSource) (component.Facts, e
 	if f.APIServer = cloud.APIServer; !f.APIServer.IsValid() {
 		f.APIServer = apiServerBefore(h)
 	}
-	return f, err
+	return f, cmp.Or(err, context.Cause(ctx))
 }
 
 // GatherForChanges collects what the translation of an OperatingSystemConfig may depend

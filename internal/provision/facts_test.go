@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"testing"
 	"time"
@@ -247,6 +248,18 @@ func TestUbuntu(t *testing.T) {
 		nameDistribution(h, &f)
 		if got := f.Ubuntu; got != want {
 			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+// TestFactsCutShort: facts that an ended context left out are no fault of a document.
+func TestFactsCutShort(t *testing.T) {
+	over := errors.New("the time is over")
+	for _, s := range []FactsSource{{}, {Offline: true}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s.Images = func(host.FS) ([]component.BundledImage, error) { cancel(over); return nil, nil }
+		if _, err := Gather(ctx, memory.New(), s); !errors.Is(err, over) {
+			t.Errorf("offline %t: %v", s.Offline, err)
 		}
 	}
 }
