@@ -110,6 +110,25 @@ func TestLargePrograms(t *testing.T) {
 	}
 }
 
+// A withdrawal that restarts a unit, as it ran before, reads no program of it again.
+func TestLargeProgramsWithdrawn(t *testing.T) {
+	const p, config = "/usr/bin/containerd", "/etc/containerd/config.toml"
+	h := newMachine()
+	h.Put(p, strings.Repeat("x", 1<<20+1), 0o755)
+	must(h.StartUnit(t.Context(), "containerd.service"))
+	s := sealed(t, started("containerd.service", p, config), managed(config, "version = 3\n"),
+		&desired.Artifact{Name: "containerd", Files: []desired.ArtifactFile{{Path: p, Mode: 0o755}}})
+	runs(t, h, s)
+	must(engine(h, &providers{}).Remember(t.Context(), s))
+	h.ForgetJobs()
+	o := &opened{Host: h, path: p}
+	runs(t, o, sealed(t))
+	if got := joinJobs(h); got != "restart containerd.service\n" || o.times > 0 {
+		t.Errorf("jobs %q, read the program %d times", got, o.times)
+	}
+	converged(t, h, sealed(t))
+}
+
 // Killed anywhere, what reads the programs does its work the next time.
 func TestRememberIsKilled(t *testing.T) {
 	const p = "/opt/bin/kubelet"

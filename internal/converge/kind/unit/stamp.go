@@ -87,7 +87,7 @@ func revision(v *kind.View, path, last string) (string, error) {
 	case info.Size > kind.MaxRead && (isProgram(v, path) || strings.HasPrefix(last, unhashed)):
 		return program(v, path, info, last)
 	}
-	return ledger.ContentSum(v.Host, path)
+	return v.Digest(path, info)
 }
 
 // unhashed begins the revision of a program of which nobody has read what it holds.
