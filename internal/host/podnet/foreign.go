@@ -75,7 +75,7 @@ func leftLinks(before []string) (left []string, err error) {
 func leftRules(ctx context.Context, before Before) (left []string, err error) {
 	c, err := dial(ctx)
 	if err != nil {
-		return nil, named("open the packet filter", err)
+		return nil, err
 	}
 	for _, family := range families {
 		tables, err := tablesOf(c, family)

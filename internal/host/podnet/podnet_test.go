@@ -117,6 +117,35 @@ func TestRemoveTables(t *testing.T) {
 	}
 }
 
+// TestRemoveTablesApart: a table that the kernel refuses to clean keeps no other.
+func TestRemoveTablesApart(t *testing.T) {
+	ownNetwork(t)
+	needs(t, "iptables-nft")
+	sh(t, strings.ReplaceAll(kubeRules, "$I", "iptables-nft"))
+	c, err := nftables.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := &nftables.Set{Table: &nftables.Table{Family: nftables.TableFamilyIPv4, Name: "filter"}, Name: "theirs", IsMap: true, KeyType: nftables.TypeIPAddr, DataType: nftables.TypeVerdict}
+	if err := c.AddSet(theirs, []nftables.SetElement{{Key: []byte{192, 0, 2, 1}, VerdictData: &expr.Verdict{Kind: expr.VerdictJump, Chain: "KUBE-FORWARD"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	removed, err := removeTables(t.Context(), Before{})
+	if err == nil || !strings.Contains(err.Error(), "clean table ip filter") {
+		t.Errorf("error: %v", err)
+	}
+	if diff := cmp.Diff([]string{"table ip nat"}, removed); diff != "" {
+		t.Error(diff)
+	}
+	left, err := c.ListTables()
+	if err != nil || len(left) != 1 || left[0].Name != "filter" {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
 func set(names ...string) map[string]bool {
 	all := map[string]bool{}
 	for _, n := range names {

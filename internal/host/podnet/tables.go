@@ -26,24 +26,39 @@ var familyNames = map[nftables.TableFamily]string{
 }
 
 // removeTables takes whole tables of ours away, and out of the tables that iptables
-// keeps in nf_tables our chains with the rules that lead to them.
+// keeps in nf_tables our chains with the rules that lead to them. All go in one
+// transaction: for each that deletes something the kernel waits about 10 ms. Where it
+// refuses that, each table has one of its own.
 func removeTables(ctx context.Context, before Before) (removed []string, err error) {
-	c, err := dial(ctx)
+	all, err := allTables(ctx)
 	if err != nil {
-		return nil, named("open the packet filter", err)
+		return nil, err
 	}
+	if removed, err = removeFrom(ctx, before, all...); err == nil {
+		return removed, nil
+	}
+	removed = nil
 	var errs []error
-	for _, family := range families {
-		all, err := tablesOf(c, family)
-		if err != nil {
-			return removed, err
-		}
-		for _, t := range all {
-			names, err := removeFrom(c, t, before)
-			removed, errs = append(removed, names...), append(errs, named("clean table "+nameOf(t), err))
-		}
+	for _, t := range all {
+		names, err := removeFrom(ctx, before, t)
+		removed, errs = append(removed, names...), append(errs, named("clean table "+nameOf(t), err))
 	}
 	return removed, errors.Join(errs...)
+}
+
+func allTables(ctx context.Context) (all []*nftables.Table, err error) {
+	c, err := dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, family := range families {
+		of, err := tablesOf(c, family)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, of...)
+	}
+	return all, nil
 }
 
 // tablesOf are the tables of a family. A kernel without nf_tables has none.
@@ -60,21 +75,41 @@ func dial(ctx context.Context) (*nftables.Conn, error) {
 	if d, ok := ctx.Deadline(); ok && d.Before(end) {
 		end = d
 	}
-	return nftables.New(nftables.WithSockOptions(func(c *netlink.Conn) error { return c.SetDeadline(end) }))
+	c, err := nftables.New(nftables.WithSockOptions(func(c *netlink.Conn) error { return c.SetDeadline(end) }))
+	return c, named("open the packet filter", err)
 }
 
 func nameOf(t *nftables.Table) string { return familyNames[t.Family] + " " + t.Name }
 
-// removeFrom takes out of a table what came since before. A table of ours that was there
-// stays whole.
-func removeFrom(c *nftables.Conn, t *nftables.Table, before Before) (removed []string, err error) {
+// removeFrom takes out of tables what came since before, in one transaction.
+func removeFrom(ctx context.Context, before Before, from ...*nftables.Table) (removed []string, err error) {
+	c, err := dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range from {
+		names, err := clean(c, t, before)
+		if err != nil {
+			return nil, err
+		}
+		removed = append(removed, names...)
+	}
+	if err := c.Flush(); err != nil {
+		return nil, err
+	}
+	return removed, nil
+}
+
+// clean deletes, with the next Flush, what of a table came since before. A table of ours
+// that was there stays whole.
+func clean(c *nftables.Conn, t *nftables.Table, before Before) (removed []string, err error) {
 	stood := before.stood(familyNames[t.Family], t.Name, "")
 	if slices.Contains(tables, t.Name) {
 		if stood {
 			return nil, nil
 		}
 		c.DelTable(t)
-		return []string{"table " + nameOf(t)}, c.Flush()
+		return []string{"table " + nameOf(t)}, nil
 	}
 	own, others, err := chainsOf(c, t, before)
 	if err != nil {
@@ -90,7 +125,7 @@ func removeFrom(c *nftables.Conn, t *nftables.Table, before Before) (removed []s
 	}
 	if empty && !stood && hasOnlyChains(c, t) { // iptables would make it again
 		c.DelTable(t)
-		return []string{"table " + nameOf(t)}, c.Flush()
+		return []string{"table " + nameOf(t)}, nil
 	}
 	for _, chain := range own {
 		c.FlushChain(chain)
@@ -99,7 +134,7 @@ func removeFrom(c *nftables.Conn, t *nftables.Table, before Before) (removed []s
 		c.DelChain(chain)
 		removed = append(removed, "chain "+chain.Name+" of table "+nameOf(t))
 	}
-	return removed, c.Flush()
+	return removed, nil
 }
 
 func stoodChain(before Before, chain *nftables.Chain) bool {
