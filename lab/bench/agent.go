@@ -20,6 +20,8 @@ const (
 // Times of rest in which the agent's use is measured.
 const (
 	agentRest = time.Minute
+	// agentSettles is how long what follows a change may go on.
+	agentSettles = 30 * time.Second
 	// agentRestAfter is after the large document, where the options say nothing.
 	agentRestAfter = 15 * time.Second
 )
@@ -322,8 +324,12 @@ func (b *agentBench) noChange(ctx context.Context) error {
 	return nil
 }
 
-// idle measures the agent at rest with a small document.
+// idle measures the agent at rest with a small document. What the change before it left
+// to do, as giving memory back, is not rest yet.
 func (b *agentBench) idle(ctx context.Context) error {
+	if _, _, _, err := b.rest(ctx, agentSettles); err != nil {
+		return err
+	}
 	first, last, from, err := b.rest(ctx, agentRest)
 	if err != nil {
 		return err
