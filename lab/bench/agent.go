@@ -23,7 +23,7 @@ const (
 	// agentSettles is how long what follows a change may go on.
 	agentSettles = 30 * time.Second
 	// agentRestAfter is after the large document, where the options say nothing.
-	agentRestAfter = 15 * time.Second
+	agentRestAfter = time.Minute
 )
 
 // Change is a document on its way, from when its Secret was sent.
@@ -345,6 +345,9 @@ func (b *agentBench) idle(ctx context.Context) error {
 
 // afterLarge measures it at rest after the large document, which is in force.
 func (b *agentBench) afterLarge(ctx context.Context) error {
+	if _, _, _, err := b.rest(ctx, agentSettles); err != nil {
+		return err
+	}
 	first, last, _, err := b.rest(ctx, b.restAfter)
 	b.out.After, b.out.AfterCPU, b.out.AfterFor = last, last.CPU-first.CPU, b.restAfter
 	return err

@@ -21,8 +21,8 @@ type Options struct {
 	Only []string
 	// Agents are the sizes of fleets; 100 and 300 if empty.
 	Agents []int
-	// AgentRest is how long the agent rests after the large document before its memory is
-	// read; 15 s if zero.
+	// AgentRest is how long the agent is measured at rest after the large document; 1 min
+	// if zero.
 	AgentRest time.Duration
 	Log       io.Writer
 }

@@ -22,7 +22,7 @@ func (a *app) bench() *cobra.Command {
 		}}
 	cmd.Flags().IntVar(&o.Pairs, "pairs", 10, "runs of each side in each case")
 	cmd.Flags().IntSliceVar(&o.Agents, "agents", []int{100, 300}, "measure fleets of so many `agents`")
-	cmd.Flags().DurationVar(&o.AgentRest, "agent-rest", 0, "how long the agent rests after the large document; 15s if 0")
+	cmd.Flags().DurationVar(&o.AgentRest, "agent-rest", 0, "how long the agent is measured at rest after the large document; 1m if 0")
 	cmd.Flags().StringSliceVar(&o.Only, "only", nil, "run only these `parts`: "+strings.Join(bench.Parts(), ", "))
 	return cmd
 }
