@@ -13,8 +13,13 @@ import (
 	"github.com/berth-dev/berth/internal/host/kernelmodule"
 )
 
-// bound is how long the kernel has for an answer.
-const bound = 10 * time.Second
+const (
+	// bound is how long the kernel has for an answer.
+	bound = 10 * time.Second
+	// buffer is how many bytes a transaction may have, and its answers: the default, 0.2 MB,
+	// holds some thousand chains, as kube-proxy makes for a few hundred services.
+	buffer = 64 << 20
+)
 
 // builtin are the chains that iptables makes with a table.
 var builtin = []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
@@ -75,7 +80,9 @@ func dial(ctx context.Context) (*nftables.Conn, error) {
 	if d, ok := ctx.Deadline(); ok && d.Before(end) {
 		end = d
 	}
-	c, err := nftables.New(nftables.WithSockOptions(func(c *netlink.Conn) error { return c.SetDeadline(end) }))
+	c, err := nftables.New(nftables.WithSockOptions(func(c *netlink.Conn) error {
+		return errors.Join(c.SetDeadline(end), c.SetWriteBuffer(buffer), c.SetReadBuffer(buffer))
+	}))
 	return c, named("open the packet filter", err)
 }
 

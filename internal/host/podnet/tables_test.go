@@ -2,6 +2,8 @@ package podnet
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +57,32 @@ func TestRemoveTables(t *testing.T) {
 	}
 	if removed, err := removeTables(context.Background(), Before{}); err != nil || len(removed) != 0 {
 		t.Errorf("again: %v, %v", removed, err)
+	}
+}
+
+// TestRemoveManyChains: kube-proxy's chains of a large cluster, in a table that others
+// use, too.
+func TestRemoveManyChains(t *testing.T) {
+	ownNetwork(t)
+	needs(t, "iptables-nft-restore")
+	const services = 5000
+	var chains, rules strings.Builder
+	for i := range services {
+		fmt.Fprintf(&chains, ":KUBE-SVC-%d - [0:0]\n", i)
+		fmt.Fprintf(&rules, "-A KUBE-SERVICES -d 10.1.%d.%d/32 -j KUBE-SVC-%d\n-A KUBE-SVC-%d -p tcp -j DNAT --to-destination 10.0.0.1:443\n", i/256, i%256, i, i)
+	}
+	file := t.TempDir() + "/rules"
+	text := "*nat\n:KUBE-SERVICES - [0:0]\n:MINE - [0:0]\n" + chains.String() + "-A PREROUTING -j KUBE-SERVICES\n-A OUTPUT -s 192.0.2.1 -j MINE\n" + rules.String() + "COMMIT\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, "iptables-nft-restore < "+file)
+	removed, err := removeTables(t.Context(), Before{})
+	if err != nil || len(removed) <= services {
+		t.Errorf("removed %d chains: %v", len(removed), err)
+	}
+	if left := sh(t, "iptables-nft -t nat -S"); strings.Contains(left, "KUBE-") || !strings.Contains(left, "-A OUTPUT -s 192.0.2.1/32 -j MINE") {
+		t.Error(left)
 	}
 }
 
