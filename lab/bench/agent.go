@@ -28,10 +28,11 @@ const (
 
 // Change is a document on its way, from when its Secret was sent.
 type Change struct {
-	// InPlace is when the last file got its name, Durable when all was durable and units
-	// were started, InForce when those had stayed up, Said when a watch of the Node had the
-	// checksum.
-	InPlace, Durable, InForce, Said time.Duration
+	// Heard is when a watch of the Secret told of it, the bench's own: the agent can't act
+	// before. InPlace is when the last file got its name, Durable when all was durable and
+	// units were started, InForce when those had stayed up, Said when a watch of the Node had
+	// the checksum.
+	Heard, InPlace, Durable, InForce, Said time.Duration
 	// Written is what the process wrote to disks, in bytes.
 	Written int64
 }
@@ -250,7 +251,10 @@ func (b *agentBench) change(ctx context.Context) (c Change, err error) {
 	if err == nil && after.PID != before.PID {
 		err = fmt.Errorf("the agent was restarted meanwhile")
 	}
-	return Change{InPlace: place.Sub(start), Durable: durable.Sub(start), InForce: inForce.Sub(start), Said: said[0].Sub(start), Written: after.Written - before.Written}, err
+	return Change{
+		Heard: b.cluster.heardAt(sum).Sub(start), InPlace: place.Sub(start), Durable: durable.Sub(start), InForce: inForce.Sub(start), Said: said[0].Sub(start),
+		Written: after.Written - before.Written,
+	}, err
 }
 
 // stages are when a document was durable and when it was in force, by the agent's log.

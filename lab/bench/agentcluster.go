@@ -22,6 +22,7 @@ import (
 
 const (
 	agentSecret  = "gardener-node-agent-bench"
+	agentWants   = "checksum/data-script"
 	agentApplied = "checksum/cloud-config-data"
 	agentsGroup  = "gardener.cloud:node-agents"
 )
@@ -36,6 +37,9 @@ type agentCluster struct {
 	// said is when a Node was first seen with a checksum.
 	said    map[string]map[string]time.Time
 	changed chan struct{}
+	// heard is when a watch of the Secret told of a checksum: so long the Secret takes to
+	// whoever watches it.
+	heard map[string]time.Time
 }
 
 func newAgentCluster(ctx context.Context, l *lab.Lab) (*agentCluster, error) {
@@ -43,14 +47,16 @@ func newAgentCluster(ctx context.Context, l *lab.Lab) (*agentCluster, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	c := &agentCluster{lab: l, stop: stop, said: map[string]map[string]time.Time{}, changed: make(chan struct{})}
+	c := &agentCluster{lab: l, stop: stop, said: map[string]map[string]time.Time{}, changed: make(chan struct{}), heard: map[string]time.Time{}}
 	if err := c.approve(ctx); err != nil {
 		stop()
 		return nil, err
 	}
-	if err := c.listen(ctx); err != nil {
-		stop()
-		return nil, err
+	for _, watch := range []func(context.Context) error{c.listen, c.hear} {
+		if err := watch(ctx); err != nil {
+			stop()
+			return nil, err
+		}
 	}
 	return c, nil
 }
@@ -106,6 +112,30 @@ func (c *agentCluster) listen(ctx context.Context) error {
 	return nil
 }
 
+// hear notes what the Secret is, until ctx ends.
+func (c *agentCluster) hear(ctx context.Context) error {
+	w, err := c.lab.Client().CoreV1().Secrets(metav1.NamespaceSystem).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + agentSecret})
+	if err != nil {
+		return fmt.Errorf("watch the agents' Secret: %w", err)
+	}
+	go func() {
+		for e := range w.ResultChan() {
+			if s, ok := e.Object.(*corev1.Secret); ok {
+				c.mu.Lock()
+				c.heard[s.Annotations[agentWants]] = time.Now()
+				c.mu.Unlock()
+			}
+		}
+	}()
+	return nil
+}
+
+func (c *agentCluster) heardAt(checksum string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard[checksum]
+}
+
 func (c *agentCluster) note(node, checksum string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +175,7 @@ func (c *agentCluster) await(ctx context.Context, checksum string, nodes int) ([
 func (c *agentCluster) ask(ctx context.Context, document string) (checksum string, start time.Time, err error) {
 	sum := sha256.Sum256([]byte(document))
 	checksum = hex.EncodeToString(sum[:])
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: agentSecret, Annotations: map[string]string{"checksum/data-script": checksum}},
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: agentSecret, Annotations: map[string]string{agentWants: checksum}},
 		Data: map[string][]byte{"osc.yaml": []byte(document)}}
 	secrets := c.lab.Client().CoreV1().Secrets(metav1.NamespaceSystem)
 	start = time.Now()

@@ -20,7 +20,8 @@ func PrintAgent(w io.Writer, f *AgentFigures) {
 		{"large, from nothing", "durable 0.800, 3 MB written", f.Large},
 		{"large, removal", "durable 0.800", f.Removal},
 	} {
-		fmt.Fprintf(w, "  %-22s in place %s   durable %s   in force %s   said %s   written %.2f MB   bound %s\n", c.name,
+		fmt.Fprintf(w, "  %-22s heard %s   in place %s   durable %s   in force %s   said %s   written %.2f MB   bound %s\n", c.name,
+			spreadOf(c.all, func(c Change) time.Duration { return c.Heard }),
 			spreadOf(c.all, func(c Change) time.Duration { return c.InPlace }), spreadOf(c.all, func(c Change) time.Duration { return c.Durable }),
 			spreadOf(c.all, func(c Change) time.Duration { return c.InForce }),
 			spreadOf(c.all, func(c Change) time.Duration { return c.Said }), float64(mostWritten(c.all))/1e6, c.bound)
