@@ -18,6 +18,9 @@ import (
 // left to nobody.
 const statusAfter = 2 * time.Second
 
+// unusedAfter bounds the wait for systemd to see that a swap area is out of use.
+const unusedAfter = 10 * time.Second
+
 // submit is a method of go-systemd that enqueues a job.
 type submit func(c *connection, ctx context.Context, name, mode string, done chan<- string) (int, error)
 
@@ -56,6 +59,7 @@ func (m *manager) StopUnit(ctx context.Context, name string) error {
 		if err := unlessUnknown(m.job(ctx, "stop", device)); err != nil {
 			return err
 		}
+		m.awaitUnused(ctx, name)
 	}
 	return unlessUnknown(m.job(ctx, "stop", name))
 }
@@ -78,6 +82,24 @@ func (m *manager) kernelSwap(ctx context.Context, name string) string {
 		return ""
 	}
 	return unitname.OfPath(device) + ".swap"
+}
+
+// awaitUnused waits until systemd has read from /proc/swaps that an area is out of use,
+// which it does some time after the stop of the unit by the kernel's name: until then a
+// stop of a masked one would call swapoff(8) all the same.
+func (m *manager) awaitUnused(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, unusedAfter)
+	defer cancel()
+	for pause := reconnectPause; ; pause = min(2*pause, lockLast) {
+		if st, err := m.Unit(ctx, name); err != nil || st.ActiveState != "active" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
 }
 
 // RestartUnit implements host.Systemd.
