@@ -17,7 +17,7 @@ const (
 	// bound is how long the kernel has for an answer.
 	bound = 10 * time.Second
 	// buffer is how many bytes a transaction may have, and its answers: the default, 0.2 MB,
-	// holds some thousand chains, as kube-proxy makes for a few hundred services.
+	// is too little for the chains that kube-proxy makes for some hundred services.
 	buffer = 64 << 20
 )
 
