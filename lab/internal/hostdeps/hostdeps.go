@@ -29,6 +29,7 @@ var tests = []tool{
 	{"/sbin/blkid", "util-linux"},
 	{"/sbin/ip", "iproute2"},
 	{"/usr/sbin/iptables-nft", "iptables"},
+	{"/usr/sbin/iptables-nft-restore", "iptables"},
 	{"/usr/sbin/ip6tables-nft", "iptables"},
 	{"/usr/sbin/iptables-legacy", "iptables"},
 	{"/usr/bin/gcc", "gcc"},
