@@ -20,9 +20,10 @@ const registerDuring = "register the machine with Azure Arc"
 // Register registers the machine with Azure Arc where it is not yet, and lets its
 // identity ask how the cluster is reached where the document says so. A machine that is
 // registered already is taken as it is. settled: the machine is a node of this cluster,
-// so that its role is there and nobody is asked; an agent that is ill keeps no node from
-// its document. A run that was cut off is continued. fetch brings the agent's package,
-// where that is to be installed.
+// so that its role is there and nobody is asked while the agent is connected; one that is
+// ill, disconnected, or connected under another name keeps no node from its document. A run
+// that was cut off is continued. fetch brings the agent's package, where that is to be
+// installed.
 func (s *Source) Register(ctx context.Context, r *component.ArcRegistration, settled bool, fetch Fetch, say func(string)) error {
 	if err := s.forgetInputs(); err != nil {
 		return failed(registerDuring, "Remove "+arcInputs+": it holds a token.", err)
@@ -32,11 +33,16 @@ func (s *Source) Register(ctx context.Context, r *component.ArcRegistration, set
 			return err
 		}
 	}
-	agent, err := s.agent(ctx)
-	if err != nil && settled {
-		say("the agent of Azure Arc was left as it is: " + err.Error())
+	err := s.register(ctx, r, settled, say)
+	if err != nil && settled && ctx.Err() == nil {
+		say("the registration with Azure Arc was left as it is: " + err.Error())
 		return nil
 	}
+	return err
+}
+
+func (s *Source) register(ctx context.Context, r *component.ArcRegistration, settled bool, say func(string)) error {
+	agent, err := s.agent(ctx)
 	if err != nil {
 		return err
 	}

@@ -438,6 +438,37 @@ func TestRegisterOfNodeWithIllAgent(t *testing.T) {
 	}
 }
 
+// TestRegisterOfNode: a node whose agent somebody disconnected is registered anew where
+// that can be done, and goes on without where it can't; so does one that is registered
+// under another name, as after a change of the host's.
+func TestRegisterOfNode(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(*cloud)
+		connected bool
+		said      string
+	}{
+		"disconnected":     {func(c *cloud) { c.local = false }, true, "registered the machine"},
+		"without a secret": {func(c *cloud) {
+			c.local, c.r.By = false, &desired.AzureIdentity{Kind: desired.AzureServicePrincipal, TenantID: tenant, ClientID: client, ClientSecretFile: "/nowhere"}
+		}, false, "left as it is"},
+		"of another name": {func(c *cloud) { c.name, c.r.Name = "one", "two" }, true, "registered already, as"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newCloud(t)
+			if err := w.register(); err != nil {
+				t.Fatal(err)
+			}
+			c.meanwhile(w)
+			if err := w.registers(true); err != nil || w.local != c.connected || !strings.Contains(strings.Join(w.said, "\n"), c.said) {
+				t.Errorf("%v, connected: %v, said %q", err, w.local, w.said)
+			}
+			if err := w.registers(false); name != "disconnected" && err == nil {
+				t.Error("a machine that is no node needs it")
+			}
+		})
+	}
+}
+
 // What was registered under an earlier name goes, too.
 func TestRegisterUnderAnotherName(t *testing.T) {
 	c := newCloud(t)
