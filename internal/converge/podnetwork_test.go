@@ -270,3 +270,29 @@ func TestPodNetworkIsMadeMeanwhile(t *testing.T) {
 		t.Errorf("planned: %v", verbs(p))
 	}
 }
+
+// TestPodNetworkReported: where a change of the file is reported and not made, kubelet does
+// not start anew for it, now or at any later look.
+func TestPodNetworkReported(t *testing.T) {
+	c := addressed()
+	h := bridged(c)
+	st := bridge(t, "a")
+	applies(t, c, h, st)
+	h.Flush()
+	h.Advance(time.Minute)
+	h.Put(generated, "{}", 0o644)
+	h.ForgetJobs()
+	for range 2 {
+		res, err := c.engine(h).ApplyScope(t.Context(), st, converge.Scope{Decide: func(a converge.Action) converge.Decision {
+			if strings.HasPrefix(string(a.ID), "podnetwork:") {
+				return converge.Report
+			}
+			return converge.Do
+		}})
+		must(err)
+		if len(res.Plan.Reported) != 1 || len(res.Plan.Actions) > 0 || joinJobs(h) != "" {
+			t.Errorf("reported %v, planned %v, jobs %q", res.Plan.Reported, res.Plan.Actions, joinJobs(h))
+		}
+	}
+	has(t, h, generated, "{}")
+}

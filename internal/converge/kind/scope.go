@@ -71,5 +71,8 @@ func (v *View) Withhold(t *Task, report bool) {
 		delete(v.inDir[path.Dir(q.Path)], q.Path)
 		delete(v.removed, q.Path)
 	}
+	for _, by := range v.demanded {
+		delete(by, t)
+	}
 	t.Withhold(report)
 }

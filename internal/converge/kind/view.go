@@ -88,8 +88,8 @@ type View struct {
 	// Owed is a run of this boot that was cut off; nil where there is none. What one owed to
 	// what ran before a boot is no longer owed.
 	Owed *ledger.Run
-	// demanded are units that have to start anew, with the reason.
-	demanded map[desired.ID]string
+	// demanded are units that have to start anew, with the reason of each task.
+	demanded map[desired.ID]map[*Task]string
 }
 
 // NewView has a task for each resource of a state.
@@ -98,7 +98,7 @@ func NewView(o Options, kinds map[string]Kind, h host.Host, st *desired.State, l
 	v := &View{Options: o, kinds: kinds, Host: h, State: st, Ledger: l, tasks: make([]*Task, 0, n), byID: make(map[desired.ID]*Task, n),
 		content: make(map[string]*Change, n), inDir: map[string]map[string]bool{}, changed: map[string]bool{}, deleted: map[string]bool{},
 		real: map[string]string{}, removed: map[string]bool{}, uncovered: map[string]bool{}, shared: map[string]any{},
-		demanded: map[desired.ID]string{}, described: make(map[string]*host.Info, n), listed: map[string]func() ([]string, error){}}
+		demanded: map[desired.ID]map[*Task]string{}, described: make(map[string]*host.Info, n), listed: map[string]func() ([]string, error){}}
 	if o.Contents != nil {
 		o.Contents.expect(n)
 	}
@@ -175,21 +175,28 @@ func (v *View) Shared(key string, first func() any) any {
 	return v.shared[key]
 }
 
-// Demand notes that a unit which runs has to start anew though nothing that it was
-// started with changes. Units are observed after all who may demand it.
-func (v *View) Demand(unit desired.ID, reason string) {
+// Demand notes for a task that a unit which runs has to start anew though nothing that it
+// was started with changes. Units are observed after all who may demand it.
+func (v *View) Demand(t *Task, unit desired.ID, reason string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if have, ok := v.demanded[unit]; !ok || reason < have {
-		v.demanded[unit] = reason
+	if v.demanded[unit] == nil {
+		v.demanded[unit] = map[*Task]string{}
 	}
+	v.demanded[unit][t] = reason
 }
 
-// Demanded says why a unit has to start anew; "" if nobody demanded it.
-func (v *View) Demanded(unit desired.ID) string {
+// Demanded says why a unit has to start anew; "" if nobody demanded it. Of several reasons
+// it is always the same.
+func (v *View) Demanded(unit desired.ID) (reason string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.demanded[unit]
+	for _, r := range v.demanded[unit] {
+		if reason == "" || r < reason {
+			reason = r
+		}
+	}
+	return reason
 }
 
 // Expect notes what a path will hold when the plan is done.

@@ -88,7 +88,7 @@ func comeBack(ctx context.Context, v *kind.View, t *kind.Task, n *desired.NodeOb
 		t.Remarks = append(t.Remarks, fmt.Sprintf("there is no Node %s yet: %s, which has just started, is to create it", n.Name, n.Unit))
 		return nil
 	}
-	v.Demand(desired.UnitID(n.Unit), "Node "+n.Name+" was deleted")
+	v.Demand(t, desired.UnitID(n.Unit), "Node "+n.Name+" was deleted")
 	t.Act(kind.VerbCreate, "the Node object was deleted; kubelet creates it when it starts", kind.DisruptNone)
 	t.Remote = func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, comesBack, fmt.Errorf("%s was restarted and has not created it within %s", n.Unit, comesBack))

@@ -60,7 +60,7 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 		return err
 	}
 	if info == nil {
-		return missing(ctx, v, n, o)
+		return missing(ctx, v, t, n, o)
 	}
 	reason, err := stale(ctx, v, n, o, info)
 	if err != nil || reason == "" {
@@ -68,7 +68,7 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 	}
 	remove(v, t, v.Real(n.File), info)
 	t.Act(kind.VerbDelete, reason+"; it is made anew when kubelet starts", kind.DisruptNone)
-	v.Demand(desired.UnitID(n.Unit), n.File+" is to be made anew")
+	v.Demand(t, desired.UnitID(n.Unit), n.File+" is to be made anew")
 	return nil
 }
 
@@ -130,7 +130,7 @@ func Matches(text []byte, parts []string) bool {
 
 // missing plans that kubelet starts anew where that makes the file: the cluster has
 // given the node addresses, and this run of kubelet has passed them on already.
-func missing(ctx context.Context, v *kind.View, n *desired.PodNetwork, o *kind.OwnNode) error {
+func missing(ctx context.Context, v *kind.View, t *kind.Task, n *desired.PodNetwork, o *kind.OwnNode) error {
 	if o.Sight != kind.NodePresent || len(o.Node.PodCIDRs) == 0 {
 		return nil
 	}
@@ -148,7 +148,7 @@ func missing(ctx context.Context, v *kind.View, n *desired.PodNetwork, o *kind.O
 	}
 	made, err := madeMeanwhile(v, n.File)
 	if err == nil && !made {
-		v.Demand(desired.UnitID(n.Unit), n.File+" is missing")
+		v.Demand(t, desired.UnitID(n.Unit), n.File+" is missing")
 	}
 	return err
 }

@@ -112,7 +112,7 @@ func create(v *kind.View, t *kind.Task, s *desired.Swap, have *seen, verb kind.V
 	t.Changes = append(t.Changes, &kind.Change{Type: ledger.File, Path: have.path, Attrs: private, Prepared: true, Unclaimed: true, Seen: have.info})
 	t.Act(verb, reason, kind.DisruptNone)
 	t.Stage = func(ctx context.Context, _ *kind.Task) error { return Stage(ctx, v.Host, have.path, s.Bytes) }
-	v.Demand(desired.UnitID(Unit(s.Path)), s.Path+" is made anew")
+	v.Demand(t, desired.UnitID(Unit(s.Path)), s.Path+" is made anew")
 }
 
 // replace makes the new file beside the old one. Where the disk has no room for both, the
