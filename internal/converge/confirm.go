@@ -133,22 +133,35 @@ func (t *try) standings(ctx context.Context) (map[string]host.UnitStatus, error)
 	return out, t.look(ctx, out)
 }
 
-// look fails where a unit has not stayed up. One that ended by itself, and well, has
-// done what it was to do.
+// look fails where a unit has not stayed up. A oneshot service that ended well has done
+// what it was to do, and a unit that systemd skips is not to run.
 func (t *try) look(ctx context.Context, was map[string]host.UnitStatus) error {
 	for _, name := range t.note.Units {
 		st, err := t.h.Unit(ctx, name)
 		if err != nil {
 			return err
 		}
-		broken := st.ActiveState == "failed" || strings.HasPrefix(st.SubState, "auto-restart") || st.NRestarts > was[name].NRestarts
+		broken := st.ActiveState == "failed" || strings.HasPrefix(st.SubState, "auto-restart") || st.NRestarts > was[name].NRestarts || ended(st)
 		if !broken {
 			continue
 		}
-		job := &host.JobError{Unit: name, Job: "start", Result: cmp.Or(st.Result, "failed"), Status: st}
+		job := &host.JobError{Unit: name, Job: "start", Result: endOf(st), Status: st}
 		return t.unitFailed(name, fmt.Errorf("it did not stay up: %w", job))
 	}
 	return nil
+}
+
+// ended says that a unit which was to stay up is down.
+func ended(st host.UnitStatus) bool {
+	return st.ActiveState == "inactive" && st.ServiceType != "oneshot" && st.ConditionResult && st.AssertResult
+}
+
+// endOf is what systemd calls the end of a unit that should have stayed up.
+func endOf(st host.UnitStatus) string {
+	if ended(st) {
+		return "ended"
+	}
+	return cmp.Or(st.Result, "failed")
 }
 
 func (t *try) unitFailed(name string, err error) error {

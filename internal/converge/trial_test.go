@@ -236,6 +236,18 @@ func TestWhatDoesNotHoldIsTakenBack(t *testing.T) {
 		}
 		inForce(t, h, goodWish)
 	})
+	t.Run("ended well", func(t *testing.T) {
+		h := fussy(t)
+		_, err := newWish.apply(t, h, func(tr *converge.Trial) {
+			tr.Await = func(context.Context, *desired.State, trial.Standing) (string, error) {
+				return "", h.StopUnit(tctx, "kubelet.service")
+			}
+		})
+		if !strings.Contains(fmt.Sprint(err), "did not stay up") {
+			t.Fatal(err)
+		}
+		inForce(t, h, goodWish)
+	})
 	t.Run("node", func(t *testing.T) {
 		h := fussy(t)
 		gone := errors.New("the Node is not Ready")

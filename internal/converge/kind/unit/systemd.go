@@ -265,10 +265,15 @@ func (s *systemd) stillUp(ctx context.Context, was host.UnitStatus) error {
 	if err != nil {
 		return err
 	}
-	if st.NRestarts > was.NRestarts || strings.HasPrefix(st.SubState, "auto-restart") || st.ActiveState == "failed" {
-		return &kind.UnitError{Unit: was.Name, Err: fmt.Errorf("it started and ended again: %w", &host.JobError{Unit: was.Name, Job: "start", Result: cmp.Or(st.Result, "failed"), Status: st})}
+	result := cmp.Or(st.Result, "failed")
+	switch {
+	case st.NRestarts > was.NRestarts, strings.HasPrefix(st.SubState, "auto-restart"), st.ActiveState == "failed":
+	case st.ActiveState == "inactive":
+		result = "ended"
+	default:
+		return nil
 	}
-	return nil
+	return &kind.UnitError{Unit: was.Name, Err: fmt.Errorf("it started and ended again: %w", &host.JobError{Unit: was.Name, Job: "start", Result: result, Status: st})}
 }
 
 // bringBack starts what ran before and stopped as a consequence of what was done
