@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/effect"
 )
 
 const forward = "/proc/sys/net/ipv4/ip_forward"
@@ -91,6 +92,45 @@ func TestValuesComeBack(t *testing.T) {
 				t.Errorf("a second withdrawal: %+v", again)
 			}
 		})
+	}
+}
+
+// TestValuesComeBackAfterACut: a change of a value that was cut off between the ledger and the
+// kernel leaves one of two values of berth's, which is nobody else's; afterwards the ledger
+// tells of one again.
+func TestValuesComeBackAfterACut(t *testing.T) {
+	for name, next := range map[string]*desired.State{
+		"withdrawn at once":   sealed(t),
+		"asked for as it was": sealed(t, parameter("1")),
+		"asked for again":     sealed(t, parameter("2")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n, hit := 1, true; hit; n++ {
+				h := newMachine()
+				runs(t, h, sealed(t, parameter("1")))
+				in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+				_, _ = engine(in, &providers{}).Apply(t.Context(), sealed(t, parameter("2")))
+				hit = in.Hit() != nil
+				h.Kill()
+				runs(t, h, next)
+				if plan := runs(t, h, sealed(t)); len(plan.Kept) > 0 || value(h) != "0" {
+					t.Errorf("cut after effect %d: it is %q, kept %q", n, value(h), plan.Kept)
+				}
+			}
+		})
+	}
+	h := newMachine()
+	runs(t, h, sealed(t, parameter("1")))
+	for n, hit := 1, true; hit && value(h) == "1"; n++ {
+		in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+		_, _ = engine(in, &providers{}).Apply(t.Context(), sealed(t, parameter("2")))
+		hit = in.Hit() != nil
+		h.Kill()
+	}
+	runs(t, h, sealed(t, parameter("2")))
+	must(h.WriteValue(forward, []byte("1\n")))
+	if plan := runs(t, h, sealed(t)); len(plan.Kept) != 1 || value(h) != "1" {
+		t.Errorf("somebody's value, which was berth's before: it is %q, kept %q", value(h), plan.Kept)
 	}
 }
 

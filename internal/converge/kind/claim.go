@@ -120,7 +120,7 @@ func (v *View) ClaimLive(t *Task, id, asked, was string, agree func(a, b string)
 		}
 		c.From = append(c.From, o)
 	}
-	if have, ok := e.Owners[v.State.Owner]; ok && have == asked && len(c.From) == 0 {
+	if have, ok := e.Owners[v.State.Owner]; ok && have == asked && len(c.From) == 0 && len(e.Earlier) == 0 {
 		return nil
 	}
 	if !known {
@@ -137,7 +137,7 @@ func (v *View) LiveEntry(c Claim) ledger.Entry {
 		e = e.Leave(o)
 	}
 	e, _ = e.Join(v.State.Owner, c.Asked)
-	e.Applied = ledger.Standing{Type: ledger.Live, Value: c.Asked}
+	e.Applied, e.Earlier = ledger.Standing{Type: ledger.Live, Value: c.Asked}, nil
 	if !known || c.Again {
 		e.Was = &ledger.Standing{Type: ledger.Live, Value: c.Was}
 	}

@@ -17,6 +17,9 @@ type Entry struct {
 	Owners map[desired.Owner]string `json:"owners,omitempty"`
 	// Applied is what berth put there.
 	Applied Standing `json:"put"`
+	// Earlier are the live values that berth had set before runs that were cut off: which of
+	// them and Applied is in force nobody knows.
+	Earlier []string `json:"earlier,omitempty"`
 	// Was is what stood there before; nil for nothing. A file's content is stored
 	// under its sum.
 	Was *Standing `json:"was,omitempty"`
@@ -48,6 +51,21 @@ type Held struct {
 // told without reading it.
 func (e Entry) Altered(info *host.Info) bool {
 	return e.Mark != "" && (Mark(info) != e.Mark || e.Seen != "" && Seen(info) != e.Seen)
+}
+
+// Set says whether a live value is one that berth has set.
+func (e Entry) Set(value string) bool { return slices.Contains(e.Values(), value) }
+
+// Values are the live values that berth has set of which any may be in force.
+func (e Entry) Values() []string { return append(slices.Clone(e.Earlier), e.Applied.Value) }
+
+// after is the entry of a live value that a run which was cut off was about to set in the
+// place of another one of berth's.
+func (e Entry) after(former Entry) Entry {
+	if e.Applied.Type == Live && former.Applied.Value != e.Applied.Value {
+		e.Earlier = former.Values()
+	}
+	return e
 }
 
 // clone makes owners of its own.

@@ -101,7 +101,9 @@ func (l *Ledger) take(h host.FS, r *Run, end string) error {
 		if err != nil {
 			return fmt.Errorf("look for what an interrupted run did: %w", err)
 		}
-		if placed {
+		if former, ours := l.Entries[name]; placed && ours {
+			l.Entries[name] = c.Entry.after(former)
+		} else if placed {
 			l.Entries[name] = c.Entry
 		}
 		l.halfway[name] = c.Prepared && !placed

@@ -4,6 +4,7 @@ package mount
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
@@ -96,7 +97,8 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 	if err != nil || have == nil {
 		return err
 	}
-	if is := have.Type + " " + have.Source; is != e.Applied.Value && !strings.HasPrefix(e.Applied.Value, is+" ") {
+	is := have.Type + " " + have.Source
+	if !slices.ContainsFunc(e.Values(), func(set string) bool { return set == is || strings.HasPrefix(set, is+" ") }) {
 		t.Kept = append(t.Kept, target+" is no longer wanted and is kept: "+have.Source+" is mounted there")
 		return nil
 	}

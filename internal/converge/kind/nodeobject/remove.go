@@ -83,7 +83,7 @@ func takeBack(t *kind.Task, o *kind.OwnNode, name, key string, e ledger.Entry) {
 	switch {
 	case !there || before && have == was:
 		return
-	case have != e.Applied.Value:
+	case !e.Set(have):
 		t.Kept = append(t.Kept, fmt.Sprintf("label %s of Node %s is no longer wanted and is kept: it is %q, and berth had set it to %q", key, name, have, e.Applied.Value))
 		return
 	}

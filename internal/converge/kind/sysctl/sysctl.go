@@ -72,7 +72,7 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 	switch {
 	case live == e.Was.Value:
 		return nil
-	case live != e.Applied.Value:
+	case !e.Set(live):
 		t.Kept = append(t.Kept, key+" is no longer wanted and is kept: it is "+live+", and berth had set it to "+e.Applied.Value)
 		return nil
 	}
