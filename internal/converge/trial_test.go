@@ -600,6 +600,31 @@ var reboots = map[string]func(*machine){
 	"soft-rebooted": func(h *machine) { h.SoftReboot() },
 }
 
+// TestOneshotsRunAgain: what has run to its end, and what a condition kept from running, is done
+// for this boot alone, also where userspace alone starts anew.
+func TestOneshotsRunAgain(t *testing.T) {
+	units := map[string]string{
+		"job.service":  "[Service]\nType=oneshot\nExecStart=/usr/bin/w\n",
+		"skip.service": "[Unit]\nConditionPathExists=/nowhere\n[Service]\nExecStart=/usr/bin/w\n",
+	}
+	for name, reboot := range reboots {
+		for unit, text := range units {
+			t.Run(name+"/"+unit, func(t *testing.T) {
+				h := newMachine()
+				h.Put("/usr/bin/w", "w", 0o755)
+				st := sealed(t, managed("/etc/systemd/system/"+unit, text), started(unit))
+				runs(t, h, st)
+				converged(t, h, st)
+				reboot(h)
+				if plan := runs(t, h, st); !slices.Contains(verbs(plan), "start unit:"+unit) {
+					t.Errorf("planned %v", verbs(plan))
+				}
+				converged(t, h, st)
+			})
+		}
+	}
+}
+
 // Restore at boot changes nothing in the boot of the trial, and starts nothing.
 func TestRestoreStartsNothing(t *testing.T) {
 	for name, reboot := range reboots {

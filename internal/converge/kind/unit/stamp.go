@@ -2,6 +2,7 @@ package unit
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -17,12 +18,15 @@ import (
 )
 
 // stamp says with what a unit was started: it makes a restart that is owed
-// observable. It is lost with the boot.
+// observable. It is lost with the boot, and does not count after one of userspace alone.
 type stamp struct {
 	InvocationID string `json:"invocationID,omitempty"`
 	// State is finished for a oneshot service that ran to its end, skipped for a unit
 	// whose condition did not hold; "" for what runs.
 	State string `json:"state,omitempty"`
+	// Userspace is the one that State speaks of, as in ledger.Boot: a restart of userspace
+	// alone keeps /run.
+	Userspace string `json:"userspace,omitempty"`
 	// Definition has a revision for the definition and each drop-in, complete; Triggers
 	// for the files that somebody named as a reason to restart, Reloads for those that
 	// need a reload only.
@@ -54,6 +58,18 @@ func readStamp(h host.FS, unit string) (stamp, error) {
 		return stamp{}, nil
 	}
 	return s, nil
+}
+
+// ofThisBoot is the stamp without what it says of an earlier run of userspace.
+func (s stamp) ofThisBoot(ctx context.Context, h host.Host) (stamp, error) {
+	if s.State == "" || s.Userspace == "" {
+		return s, nil
+	}
+	now, err := ledger.PresentBoot(ctx, h)
+	if err == nil && now.Userspace != "" && now.Userspace != s.Userspace {
+		return stamp{}, nil
+	}
+	return s, err
 }
 
 func writeStamp(h host.FS, unit string, s stamp) error {

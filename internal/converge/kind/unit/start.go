@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -147,7 +148,7 @@ func (p *planner) verify(ctx context.Context, now stamp) error {
 			return err
 		}
 	}
-	return p.noteState(st, now)
+	return p.noteState(ctx, st, now)
 }
 
 // startAgain has systemd read the definitions and restarts the unit with them.
@@ -299,10 +300,10 @@ func (p *planner) note(ctx context.Context, s stamp) error {
 	if err != nil {
 		return err
 	}
-	return p.noteState(st, s)
+	return p.noteState(ctx, st, s)
 }
 
-func (p *planner) noteState(st host.UnitStatus, s stamp) error {
+func (p *planner) noteState(ctx context.Context, st host.UnitStatus, s stamp) error {
 	p.status, s.InvocationID = st, st.InvocationID
 	p.sys.started(p.u.Name, st)
 	switch {
@@ -317,6 +318,13 @@ func (p *planner) noteState(st host.UnitStatus, s stamp) error {
 		return &host.JobError{Unit: p.u.Name, Job: "start", Result: "ended at once", Status: st}
 	case st.InvocationID == "":
 		return errors.New("systemd gave it no invocation id")
+	}
+	if s.State != "" {
+		boot, err := ledger.PresentBoot(ctx, p.Host)
+		if err != nil {
+			return err
+		}
+		s.Userspace = boot.Userspace
 	}
 	if !p.u.Optional {
 		p.sys.watch(st)

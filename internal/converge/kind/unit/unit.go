@@ -149,6 +149,9 @@ func (p *planner) ask(ctx context.Context) error {
 		if p.last, err = readStamp(p.Host, p.u.Name); err != nil {
 			return err
 		}
+		if p.last, err = p.last.ofThisBoot(ctx, p.Host); err != nil {
+			return err
+		}
 	}
 	if err := p.locate(); err != nil {
 		return err
