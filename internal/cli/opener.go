@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/reconcile"
@@ -112,6 +113,10 @@ func (o *opener) parts(document []byte) *parts {
 	return p
 }
 
+// unitTimeout is how long a document waits for one unit. One that takes longer goes on starting:
+// the document is tried again, and meanwhile the agent does what else there is to do.
+const unitTimeout = 3 * time.Minute
+
 func (o *opener) target(d *reconcile.Document, c contract.Contract, p *parts, facts component.Facts) (*reconcile.Target, error) {
 	st, err := c.Translate(facts)
 	if err != nil {
@@ -122,7 +127,7 @@ func (o *opener) target(d *reconcile.Document, c contract.Contract, p *parts, fa
 		p.fetcher = newFetcher(true)
 	}
 	opt := p.engineOptions(o.host, agentCommandName, nil)
-	opt.GoOn = true
+	opt.GoOn, opt.LiveTimeout = true, unitTimeout
 	t := &reconcile.Target{Document: d, State: st, Agent: agentParts(contract.AgentOf(c)), Engine: converge.New(opt)}
 	for _, n := range (&document{contract: c, state: st}).unused() {
 		t.Notes = append(t.Notes, n.Path+": "+n.Reason)

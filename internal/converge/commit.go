@@ -7,6 +7,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 )
 
 // commit makes the staged state visible: the names, then what runs.
@@ -139,7 +140,7 @@ func (x *executor) liveGraph() *graph {
 	g.goOn = x.opt.GoOn && !x.try.onTrial()
 	for _, t := range x.sorted() {
 		if t.Live != nil {
-			g.nodes = append(g.nodes, &node{id: t.ID, verb: t.Verb(), field: t.Base.Field, after: x.liveBefore(t), do: t.Live})
+			g.nodes = append(g.nodes, &node{id: t.ID, verb: t.Verb(), field: t.Base.Field, after: x.liveBefore(t), do: x.inTime(t.Live)})
 		}
 	}
 	for _, t := range x.v.Tasks() {
@@ -152,6 +153,19 @@ func (x *executor) liveGraph() *graph {
 			do: func(context.Context) error { return x.commitNames(true) }})
 	}
 	return g
+}
+
+// inTime bounds what brings a resource live.
+func (x *executor) inTime(live func(context.Context) error) func(context.Context) error {
+	most := x.opt.LiveTimeout
+	if most == 0 {
+		return live
+	}
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, most, &host.BoundError{After: most})
+		defer cancel()
+		return live(ctx)
+	}
 }
 
 func (x *executor) hasLate() bool {

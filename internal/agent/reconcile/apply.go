@@ -40,6 +40,9 @@ func (r *Reconciler) document(ctx context.Context) error {
 		return r.failed(ctx, d, kindChanged(r.owner, other))
 	}
 	if r.record.Reverted == d.Checksum {
+		if d.Serial { // it would break the next machine, too: also after a restart of the agent
+			r.o.Turns.Acquire(ctx)
+		}
 		return nil
 	}
 	if wait := r.wait(d); wait > 0 {
@@ -153,14 +156,14 @@ func (r *Reconciler) apply(ctx, until context.Context, ready func() error, d *Do
 	}
 	r.take(ctx, t)
 	next := r.record
-	next.Sum, next.Checksum, next.Reverted = d.Sum, d.Checksum, ""
+	next.Sum, next.Checksum, next.Reverted, next.Half = d.Sum, d.Checksum, "", false
 	if err := r.change(next); err != nil {
 		return err
 	}
 	if r.good, err = r.keptNow(); err != nil {
 		return err
 	}
-	r.inForce, r.half, r.updated = true, false, false
+	r.inForce, r.updated = true, false
 	delete(r.said, updating) // of another document
 	if r.record.Inherited {
 		r.disinherit()
@@ -194,13 +197,26 @@ func (r *Reconciler) halfway(ctx context.Context, t *Target, res *converge.Resul
 	if !tried && !hasChanged(res) {
 		return
 	}
-	r.half = true
-	if tried {
+	if tried && isBack(broken) {
 		r.wentBack(ctx, broken)
+		return
+	}
+	if r.noteHalf(true); tried {
 		return
 	}
 	r.inForce = false
 	r.take(ctx, t)
+}
+
+// noteHalf remembers that a document has changed the machine and is neither in force nor
+// taken back, also over a restart.
+func (r *Reconciler) noteHalf(half bool) {
+	next := r.record
+	next.Half = half
+	if err := r.change(next); err != nil {
+		r.record = next
+		r.o.Log.Warn("a restart would forget that a document came half-way", "error", err)
+	}
 }
 
 // hasChanged says whether a run has begun to change the machine.
@@ -219,7 +235,7 @@ func (r *Reconciler) wentBack(ctx context.Context, t *converge.TrialError) {
 	if !isBack(t) {
 		return
 	}
-	r.half = false
+	r.noteHalf(false)
 	if r.inForce {
 		return
 	}
@@ -249,7 +265,7 @@ func (r *Reconciler) failed(ctx context.Context, d *Document, err error) error {
 // giveOn gives the turn on after a document that has changed nothing. A machine that
 // an earlier one has left half-way keeps it: that one would do so to the next, too.
 func (r *Reconciler) giveOn(ctx context.Context) error {
-	if r.half {
+	if r.record.Half {
 		return nil
 	}
 	return r.o.Turns.Release(ctx)

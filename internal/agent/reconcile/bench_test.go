@@ -45,6 +45,8 @@ type bench struct {
 	turn       bool
 	// inLine: who asks for the turn gets it a moment later; held: it has it.
 	inLine, held bool
+	// asked is how often the turn was asked for.
+	asked int
 	// lasts ends when the turn is lost; nil is a turn that is not.
 	lasts context.Context
 	lost  func()
@@ -331,6 +333,7 @@ func state(document []byte) (*desired.State, error) {
 
 // Acquire implements Turns.
 func (b *bench) Acquire(ctx context.Context) context.Context {
+	b.asked++
 	switch {
 	case b.inLine && !b.held:
 		b.held = true

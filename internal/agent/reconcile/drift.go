@@ -77,11 +77,7 @@ func (r *Reconciler) hear(e host.Event, byName, byUnit []desired.ID) {
 		r.queue.Add(workAll)
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, id := range slices.Concat(byName, byUnit) {
-		r.dirty[id] = true
-	}
+	r.mark(slices.Concat(byName, byUnit))
 	r.queue.Add(workDrift)
 }
 
@@ -95,7 +91,20 @@ func (r *Reconciler) drift(ctx context.Context) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return r.repair(ctx, converge.Scope{IDs: ids})
+	err := r.repair(ctx, converge.Scope{IDs: ids})
+	if err != nil {
+		r.mark(ids)
+	}
+	return err
+}
+
+// mark notes what has to be looked at.
+func (r *Reconciler) mark(ids []desired.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range ids {
+		r.dirty[id] = true
+	}
 }
 
 // all looks at everything.

@@ -1,11 +1,29 @@
 package reconcile
 
 import (
+	"path"
+	"syscall"
 	"testing/synctest"
 	"time"
 
 	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/memory"
 )
+
+// refusing is a machine on whose disk there is no room for a file.
+type refusing struct {
+	*memory.Host
+	full *bool
+}
+
+// Create implements host.FS.
+func (r refusing) Create(p string) (host.File, error) {
+	if *r.full && path.Dir(p) == "/etc" {
+		return nil, syscall.ENOSPC
+	}
+	return r.Host.Create(p)
+}
 
 // driftScenarios are what others do to the machine, and what is left to them.
 var driftScenarios = map[string]func(b *bench){
@@ -18,6 +36,20 @@ var driftScenarios = map[string]func(b *bench){
 		if b.count("DriftRepaired") != 1 || b.count("OSCApplied") != 1 {
 			b.t.Error(b.events)
 		}
+	},
+	"a repair that fails is tried again": func(b *bench) {
+		full := true
+		b.engineHost = refusing{b.h, &full}
+		b.start()
+		b.set(&full, false)
+		b.give("file /etc/a one")
+		b.set(&full, true)
+		b.h.Overwrite("/etc/a", "edited")
+		b.pass(3 * time.Second)
+		b.wantFile("/etc/a", "edited")
+		b.set(&full, false)
+		b.pass(time.Minute)
+		b.wantFile("/etc/a", "one")
 	},
 	"a deleted file comes back": func(b *bench) {
 		b.start()

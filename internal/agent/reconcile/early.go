@@ -24,7 +24,7 @@ func (r *Reconciler) sayEarly(t *Target) func() {
 	r.mu.Lock()
 	former := r.status
 	r.mu.Unlock()
-	if !r.o.Published || t.Agent != nil || r.half || failed || former.checksum == "" || former.checksum == t.Checksum {
+	if !r.o.Published || t.Agent != nil || r.record.Half || failed || former.checksum == "" || former.checksum == t.Checksum {
 		return func() {}
 	}
 	return func() {

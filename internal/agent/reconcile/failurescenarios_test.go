@@ -67,6 +67,25 @@ var failureScenarios = map[string]func(b *bench){
 			b.t.Error(b.conditions)
 		}
 	},
+	"a unit that hangs keeps nothing else from being done": func(b *bench) {
+		b.h.Behave("u.service", func(memory.Start) memory.Outcome { return memory.Outcome{Hang: true} })
+		b.ends = true
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a", "unit v.service /etc/a", "agent two")
+		if st := b.h.Units()["v.service"]; st.ActiveState != "active" {
+			b.t.Errorf("v.service is %s", st.ActiveState)
+		}
+		b.pass(4 * time.Minute)
+		if b.lastCondition() != "False ApplyFailed" || b.placed != 1 {
+			b.t.Errorf("%q, %d agents in place: %q", b.lastCondition(), b.placed, b.told())
+		}
+		b.h.Overwrite("/etc/a", "edited")
+		b.pass(4 * time.Minute)
+		b.wantFile("/etc/a", "one")
+		b.r.SeeSecret(secretOf("file /etc/a two", "unit v.service /etc/a"))
+		b.pass(4 * time.Minute)
+		b.wantApplied("file /etc/a two", "unit v.service /etc/a")
+	},
 	"a unit that fails keeps no other from running": func(b *bench) {
 		b.h.Behave("u.service", fails)
 		b.start()

@@ -183,8 +183,6 @@ type Reconciler struct {
 	owner desired.Owner
 	// inForce: all of current is.
 	inForce bool
-	// half: a document has changed the machine and is neither in force nor taken back.
-	half bool
 	// updated: the agent is that of current, or will not become it.
 	updated bool
 	watch   context.CancelFunc

@@ -36,6 +36,8 @@ type record struct {
 	// Owner is whose the documents are: noted before anything of one is on the machine. ""
 	// is the source's first one, where an older berth has written it, or none yet.
 	Owner desired.Owner `json:"owner,omitempty"`
+	// Half: a document has changed the machine and is neither in force nor taken back.
+	Half bool `json:"half,omitempty"`
 	// Inherited: what the former agent left is taken over, or nothing can be.
 	Inherited bool `json:"inherited,omitempty"`
 }

@@ -131,12 +131,42 @@ var turnScenarios = map[string]func(b *bench){
 		if b.released != 0 {
 			b.t.Errorf("the turn was given on %d times", b.released)
 		}
+		b.stop()
+		b.start()
+		b.r.SeeSecret(serial("refused"))
+		synctest.Wait()
+		if b.released != 0 {
+			b.t.Errorf("after a restart of the agent the turn was given on %d times", b.released)
+		}
 		b.give("file /etc/a one")
 		b.released = 0
 		b.r.SeeSecret(serial("refused"))
 		synctest.Wait()
 		if b.released != 1 {
 			b.t.Errorf("in order again, the turn was given on %d times", b.released)
+		}
+	},
+	"the turn of a document that was taken back is kept over a restart of the agent": func(b *bench) {
+		b.h.Behave("u.service", func(memory.Start) memory.Outcome {
+			if b.content("/etc/a") == "bad" {
+				return memory.Outcome{Status: 1}
+			}
+			return memory.Outcome{}
+		})
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.pass(time.Minute)
+		b.released = 0
+		b.r.SeeSecret(serial("file /etc/a bad", "unit u.service /etc/a"))
+		synctest.Wait()
+		b.wantFile("/etc/a", "one")
+		b.stop()
+		b.asked = 0
+		b.start()
+		b.r.SeeSecret(serial("file /etc/a bad", "unit u.service /etc/a"))
+		b.pass(time.Minute)
+		if b.asked == 0 || b.released != 0 {
+			b.t.Errorf("the turn was asked for %d times and given on %d times", b.asked, b.released)
 		}
 	},
 	"an agent that could not be had when its document had its turn asks for the turn again": func(b *bench) {

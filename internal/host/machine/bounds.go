@@ -3,8 +3,9 @@ package machine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/berth-dev/berth/internal/host"
 )
 
 // What is asked for without a deadline has one of these: a program, a job or a
@@ -17,26 +18,17 @@ const (
 	answerBound = 2 * time.Minute
 )
 
-// boundError is the cause of a context that ended by a bound of this package.
-type boundError struct{ after time.Duration }
-
-// Error says how long it was waited.
-func (e *boundError) Error() string { return fmt.Sprintf("has not ended within %s", e.after) }
-
-// Unwrap makes it what the end of a context's time always is.
-func (e *boundError) Unwrap() error { return context.DeadlineExceeded }
-
 // bounded gives a context that has no deadline one.
 func bounded(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, d, &boundError{d})
+	return context.WithTimeoutCause(ctx, d, &host.BoundError{After: d})
 }
 
 // endOf is why a context has ended: its error, or the bound.
 func endOf(ctx context.Context) error {
-	if b, ok := errors.AsType[*boundError](context.Cause(ctx)); ok {
+	if b, ok := errors.AsType[*host.BoundError](context.Cause(ctx)); ok {
 		return b
 	}
 	return ctx.Err()
