@@ -447,7 +447,7 @@ func TestRegisterOfNode(t *testing.T) {
 		connected bool
 		said      string
 	}{
-		"disconnected":     {func(c *cloud) { c.local = false }, true, "registered the machine"},
+		"disconnected": {func(c *cloud) { c.local = false }, true, "registered the machine"},
 		"without a secret": {func(c *cloud) {
 			c.local, c.r.By = false, &desired.AzureIdentity{Kind: desired.AzureServicePrincipal, TenantID: tenant, ClientID: client, ClientSecretFile: "/nowhere"}
 		}, false, "left as it is"},
