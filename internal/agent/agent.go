@@ -81,6 +81,8 @@ type Agent struct {
 	node    *node
 	events  *event.Recorder
 	counts  status.Counts
+	// tokensThere is closed when the tokens were synced once, or waited for in vain.
+	tokensThere chan struct{}
 	// owner is the Secret that was seen last.
 	owner atomic.Pointer[meta.OwnerReference]
 	// reconciler keeps what the Secret asks for, or the file in its place; files are the
@@ -92,7 +94,7 @@ type Agent struct {
 // New reads what the agent is told; where that is refused, what it took last. The error
 // is a *config.Error where what it is told is wrong and it never took anything.
 func New(s Settings) (*Agent, error) {
-	a := &Agent{Settings: s}
+	a := &Agent{Settings: s, tokensThere: make(chan struct{})}
 	refused := a.read(&a.Settings)
 	if refused != nil && a.readKept(&a.Settings) != nil {
 		return nil, refused
@@ -119,8 +121,8 @@ func (a *Agent) assemble() error {
 		return fmt.Errorf("read the host's name: %w", err)
 	}
 	a.host = strings.ToLower(string(bytes.TrimSpace(name)))
-	a.node = &node{name: a.host}
-	a.events = event.New(a.node, a.host)
+	a.node = &node{name: nodeName(a.Host, a.host)}
+	a.events = event.New(a.node, a.node.name)
 	if a.keeper, err = credential.New(a.Host, a.Issuer, a.config, a.options.Group, share(a.host)); err != nil {
 		return err
 	}
@@ -158,6 +160,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.events.Run(ctx) })
 	g.Go(func() error { return a.serve(ctx) })
 	g.Go(func() error { return a.watchConfig(ctx) })
+	g.Go(func() error { return a.watchNodeName(ctx) })
 	g.Go(func() error { a.watchPause(ctx); return nil })
 	a.lookAfter(ctx, g)
 	g.Go(func() error { return a.connect(ctx, g) })

@@ -17,16 +17,17 @@ const agentToken = agentDir + "/credentials/bootstrap-token"
 
 // TestJoinKeeps: with agent.keep the agent follows the file that joined: it repairs the node
 // and takes changes of the file, also without a credential; it goes with a document that
-// does not say so any more, and with leave.
+// does not say so any more, and with leave. The Node is called otherwise than the machine.
 func TestJoinKeeps(t *testing.T) {
 	l := sharedLab(t)
 	applyRBAC(t, l, "--name", "keeps", "--secret", "none")
 	approveAgents(t, l)
 	n := machineOf(t, l, "join-keeps", lab.Prebaked, nodeConfig(t, l), tokenAndCA(t, l))
 	m := &agentMachine{lab: l, node: n}
+	run(t, n, "sh", "-c", "echo host-of-it >/proc/sys/kernel/hostname")
 	document := func(label string, keep bool) string {
 		return string(ownDocument(t, l, func(c *v1alpha1.NodeConfig) {
-			c.Agent.Keep, c.Node.Labels["example.com/a.b"] = keep, label
+			c.Agent.Keep, c.Node.Name, c.Node.Labels["example.com/a.b"] = keep, n.Name, label
 		}))
 	}
 	m.replace(t, configPath, document("edge", true))

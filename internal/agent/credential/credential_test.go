@@ -250,7 +250,7 @@ func TestKubeletsFirstCredential(t *testing.T) {
 }
 
 func TestKubeletWithACertificateNeedsNone(t *testing.T) {
-	for _, p := range []string{kubelet.AgentKubeconfig, kubeletCertificate} {
+	for _, p := range []string{kubelet.AgentKubeconfig, KubeletCertificate} {
 		h, _, k := machine(t)
 		h.Put(p, "x", 0o600)
 		if err := k.GiveKubelet(); err != nil {

@@ -16,7 +16,7 @@ import (
 // kubelet's files, as published.
 const (
 	KubeletBootstrap   = "/var/lib/kubelet/kubeconfig-bootstrap"
-	kubeletCertificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+	KubeletCertificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 )
 
 // GiveKubelet writes kubelet's first credential, where there is a token and kubelet
@@ -29,7 +29,7 @@ func (k *Keeper) GiveKubelet() error {
 	if err != nil {
 		return fmt.Errorf("read the bootstrap token: %w", err)
 	}
-	for _, p := range []string{kubelet.AgentKubeconfig, kubeletCertificate} {
+	for _, p := range []string{kubelet.AgentKubeconfig, KubeletCertificate} {
 		if _, err := k.Host.Lstat(p); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
