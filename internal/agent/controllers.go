@@ -56,7 +56,7 @@ func (a *Agent) lookAfter(ctx context.Context, g *errgroup.Group) {
 	a.start(ctx, g, hostname.Check{Host: a.Host, Started: a.host}.Run)
 }
 
-// tokensFirst is how long the first document waits for the tokens of its units.
+// tokensFirst is how long the first document of a source waits for the tokens of its units.
 const tokensFirst = 5 * time.Second
 
 // control starts the controllers that go by what the cluster says. It returns when the
@@ -81,6 +81,21 @@ func (a *Agent) control(ctx context.Context, g *errgroup.Group, client *apiserve
 	}
 	a.checkUnits(ctx, g, client, node)
 	awaitAll(ctx, &begun, tokensFirst)
+	close(a.tokensThere)
+}
+
+// awaitTokens waits until the tokens are in place that units of a document may start with.
+// Those of an earlier start serve, and where there is no cluster nobody waits for long.
+func (a *Agent) awaitTokens(ctx context.Context) {
+	there := func(c config.TokenSecret) bool { _, err := a.Host.Lstat(c.Path); return err == nil }
+	if files := a.config.Controllers.Token.SyncConfigs; !slices.ContainsFunc(files, func(c config.TokenSecret) bool { return !there(c) }) {
+		return
+	}
+	select {
+	case <-a.tokensThere:
+	case <-time.After(tokensFirst):
+	case <-ctx.Done():
+	}
 }
 
 // tokens are the token files of the configuration.

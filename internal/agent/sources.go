@@ -158,7 +158,11 @@ func (a *Agent) followFiles(ctx context.Context, g *errgroup.Group) {
 		all = append(slices.Clip(all), fileSource{p, a.reconciler})
 	}
 	for _, f := range all {
-		g.Go(func() error { a.followFile(ctx, f.path, f.reconciler.See); return nil })
+		g.Go(func() error {
+			a.awaitTokens(ctx)
+			a.followFile(ctx, f.path, f.reconciler.See)
+			return nil
+		})
 	}
 }
 

@@ -102,3 +102,34 @@ func TestFollowFile(t *testing.T) {
 		}
 	})
 }
+
+// TestFilesWaitForTokens: a document of a file comes after the tokens that its units may start
+// with. It does not wait where they are there from before, and not for ever.
+func TestFilesWaitForTokens(t *testing.T) {
+	const tokenFile = "/var/lib/s/token"
+	for name, c := range map[string]struct {
+		arrange func(*memory.Host, *Agent)
+		waits   time.Duration
+	}{
+		"none are asked for": {func(_ *memory.Host, a *Agent) { a.config.Controllers.Token.SyncConfigs = nil }, 0},
+		"from before":        {func(h *memory.Host, _ *Agent) { h.Put(tokenFile, "t", 0o600) }, 0},
+		"synced":             {func(_ *memory.Host, a *Agent) { time.AfterFunc(time.Second, func() { close(a.tokensThere) }) }, time.Second},
+		"no API server":      {func(*memory.Host, *Agent) {}, tokensFirst},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := machineWith(configText + "  token: {syncConfigs: [{secretName: s, path: " + tokenFile + "}]}\n")
+			h.Put(config.OptionsPath, "sources: {secret: false, operatingSystemConfig: /d/x}\n", 0o600)
+			h.Put("/d/x", "a document", 0o600)
+			a := begin(t, h)
+			synctest.Test(t, func(t *testing.T) {
+				a.tokensThere = make(chan struct{}) // of this test's time
+				c.arrange(h, a)
+				began := time.Now()
+				a.awaitTokens(t.Context())
+				if waited := time.Since(began); waited != c.waits {
+					t.Errorf("it waited for %s", waited)
+				}
+			})
+		})
+	}
+}
