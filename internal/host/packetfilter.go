@@ -14,7 +14,7 @@ import (
 // each that speaks of one table with an error.
 type PacketFilter interface {
 	// FilterNames lists the tables of all families with their chains, those of the legacy
-	// iptables, too, in no order. What comes with an error is what could be read.
+	// iptables, too, and ipsets, in no order. What comes with an error is what could be read.
 	FilterNames(ctx context.Context) ([]FilterName, error)
 	// FilterTable describes a table; nil if there is none of that name.
 	FilterTable(ctx context.Context, name string) (*FilterTable, error)
@@ -27,10 +27,14 @@ type PacketFilter interface {
 	DeleteFilterTable(ctx context.Context, name string) error
 }
 
-// FilterName is the name of a table of the packet filter, or of a chain in it.
+// Ipset is the family of ipsets.
+const Ipset = "ipset"
+
+// FilterName is the name of a table of the packet filter, of a chain in it, or of an ipset.
 type FilterName struct {
 	// Family is ip, ip6, inet, arp, bridge or netdev, or the program that alone knows the
-	// table: iptables-legacy, ip6tables-legacy.
+	// table: iptables-legacy, ip6tables-legacy. Of an ipset it is Ipset, and the name is in
+	// the place of the table's.
 	Family, Table string
 	// Chain is "" for the table itself.
 	Chain string

@@ -9,6 +9,7 @@ import (
 	"github.com/google/nftables"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/ipset"
 	"github.com/berth-dev/berth/internal/host/iptables"
 	"github.com/berth-dev/berth/internal/host/kernelmodule"
 )
@@ -18,7 +19,11 @@ import (
 func (p packetFilter) FilterNames(ctx context.Context) ([]host.FilterName, error) {
 	names, err := nftNames(ctx)
 	legacy, legacyErr := p.legacyNames(ctx)
-	return slices.Concat(names, legacy), errors.Join(err, legacyErr)
+	sets, setsErr := ipset.Names()
+	for _, s := range sets {
+		names = append(names, host.FilterName{Family: host.Ipset, Table: s})
+	}
+	return slices.Concat(names, legacy), errors.Join(err, legacyErr, setsErr)
 }
 
 func nftNames(ctx context.Context) ([]host.FilterName, error) {

@@ -2,7 +2,6 @@ package podnet
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"path"
 	"slices"
@@ -12,8 +11,9 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/ipset"
 	"github.com/berth-dev/berth/internal/host/iptables"
-	"github.com/berth-dev/berth/internal/host/kernelmodule"
 )
 
 // foreignLinks are the names of interfaces that networks of pods and kube-proxy make
@@ -36,15 +36,14 @@ func begins(name string, with []string) bool {
 }
 
 // Foreign names what is left of the cluster's own network, which its DaemonSet made and
-// nobody takes away: interfaces, chains and tables that were not there before, and
-// ipsets. What of it is in use is for whoever knows that network to say.
+// nobody takes away: interfaces, chains, tables and ipsets that were not there before. What of it is in use is for whoever knows that network to say.
 func (n Network) Foreign(ctx context.Context, before Before) (left []string, err error) {
 	var errs []error
 	for _, part := range []func() ([]string, error){
 		func() ([]string, error) { return leftLinks(before.Links) },
 		func() ([]string, error) { return leftRules(ctx, before) },
 		func() ([]string, error) { return n.leftLegacy(ctx, before) },
-		leftSets,
+		func() ([]string, error) { return leftSets(before) },
 	} {
 		names, err := part()
 		left, errs = append(left, names...), append(errs, err)
@@ -134,69 +133,13 @@ func (n Network) leftLegacy(ctx context.Context, before Before) (left []string, 
 	return left, nil
 }
 
-// What the kernel's ipsets are asked for their names with.
-//
-// Source: include/uapi/linux/netfilter/ipset/ip_set.h.
-const (
-	ipsetList      = 6<<8 | 7 // NFNL_SUBSYS_IPSET, IPSET_CMD_LIST
-	ipsetProtocol  = 1        // IPSET_ATTR_PROTOCOL
-	ipsetName      = 2        // IPSET_ATTR_SETNAME
-	ipsetFlags     = 6        // IPSET_ATTR_FLAGS
-	ipsetNamesOnly = 2        // IPSET_FLAG_LIST_SETNAME
-	ipsetVersion   = 6
-)
-
-// leftSets are the ipsets that those networks and kube-proxy's mode ipvs made. A kernel
-// without ipsets has none.
-func leftSets() (left []string, err error) {
-	messages, err := listSets()
-	if kernelmodule.Missing(err) {
-		return nil, nil
-	}
-	for _, m := range messages {
-		name := setName(m.Data)
-		if begins(name, foreignSets) {
+// leftSets are the ipsets that those networks and kube-proxy's mode ipvs made.
+func leftSets(before Before) (left []string, err error) {
+	names, err := ipset.Names()
+	for _, name := range names {
+		if begins(name, foreignSets) && !before.stood(host.Ipset, name, "") {
 			left = append(left, "ipset "+name+": ipset destroy "+name)
 		}
 	}
 	return left, err
-}
-
-func listSets() (sets []netlink.Message, err error) {
-	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
-	if err != nil {
-		return nil, named("open the packet filter", err)
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	e := netlink.NewAttributeEncoder()
-	e.Uint8(ipsetProtocol, ipsetVersion)
-	flags := make([]byte, 4)
-	binary.BigEndian.PutUint32(flags, ipsetNamesOnly)
-	e.Bytes(ipsetFlags|unix.NLA_F_NET_BYTEORDER, flags)
-	attributes, err := e.Encode()
-	if err != nil {
-		return nil, named("ask for ipsets", err)
-	}
-	sets, err = c.Execute(netlink.Message{
-		Header: netlink.Header{Type: ipsetList, Flags: netlink.Request | netlink.Dump},
-		Data:   append([]byte{unix.AF_INET, 0, 0, 0}, attributes...), // struct nfgenmsg
-	})
-	return sets, named("list ipsets", err)
-}
-
-// setName is the name in an answer; "" for one that has none.
-func setName(data []byte) string {
-	if len(data) < 4 {
-		return ""
-	}
-	d, err := netlink.NewAttributeDecoder(data[4:])
-	if err != nil {
-		return ""
-	}
-	for d.Next() {
-		if d.Type() == ipsetName {
-			return d.String()
-		}
-	}
-	return ""
 }

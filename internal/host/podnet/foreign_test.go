@@ -2,16 +2,19 @@ package podnet
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/nftables"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/berth-dev/berth/internal/host"
 )
 
 // TestForeign: what a network of pods left that berth does not know how to take away is
-// named, but for what was there before; what is nobody's of them is not.
+// named, but for what was there before, ipsets, too; what is nobody's of them is not.
 func TestForeign(t *testing.T) {
 	ownNetwork(t)
 	needs(t, "ip", "iptables-nft")
@@ -27,10 +30,18 @@ func TestForeign(t *testing.T) {
 	if err := c.Flush(); err != nil {
 		t.Fatal(err)
 	}
+	makeSet(t, "KUBE-BEFORE")
+	before := Before{Links: []string{"lo", "kube-bridge"}, Filter: set("ip filter cali-before", "ip6 calico-before")}
+	stood, _ := filterNow(t)
+	for _, name := range stood {
+		if strings.HasPrefix(name, host.Ipset+" ") {
+			before.Filter[name] = true
+		}
+	}
 	for _, name := range []string{"cali40s:one", "KUBE-CLUSTER-IP", "mine"} {
 		makeSet(t, name)
 	}
-	left, err := Network{}.Foreign(t.Context(), Before{Links: []string{"lo", "kube-bridge"}, Filter: set("ip filter cali-before", "ip6 calico-before")})
+	left, err := Network{}.Foreign(t.Context(), before)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +68,8 @@ func makeSet(t *testing.T, name string) {
 	}
 	defer c.Close()
 	e := netlink.NewAttributeEncoder()
-	e.Uint8(ipsetProtocol, ipsetVersion)
-	e.String(ipsetName, name)
+	e.Uint8(1, 6)                     // IPSET_ATTR_PROTOCOL
+	e.String(2, name)                 // IPSET_ATTR_SETNAME
 	e.String(3, "hash:ip")            // IPSET_ATTR_TYPENAME
 	e.Uint8(4, 0)                     // IPSET_ATTR_REVISION
 	e.Uint8(5, unix.AF_INET)          // IPSET_ATTR_FAMILY

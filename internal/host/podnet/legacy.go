@@ -53,7 +53,7 @@ func withoutOurs(saved string, goes func(table, chain string) bool) (script stri
 	var own, leading []string
 	for line := range strings.Lines(saved) {
 		line = strings.TrimSpace(line)
-		words := strings.Fields(line)
+		words := wordsOf(line)
 		switch {
 		case strings.HasPrefix(line, "*"):
 			b.WriteString(line + "\n")
@@ -76,6 +76,19 @@ func withoutOurs(saved string, goes func(table, chain string) bool) (script stri
 		}
 	}
 	return b.String(), chains
+}
+
+// wordsOf are the words of a rule. What iptables-save puts in quotation marks, as a comment
+// with spaces, is one word.
+func wordsOf(rule string) []string {
+	quoted, escaped := false, false
+	return strings.FieldsFunc(rule, func(r rune) bool {
+		if r == '"' && !escaped {
+			quoted = !quoted
+		}
+		escaped = r == '\\' && !escaped
+		return r == ' ' && !quoted
+	})
 }
 
 // target says whether a rule leads to one of some chains.

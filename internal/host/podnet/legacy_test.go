@@ -122,6 +122,7 @@ func TestWithoutOurs(t *testing.T) {
 -A PREROUTING -j DOCKER
 -A KUBE-SERVICES -j CNI-DN-1
 -A DOCKER -g CNI-DN-1
+-A PREROUTING -m comment --comment "was -j KUBE-SERVICES once, \"then\" -g CNI-DN-1" -j DOCKER
 COMMIT
 *filter
 :FORWARD DROP [0:0]
