@@ -115,11 +115,12 @@ func hasNode(t *testing.T, l *lab.Lab, name string) bool {
 	return err == nil
 }
 
-// proxyRules are some of kube-proxy's and of CNI plugins.
+// proxyRules are some of kube-proxy's and of CNI plugins, and values that it sets.
 const proxyRules = `iptables -t nat -N KUBE-SERVICES; iptables -t nat -A PREROUTING -m comment --comment 'kubernetes service portals' -j KUBE-SERVICES
 iptables -N KUBE-FORWARD; iptables -A FORWARD -j KUBE-FORWARD; iptables -A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP
 iptables -t nat -N CNI-DN-pod; iptables -t nat -A CNI-HOSTPORT-DNAT -p tcp --dport 9090 -j CNI-DN-pod; iptables -t nat -N CNI-HOSTPORT-MASQ
-iptables -t nat -A OUTPUT -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-MASQ; nft add table ip kube-proxy`
+iptables -t nat -A OUTPUT -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-MASQ; nft add table ip kube-proxy
+sysctl -q -w net.ipv4.conf.all.route_localnet=1 net.netfilter.nf_conntrack_tcp_timeout_established=86400 net.netfilter.nf_conntrack_tcp_timeout_close_wait=3600`
 
 // TestLeave: a bare machine that was made a node with a pod on it is given back as it
 // was, and can be made a node again.

@@ -25,6 +25,18 @@ const MountsFound = "/proc/self/mountinfo"
 // own kube-proxy, give theirs the names that a node's have.
 const FilterFound = "/proc/net/netfilter"
 
+// ValuesFound is under what Found has the values of SetByProxy that the kernel had, as
+// "key=value".
+const ValuesFound = "/proc/sys"
+
+// SetByProxy are kernel parameters that kube-proxy sets while the machine is a node, and
+// leaves so.
+var SetByProxy = []string{
+	"net.ipv4.conf.all.arp_announce", "net.ipv4.conf.all.arp_ignore", "net.ipv4.conf.all.route_localnet",
+	"net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_tcp_be_liberal",
+	"net.netfilter.nf_conntrack_tcp_timeout_close_wait", "net.netfilter.nf_conntrack_tcp_timeout_established",
+}
+
 // mountRoots begin the paths below which mount points are noted.
 var mountRoots = []string{"/run/containerd/", "/run/netns/", "/var/lib/kubelet/"}
 
@@ -44,7 +56,7 @@ type Found struct {
 // find looks into the directories that others fill. What can't be looked into is
 // unknown, which is no reason to end a run.
 func find(h host.Host) map[string]Found {
-	found := map[string]Found{MountsFound: findMounts(h), FilterFound: findFilter(h)}
+	found := map[string]Found{MountsFound: findMounts(h), FilterFound: findFilter(h), ValuesFound: findValues(h)}
 	for _, dir := range FilledByOthers {
 		info, err := Lstat(h, dir)
 		if err == nil && info == nil {
@@ -81,5 +93,23 @@ func findFilter(h host.PacketFilter) Found {
 		f.Names = append(f.Names, n.String())
 	}
 	slices.Sort(f.Names)
+	return f
+}
+
+// findValues are kernel parameters. Those of a module that is not loaded are not there.
+func findValues(h host.FS) (f Found) {
+	root, err := Lstat(h, ValuesFound)
+	if f.Unknown = err != nil || root == nil; f.Unknown {
+		return f
+	}
+	for _, key := range SetByProxy {
+		value, there, err := ReadFile(h, ValuesFound+"/"+strings.ReplaceAll(key, ".", "/"))
+		if err != nil {
+			f.Unknown = true
+		}
+		if there {
+			f.Names = append(f.Names, key+"="+strings.TrimSpace(string(value)))
+		}
+	}
 	return f
 }

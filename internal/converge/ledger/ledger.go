@@ -34,7 +34,7 @@ type Ledger struct {
 	Entries map[string]Entry
 	// Found is what berth found in directories that others fill, by path; one that was
 	// not there is left out. What was mounted is under MountsFound, the packet filter under
-	// FilterFound. nil: nobody knows.
+	// FilterFound, kernel parameters under ValuesFound. nil: nobody knows.
 	Found map[string]Found
 	// Owed is the run that did not come to its end; nil where the last one did.
 	Owed *Run

@@ -41,7 +41,7 @@ func TestSetAgainstAnotherWriter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := memory.New()
 			h.Value(file(key), "0")
-			err := set(&racing{FS: h, path: file(key), stale: c.stale}, key, "1")
+			err := Set(&racing{FS: h, path: file(key), stale: c.stale}, key, "1")
 			if got := message(err); got != c.want {
 				t.Fatalf("error %q, want %q", got, c.want)
 			}

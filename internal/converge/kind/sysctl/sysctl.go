@@ -56,7 +56,7 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 		reason = "not known to the kernel yet, want " + want
 	}
 	t.Act(kind.VerbSet, reason, kind.DisruptNone)
-	t.Live = func(context.Context) error { return set(v.Host, s.Key, want) }
+	t.Live = func(context.Context) error { return Set(v.Host, s.Key, want) }
 	return nil
 }
 
@@ -77,13 +77,19 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 		return nil
 	}
 	t.Act(kind.VerbRestore, "is "+live+", was "+e.Was.Value+" before berth", kind.DisruptNone)
-	t.Live = func(context.Context) error { return set(v.Host, key, e.Was.Value) }
+	t.Live = func(context.Context) error { return Set(v.Host, key, e.Was.Value) }
 	return nil
 }
 
 func file(key string) string {
 	swap := strings.NewReplacer(".", "/", "/", ".")
 	return "/proc/sys/" + swap.Replace(key)
+}
+
+// Value is a kernel parameter's; "" where the kernel does not have it.
+func Value(h host.FS, key string) (string, error) {
+	text, _, err := ledger.ReadFile(h, file(key))
+	return normalise(string(text)), err
 }
 
 func normalise(value string) string { return strings.Join(strings.Fields(value), " ") }
@@ -96,7 +102,8 @@ func normalise(value string) string { return strings.Join(strings.Fields(value),
 // read the old value.
 const attempts = 5
 
-func set(h host.FS, key, want string) error {
+// Set writes the value of a kernel parameter. Its error is an *Error.
+func Set(h host.FS, key, want string) error {
 	var err error
 	for range attempts {
 		if err = setOnce(h, key, want); !errors.Is(err, errOther) {
