@@ -16,6 +16,7 @@ import (
 const (
 	Kubelet = "/opt/bin/kubelet"
 	Kubectl = "/opt/bin/kubectl"
+	Kubeadm = "/opt/bin/kubeadm"
 )
 
 // Source is where a program comes from when the image does not have it.
@@ -56,12 +57,14 @@ func (s Source) artifact(name string, files ...desired.ArtifactFile) *desired.Ar
 	return a
 }
 
-// Kubernetes is kubelet, and where an archive is named kubectl for whoever logs
-// in, from an archive laid out like the project's own node archive.
-func Kubernetes(s Source, kubectl string) *desired.Artifact {
+// Kubernetes is kubelet, and where an archive is named tools for whoever logs in, at
+// their paths, from an archive laid out like the project's own node archive.
+func Kubernetes(s Source, tools ...string) *desired.Artifact {
 	files := []desired.ArtifactFile{{Member: "kubernetes/node/bin/kubelet", Path: Kubelet}}
 	if s.URL != "" && !s.Implied {
-		files = append(files, desired.ArtifactFile{Member: "kubernetes/node/bin/kubectl", Path: kubectl})
+		for _, at := range tools {
+			files = append(files, desired.ArtifactFile{Member: "kubernetes/node/bin/" + path.Base(at), Path: at})
+		}
 	}
 	return s.artifact("kubernetes", files...)
 }

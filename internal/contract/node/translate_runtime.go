@@ -176,10 +176,11 @@ func (t *translation) registryMirrors() error {
 	return nil
 }
 
-// kubernetes is the node archive of the version.
+// kubernetes is the node archive of the version. kubeadm is nothing that berth needs: it
+// is there for whoever looks after the node by hand, as on other nodes of such clusters.
 func (t *translation) kubernetes() error {
 	c := v1alpha1.Component(t.config.Components.Kubernetes)
-	a := t.download(binaries.Kubernetes(source("kubernetes", c, ""), binaries.Kubectl), c)
+	a := t.download(binaries.Kubernetes(source("kubernetes", c, ""), binaries.Kubectl, binaries.Kubeadm), c)
 	t.node = append(t.node, t.add(componentsPath.Child("kubernetes"), a)...)
 	return nil
 }

@@ -53,7 +53,7 @@ func (p *Programs) fill(ctx context.Context, l *lab.Lab, dir string) error {
 		name    string
 		entries []serve.Entry
 	}{
-		{&p.Kubernetes, "kubernetes-node-linux-amd64.tar.gz", serve.KubernetesNode(below(l.Programs(), "kubelet", "kubectl")...)},
+		{&p.Kubernetes, "kubernetes-node-linux-amd64.tar.gz", serve.KubernetesNode(below(l.Programs(), "kubelet", "kubectl", "kubeadm")...)},
 		{&p.Containerd, "containerd-" + version + "-linux-amd64.tar.gz", serve.Containerd(below(runtime, "containerd", "containerd-shim-runc-v2", "ctr")...)},
 		{&p.CNI, "cni-plugins-linux-amd64.tgz", serve.CNIPlugins(below(runtime, "cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap", "cni/ptp")...)},
 	} {
@@ -83,7 +83,7 @@ func (p *Programs) KubeletBefore(ctx context.Context, l *lab.Lab, dir string) (v
 	version = strings.TrimPrefix(strings.TrimSpace(string(out)), "Kubernetes v")
 	const name = "kubernetes-node-before-linux-amd64.tar.gz"
 	file := filepath.Join(dir, name)
-	if _, err := serve.WriteTarGz(file, serve.KubernetesNode(append(below(l.Programs(), "kubectl"), program)...)...); err != nil {
+	if _, err := serve.WriteTarGz(file, serve.KubernetesNode(append(below(l.Programs(), "kubectl", "kubeadm"), program)...)...); err != nil {
 		return "", "", err
 	}
 	url, err = p.file(name, file)
