@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/apiserver"
-	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/join"
@@ -52,7 +51,7 @@ func (p *parts) drainer() converge.Drainer {
 // nodePeers asks as the node that the machine is for versions, its Node's and the API
 // server's, where the document is of the same cluster.
 func (p *parts) nodePeers(ctx context.Context) (out join.Peers) {
-	name, err := identity.NodeName(p.host, kubelet.Kubeconfig)
+	name, err := identity.NodeName(p.host, p.kubeconfig())
 	if err != nil || name == "" {
 		return out
 	}

@@ -292,14 +292,15 @@ func askVersion(ctx context.Context, a apiserver.Access) (string, error) {
 
 // asNodeOf is an API server with kubelet's credential, if that is for it.
 func (p *parts) asNodeOf(server string) (*apiserver.Client, error) {
-	k, err := kubeconfig.Read(p.host, kubelet.Kubeconfig)
+	at := p.kubeconfig()
+	k, err := kubeconfig.Read(p.host, at)
 	if err != nil {
 		return nil, err
 	}
 	if !identity.SameServer(k.Server, server) {
 		return nil, fmt.Errorf("the machine is a node of %s", k.Server)
 	}
-	return apiserver.Open(p.host, kubelet.Kubeconfig)
+	return apiserver.Open(p.host, at)
 }
 
 // joined runs a join and tells what came of it.

@@ -215,7 +215,7 @@ func (p *parts) ask(ctx context.Context) {
 func (p *parts) askMachine(ctx context.Context) {
 	go func() {
 		_ = converge.Safely(func() error {
-			p.node.Ask(ctx, p.host, kubelet.Kubeconfig, provision.Hostname(p.host))
+			p.node.Ask(ctx, p.host, p.kubeconfig(), provision.Hostname(p.host))
 			return nil
 		})
 	}()
@@ -248,10 +248,20 @@ func (p *parts) joinEarly(ctx context.Context, st *desired.State) {
 // earlyCheck is the check of the API server of a machine that is no node yet; else nil.
 func (p *parts) earlyCheck(st *desired.State) *desired.Check {
 	c, ok := st.Lookup(desired.CheckID(desired.CheckAPIServer)).(*desired.Check)
-	if _, err := p.host.Lstat(kubelet.Kubeconfig); !ok || p.offline || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := p.host.Lstat(p.kubeconfig()); !ok || p.offline || !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return c
+}
+
+// kubeconfig is the first of those of kubelet that is there, or may be; berth's where none is.
+func (p *parts) kubeconfig() string {
+	for _, at := range provision.Kubeconfigs(p.host) {
+		if _, err := p.host.Lstat(at); !errors.Is(err, fs.ErrNotExist) {
+			return at
+		}
+	}
+	return kubelet.Kubeconfig
 }
 
 func (p *parts) factsSource() provision.FactsSource {

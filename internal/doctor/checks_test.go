@@ -458,7 +458,7 @@ var checkCases = []checkCase{
 	{"drained", Node, Unknown, "for root", func(w *world) { w.denied = []string{"/var/lib/berth"} }},
 
 	{"certificate", Node, OK, "system:node:node-1", func(w *world) { w.node(time.Hour) }},
-	{"certificate", Node, OK, "system:node:node-1", func(w *world) { w.kubeconfig = kubeconfigs[1]; w.node(time.Hour) }},
+	{"certificate", Node, OK, "system:node:node-1", func(w *world) { w.kubeconfig = kubelet.AgentKubeconfig; w.node(time.Hour) }},
 	{"certificate", Node, Error, "ended at", func(w *world) { w.node(-time.Minute) }},
 	{"certificate", Node, Error, "kubelet has none", nil},
 	{"certificate", Node, Warning, "has not renewed", func(w *world) { w.node(time.Minute) }},

@@ -22,6 +22,7 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/survey"
 	"github.com/berth-dev/berth/internal/identity/kubeconfig"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // Options are what the checks look at.
@@ -133,13 +134,9 @@ func newVisit(ctx context.Context, when Occasion, o Options) *visit {
 	return v
 }
 
-// kubeconfigs are where kubelet's may be: berth's place, and that of the cluster manager
-// that writes an OperatingSystemConfig.
-var kubeconfigs = []string{kubelet.Kubeconfig, kubelet.AgentKubeconfig}
-
-// kubeconfigPath is the first of them that is there; berth's where none is.
+// kubeconfigPath is the first of those of kubelet that is there; berth's where none is.
 func (v *visit) kubeconfigPath() string {
-	for _, p := range kubeconfigs {
+	for _, p := range provision.Kubeconfigs(v.Host) {
 		if there, err := v.there(p); there || err != nil {
 			return p
 		}

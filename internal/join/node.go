@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // Where kubelet takes from what a Node says of its machine: the first of these files that
@@ -79,7 +80,7 @@ func (l *leave) isOwn(n *core.Node) error {
 
 // sameCluster says whether the kubeconfig is of the cluster that kubelet's is of.
 func (l *leave) sameCluster() (same bool, err error) {
-	for _, own := range kubeconfigs {
+	for _, own := range provision.Kubeconfigs(l.Host) {
 		if same, err = l.SameCluster(l.Kubeconfig, own); err == nil {
 			return same, nil
 		}

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -21,7 +22,7 @@ import (
 // TestLeaveWithoutTheCluster: what only the cluster knows keeps nobody here. The Node is
 // named, and nothing of the run is left.
 func TestLeaveWithoutTheCluster(t *testing.T) {
-	node := &desired.NodeObject{Name: "n1", Kubeconfig: kubeconfigs[0], Unit: "kubelet.service", Labels: map[string]string{"pool": "a"}}
+	node := &desired.NodeObject{Name: "n1", Kubeconfig: kubelet.Kubeconfig, Unit: "kubelet.service", Labels: map[string]string{"pool": "a"}}
 	for name, c := range map[string]struct {
 		edit func(*Options)
 		want string

@@ -13,6 +13,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // PodsError is a machine that still has work to do.
@@ -32,13 +33,9 @@ func (e *PodsError) Hint() string {
 	return "Drain the node, or use --force: then berth evicts them, and ends what is left."
 }
 
-// kubeconfigs are where kubelet keeps its credential, in the order in which they are
-// tried: that of berth and AKS, and that of Gardener.
-var kubeconfigs = []string{kubelet.Kubeconfig, kubelet.AgentKubeconfig}
-
 // begin refuses to end what runs, unless it is forced to, and notes that it has begun.
 func (l *leave) begin(ctx context.Context) error {
-	for _, k := range kubeconfigs {
+	for _, k := range provision.Kubeconfigs(l.Host) {
 		name, err := l.NodeName(k)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			l.Say("look for the node's name: " + err.Error())
@@ -101,7 +98,7 @@ func (l *leave) cluster() (Cluster, error) {
 		return nil, errors.New("the machine has no credential of a node")
 	}
 	var first error
-	for _, k := range kubeconfigs {
+	for _, k := range provision.Kubeconfigs(l.Host) {
 		c, err := l.Cluster(k)
 		if err == nil {
 			return c, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/join/drained"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // Drain empties the node before another kubelet starts, and has it take pods again when
@@ -96,7 +97,7 @@ func (d *Drain) empty(ctx context.Context) error {
 // node is as what the machine is registered, and the kubeconfig that says so; "" if it is
 // no node.
 func (d *Drain) node() (name, kubeconfig string, err error) {
-	for _, k := range kubeconfigs {
+	for _, k := range provision.Kubeconfigs(d.Host) {
 		name, err = d.NodeName(k)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/berth-dev/berth/internal/component/binaries"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/join/drained"
@@ -38,6 +39,22 @@ func newDrain(t *testing.T) (*Drain, *drainable) {
 		NodeName: func(string) (string, error) { return "n1", nil },
 		Cluster:  func(string) (DrainCluster, error) { return yes, nil },
 	}, yes
+}
+
+// TestDrainByTheDocumentsKubeconfig: a document may have kubelet keep its credential
+// elsewhere; the node is drained as that.
+func TestDrainByTheDocumentsKubeconfig(t *testing.T) {
+	d, c := newDrain(t)
+	c.m.Put(kubelet.FlagsFile, "KUBELET_FLAGS=--kubeconfig=/etc/k\n", 0o644)
+	d.NodeName = func(p string) (string, error) {
+		if p != "/etc/k" {
+			return "", fs.ErrNotExist
+		}
+		return "n1", nil
+	}
+	if err := d.Drain(t.Context(), upgrade); err != nil || !slices.Equal(c.log, []string{cordon, "evict web"}) {
+		t.Errorf("asked %q, %v", c.log, err)
+	}
 }
 
 // never is no path.

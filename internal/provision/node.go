@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/lazyregexp"
@@ -43,12 +45,38 @@ func NodeOf(h host.FS, st *desired.State) Node {
 	return n
 }
 
+// Kubeconfigs are where kubelet's credential may be on a machine, in the order in which
+// they are to be looked at: where its flags say, berth's place, and that of documents of
+// the published agent.
+func Kubeconfigs(h host.FS) []string {
+	n := Node{}
+	names, _ := h.ReadDir(kubelet.DropInDir) // what can't be read says nothing
+	for _, name := range names {
+		n.readAt(h, path.Join(kubelet.DropInDir, name))
+	}
+	n.readAt(h, kubelet.FlagsFile)
+	all := []string{kubelet.Kubeconfig, kubelet.AgentKubeconfig}
+	if path.IsAbs(n.Kubeconfig) && !slices.Contains(all, n.Kubeconfig) {
+		return append([]string{n.Kubeconfig}, all...)
+	}
+	return all
+}
+
+func (n *Node) readAt(h host.FS, p string) {
+	if text, _, err := ledger.ReadFile(h, p); err == nil {
+		n.readFlags(text)
+	}
+}
+
 // read takes the flags of a file that kubelet's unit reads.
 func (n *Node) read(f *desired.File) {
-	if f.Path != kubelet.FlagsFile && path.Dir(f.Path) != kubelet.DropInDir {
-		return
+	if f.Path == kubelet.FlagsFile || path.Dir(f.Path) == kubelet.DropInDir {
+		n.readFlags(f.Content.Data())
 	}
-	for _, m := range nodeFlag().FindAllStringSubmatch(string(f.Content.Data()), -1) {
+}
+
+func (n *Node) readFlags(text []byte) {
+	for _, m := range nodeFlag().FindAllStringSubmatch(string(text), -1) {
 		switch value := m[2]; m[1] {
 		case "kubeconfig":
 			n.Kubeconfig = value

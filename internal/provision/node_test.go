@@ -58,3 +58,32 @@ func TestHealthOfNode(t *testing.T) {
 		}
 	}
 }
+
+// TestKubeconfigs: where kubelet's flags on the machine say comes first; a flag that is no
+// path, or none, changes nothing.
+func TestKubeconfigs(t *testing.T) {
+	known := []string{kubelet.Kubeconfig, kubelet.AgentKubeconfig}
+	for name, c := range map[string]struct {
+		files map[string]string
+		first string
+	}{
+		"nothing":       {nil, ""},
+		"of no place":   {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--kubeconfig=$HOME/k --v=2\n"}, ""},
+		"berth's":       {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--kubeconfig=" + kubelet.Kubeconfig + "\n"}, ""},
+		"flags":         {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--v=2 --kubeconfig=/etc/k --bootstrap-kubeconfig=/b\n"}, "/etc/k"},
+		"drop-in":       {map[string]string{kubelet.DropInDir + "/50-x.conf": "[Service]\nEnvironment=\"X=--kubeconfig=/etc/k\"\n"}, "/etc/k"},
+		"flags go last": {map[string]string{kubelet.DropInDir + "/50-x.conf": "--kubeconfig=/etc/j", kubelet.FlagsFile: "--kubeconfig=/etc/k"}, "/etc/k"},
+	} {
+		h := memory.New()
+		for p, text := range c.files {
+			h.Put(p, text, 0o644)
+		}
+		want := known
+		if c.first != "" {
+			want = append([]string{c.first}, known...)
+		}
+		if diff := cmp.Diff(want, Kubeconfigs(h)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
