@@ -312,11 +312,15 @@ func (f failing) Chmod(p string, mode fs.FileMode) error {
 	return f.Host.Chmod(p, mode)
 }
 
-// Of mode and owner that change in place neither is left changed where one can't be.
+// Of mode and owner that change in place neither is left changed where one can't be, and what
+// is in the directory is not touched.
 func TestAttributesHalfWay(t *testing.T) {
 	for _, chown := range []bool{true, false} {
 		h := newMachine()
 		h.PutOwned("/etc/d", "", host.Attributes{Mode: fs.ModeDir | 0o700, UID: 3, GID: 4})
+		h.Put("/etc/d/theirs", "t", 0o600)
+		file, err := h.Lstat("/etc/d/theirs")
+		must(err)
 		before := others(h)
 		s := sealed(t, &desired.Directory{Path: "/etc/d", Mode: 0o755, UID: 1, GID: 2})
 		if _, err := engine(failing{h, "/etc/d", chown}, &providers{}).Apply(t.Context(), s); !errors.Is(err, syscall.EIO) {
@@ -330,6 +334,9 @@ func TestAttributesHalfWay(t *testing.T) {
 		runs(t, h, sealed(t))
 		if diff := cmp.Diff(before, others(h)); diff != "" {
 			t.Errorf("chown %v, withdrawn: %s", chown, diff)
+		}
+		if now, err := h.Lstat("/etc/d/theirs"); err != nil || now.Inode != file.Inode {
+			t.Errorf("what was in it is another file: %v", err)
 		}
 	}
 }

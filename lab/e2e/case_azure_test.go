@@ -296,7 +296,7 @@ func (a *azure) servicePrincipal(t *testing.T) {
 // with them: it leaves as any node does.
 func (a *azure) direct(t *testing.T) {
 	const object, client = "66666666-6666-6666-6666-666666666666", "77777777-7777-7777-7777-777777777777"
-	a.entra.AddApplication(serve.Application{ClientID: client, ObjectID: object, Secret: "another"})
+	a.entra.AddApplication(serve.Application{ClientID: client, ObjectID: object, Secret: "another", Lifetime: shortLife})
 	applyRBAC(t, a.lab, "--direct", "--object-id", object)
 	i := v1alpha1.Identity{Direct: true, ServicePrincipal: &v1alpha1.ServicePrincipal{TenantID: azureTenant, ClientID: client, ClientSecretFile: secretFile}}
 	n := a.machine(t, "azure-direct", i, func(n *lab.Node) { check(t, n.WriteFile(secretFile, []byte("another\n"), 0o600)) }, nil)
@@ -304,6 +304,7 @@ func (a *azure) direct(t *testing.T) {
 	a.askedAs(t, n)
 	a.standsWell(t, n)
 	again(t, n)
+	a.outlivesTokens(t, n)
 	if out := run(t, n, "sh", "-c", "ls /var/lib/kubelet/pki; /var/lib/kubelet/token.sh"); strings.Contains(out, "kubelet-client") || !strings.Contains(out, "ExecCredential") {
 		t.Errorf("kubelet has a certificate, or no token: %s", out)
 	}
@@ -318,6 +319,22 @@ func (a *azure) direct(t *testing.T) {
 		t.Errorf("leave: exit code %d\n%s", code, said)
 	}
 	a.byLogin(t, n)
+}
+
+// shortLife is that of the tokens of a kubelet that has nothing else.
+const shortLife = 30 * time.Second
+
+// outlivesTokens: kubelet goes on with new tokens when its own have ended, without a start.
+func (a *azure) outlivesTokens(t *testing.T, n *lab.Node) {
+	t.Helper()
+	was, end := invocations(t, n), time.Now().Add(shortLife+10*time.Second)
+	eventually(t, "a heartbeat after the end of its token", 90*time.Second, func() bool {
+		l, err := a.lab.Client().CoordinationV1().Leases("kube-node-lease").Get(t.Context(), n.Name, metav1.GetOptions{})
+		return err == nil && l.Spec.RenewTime != nil && l.Spec.RenewTime.After(end)
+	})
+	if got := restarted(was, invocations(t, n)); len(got) > 0 {
+		t.Errorf("started anew: %v", got)
+	}
 }
 
 // byLogin: the machine joins again with the login of the Azure CLI, which is needed for
@@ -426,6 +443,7 @@ func (a *azure) registers(t *testing.T, n *lab.Node) {
 		t.Errorf("again: %+v, %d requests after %d\n%s", r, len(arm.Requests()), asked, said)
 	}
 	run(t, n, "mv", "/root/secret", secretFile)
+	arm.Busy, arm.Slow = 1, true
 	said, code := leaves(t, n, "--force")
 	if len(arm.Objects()) != 0 || code != 4 || strings.Contains(said, "still in Azure") { // the Node itself stays
 		t.Errorf("exit code %d, %q\n%s", code, arm.Objects(), said)
@@ -438,7 +456,7 @@ func (a *azure) registers(t *testing.T, n *lab.Node) {
 	t.Logf("Azure was asked:\n%s", asks)
 	const box, roles, users = ".*/Microsoft.HybridCompute/machines/[^/]+\\?api-version=2022-03-10 ", ".*/Microsoft.Authorization/roleAssignments/[0-9a-f-]{36}\\?api-version=2022-04-01 ", ".*/listClusterUserCredential\\?api-version=2024-02-01 "
 	order := "^GET " + box + "404\nGET " + box + "404\nPUT " + box + "201\nGET " + box + "200\nGET " + roles + "404\nPUT " + roles + "201\n(POST " + users + "403\n){2}(POST " + users + "200\n)+" +
-		"DELETE " + roles + "204\nGET " + box + "200\nDELETE " + box + "204$"
+		"DELETE " + roles + "429\nDELETE " + roles + "204\nGET " + box + "200\nDELETE " + box + "202\nGET .*/operationstatus/.* 202\nGET .*/operationstatus/.* 204$"
 	if !regexp.MustCompile(order).MatchString(asks) {
 		t.Errorf("another order than %s", order)
 	}

@@ -123,7 +123,7 @@ iptables -t nat -A OUTPUT -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-MASQ; nft
 sysctl -q -w net.ipv4.conf.all.route_localnet=1 net.netfilter.nf_conntrack_tcp_timeout_established=86400 net.netfilter.nf_conntrack_tcp_timeout_close_wait=3600`
 
 // TestLeave: a bare machine that was made a node with a pod on it is given back as it
-// was, and can be made a node again.
+// was, and can be made a node again. Programs of others with the names of a node's run on.
 func TestLeave(t *testing.T) {
 	l := sharedLab(t)
 	reg, progs := serveImages(t, l), servePrograms(t, l)
@@ -131,6 +131,7 @@ func TestLeave(t *testing.T) {
 		c.KubeBinaryConfig.PodInfraContainerImageUrl = reg.pushPause(t, l)
 	})
 	n := machineOf(t, l, "leave-bare", lab.Bare, cfg, reg.trust())
+	theirs := namesakes(t, n)
 	before := look(t, n)
 	if out, code := leaves(t, n); code != 0 || !strings.Contains(out, "nothing to do") {
 		t.Errorf("a machine without berth: exit code %d\n%s", code, out)
@@ -162,7 +163,17 @@ func TestLeave(t *testing.T) {
 	if out, code := leaves(t, n); code != 0 || !strings.Contains(out, "nothing to do") {
 		t.Errorf("again: exit code %d\n%s", code, out)
 	}
+	run(t, n, "sh", "-ec", "kill "+theirs) // fails where one has ended
 	provisioned(t, l, n)
+}
+
+// namesakes starts programs of others that are called as those of a node, and returns their
+// process ids.
+func namesakes(t *testing.T, n *lab.Node) string {
+	t.Helper()
+	return strings.Join(strings.Fields(run(t, n, "sh", "-ec", `for name in kubelet containerd runc; do
+	cp /usr/bin/sleep /tmp/$name; setsid /tmp/$name infinity </dev/null >/dev/null 2>&1 & echo $!
+done`)), " ")
 }
 
 // TestLeavePrebaked: what the image brought stays, and is named; so does the Node that

@@ -25,12 +25,18 @@ type ResourceManager struct {
 	Kubeconfig []byte
 	// Late is how many requests an assignment is not known to yet.
 	Late int
+	// Busy is how many requests are asked to come again in a second.
+	Busy int
+	// Slow: what is deleted goes while somebody asks for the operation.
+	Slow bool
 
 	mu      sync.Mutex
 	objects map[string]resource
 	// withheld are actions that the owner's role leaves out.
 	withheld []string
-	handler  http.Handler
+	// going are operations under way, with the resource that each deletes.
+	going   map[string]string
+	handler http.Handler
 }
 
 // resource is the body of the request that made it.
@@ -45,7 +51,7 @@ type resource struct {
 
 // NewResourceManager is one without resources.
 func NewResourceManager(owner, machine string, kubeconfig []byte) *ResourceManager {
-	m := &ResourceManager{Owner: owner, Machine: machine, Kubeconfig: kubeconfig, objects: map[string]resource{}}
+	m := &ResourceManager{Owner: owner, Machine: machine, Kubeconfig: kubeconfig, objects: map[string]resource{}, going: map[string]string{}}
 	m.handler = m.watch(http.HandlerFunc(m.answer))
 	return m
 }
@@ -95,6 +101,10 @@ func (m *ResourceManager) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
+	case m.Busy > 0:
+		m.Busy--
+		w.Header().Set("Retry-After", "1")
+		refuseAzure(w, http.StatusTooManyRequests, "SubscriptionRequestsThrottled")
 	case who == "":
 		refuseAzure(w, http.StatusUnauthorized, "AuthenticationFailed")
 	case permissions && r.Method == http.MethodGet:
@@ -106,11 +116,47 @@ func (m *ResourceManager) answer(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPut:
 		m.put(w, r, id)
 	case r.Method == http.MethodDelete:
-		delete(m.objects, id)
-		w.WriteHeader(http.StatusNoContent)
+		m.remove(w, r, id)
+	case strings.Contains(id, operations):
+		m.operation(w, r, id)
 	default:
 		m.get(w, r, id)
 	}
+}
+
+// operations are in the ids of what goes on.
+const operations = "/providers/microsoft.hybridcompute/locations/westeurope/operationstatus/"
+
+func (m *ResourceManager) remove(w http.ResponseWriter, r *http.Request, id string) {
+	before, name, machine := cutLast(id, "/providers/microsoft.hybridcompute/machines/")
+	if subscription, _, ok := strings.Cut(before, "/resourcegroups/"); ok && machine && m.Slow {
+		at := subscription + operations + name
+		m.going[at] = id
+		later(w, r, at)
+		return
+	}
+	delete(m.objects, id)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// operation tells once that it goes on, and then that it has ended.
+func (m *ResourceManager) operation(w http.ResponseWriter, r *http.Request, id string) {
+	switch gone, goes := m.going[id]; {
+	case !goes:
+		refuseAzure(w, http.StatusNotFound, "NotFound")
+	case m.objects[gone].Location != "":
+		delete(m.objects, gone)
+		later(w, r, id)
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// later says where the operation is asked for.
+func later(w http.ResponseWriter, r *http.Request, at string) {
+	w.Header().Set("Location", "https://"+r.Host+at+"?api-version="+r.URL.Query().Get("api-version"))
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusAccepted)
 }
 
 func (m *ResourceManager) get(w http.ResponseWriter, r *http.Request, id string) {

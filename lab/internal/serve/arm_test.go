@@ -3,6 +3,7 @@ package serve
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -126,5 +127,24 @@ func TestResourceManagerWithholds(t *testing.T) {
 	m.Assign(armCluster, "another")
 	if status, body := ask(t, base, "another", "POST", armCluster+"/listClusterUserCredential", "2024-02-01", ""); status != 200 {
 		t.Errorf("%d %s", status, body)
+	}
+}
+
+// TestResourceManagerIsSlow: a request too many is put off, and what is deleted goes while
+// somebody asks.
+func TestResourceManagerIsSlow(t *testing.T) {
+	m := NewResourceManager("owner", armMachine, nil)
+	s := httptest.NewServer(m)
+	t.Cleanup(s.Close)
+	ask(t, s.URL, "owner", "PUT", armBox, "2022-03-10", armRegisters)
+	m.Busy, m.Slow = 1, true
+	operation := "/subscriptions/" + armSubscription + operations + "box"
+	for _, step := range []struct {
+		method, path string
+		status       int
+	}{{"DELETE", armBox, 429}, {"DELETE", armBox, 202}, {"GET", armBox, 200}, {"GET", operation, 202}, {"GET", armBox, 404}, {"GET", operation, 204}, {"GET", operation + "x", 404}} {
+		if status, body := ask(t, s.URL, "owner", step.method, step.path, "2022-03-10", ""); status != step.status {
+			t.Errorf("%s %s: %d %s, want %d", step.method, step.path, status, body, step.status)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
@@ -27,7 +28,11 @@ type Entra struct {
 }
 
 // Application may have tokens with its secret.
-type Application struct{ ClientID, ObjectID, Secret string }
+type Application struct {
+	ClientID, ObjectID, Secret string
+	// Lifetime is that of its tokens; zero is an hour.
+	Lifetime time.Duration
+}
 
 // NewEntra is one at https://host:port.
 func NewEntra(url, tenant string) *Entra {
@@ -95,7 +100,7 @@ func (e *Entra) token(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client", "error_description": "AADSTS7000215: Invalid client secret provided."})
 		return
 	}
-	const life = time.Hour
+	life := cmp.Or(a.Lifetime, time.Hour)
 	token, err := e.Give(a.ObjectID, a.ClientID, scope, life)
 	if err != nil {
 		http.Error(w, fmt.Sprint(err), http.StatusInternalServerError)
