@@ -1,6 +1,7 @@
 package node
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,6 +18,9 @@ type bad struct {
 	// beyond: a JSON Schema can't see it.
 	beyond bool
 }
+
+//go:embed testdata/ca.pem
+var aCertificate string
 
 const certificateOfNobody = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
@@ -48,21 +52,24 @@ var badInputs = map[string]bad{
 	"location of no cluster": {edits: map[string]any{"cluster.location": "westeurope"}, want: "cluster.location", beyond: true},
 	"cluster of Azure alone": {edits: map[string]any{"cluster.server": nil, "cluster.resourceId": "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/a/providers/Microsoft.ContainerService/managedClusters/b"}, want: "cluster.server", detail: "Azure", beyond: true},
 
-	"no identity":      {edits: map[string]any{"identity": map[string]any{}}, want: "identity", detail: "one of bootstrapToken", beyond: true},
-	"two identities":   {edits: map[string]any{"identity.clientCertificate": map[string]any{"certFile": "/a", "keyFile": "/b"}}, want: "identity", beyond: true},
-	"no token":         {edits: map[string]any{"identity.bootstrapToken": map[string]any{}}, want: "identity.bootstrapToken", beyond: true},
-	"two tokens":       {edits: map[string]any{"identity.bootstrapToken.tokenEnv": "T"}, want: "identity.bootstrapToken", beyond: true},
-	"token inline":     {edits: map[string]any{"identity.bootstrapToken": map[string]any{"token": "abcdef.0123456789abcdef"}}, want: "identity.bootstrapToken.token", detail: "allowInline", beyond: true},
-	"odd token":        {edits: map[string]any{"identity.allowInline": true, "identity.bootstrapToken": map[string]any{"token": "SECRETSECRET"}}, want: "identity.bootstrapToken.token"},
-	"odd variable":     {edits: map[string]any{"identity.bootstrapToken": map[string]any{"tokenEnv": "A-B"}}, want: "identity.bootstrapToken.tokenEnv"},
-	"relative token":   {edits: map[string]any{"identity.bootstrapToken.tokenFile": "token"}, want: "identity.bootstrapToken.tokenFile"},
-	"no key":           {edits: map[string]any{"identity": map[string]any{"clientCertificate": map[string]any{"certFile": "/a"}}}, want: "identity.clientCertificate.keyFile"},
-	"tags as a list":   {edits: arcWith("tags", map[string]any{"a": "b,c=d"}), want: "identity.arc.tags[a]", detail: "commas", beyond: true},
-	"tag without name": {edits: arcWith("tags", map[string]any{"": "b"}), want: "identity.arc.tags[]", detail: "name", beyond: true},
-	"berth's own tag":  {edits: arcWith("tags", map[string]any{"Berth-Registration": "c"}), want: "identity.arc.tags[Berth-Registration]", detail: "berth itself", beyond: true},
-	"odd tag":          {edits: arcWith("tags", map[string]any{"a=b": "c"}), want: "identity.arc.tags[a=b]", detail: "name", beyond: true},
-	"direct token":     {edits: map[string]any{"identity.direct": true}, want: "identity.direct", detail: "managedIdentity", beyond: true},
-	"direct login":     {edits: map[string]any{"identity": map[string]any{"azureCLI": map[string]any{}, "direct": true}}, want: "identity.direct", detail: "as long as it runs", beyond: true},
+	"no identity":         {edits: map[string]any{"identity": map[string]any{}}, want: "identity", detail: "one of bootstrapToken", beyond: true},
+	"two identities":      {edits: map[string]any{"identity.clientCertificate": map[string]any{"certFile": "/a", "keyFile": "/b"}}, want: "identity", beyond: true},
+	"no token":            {edits: map[string]any{"identity.bootstrapToken": map[string]any{}}, want: "identity.bootstrapToken", beyond: true},
+	"two tokens":          {edits: map[string]any{"identity.bootstrapToken.tokenEnv": "T"}, want: "identity.bootstrapToken", beyond: true},
+	"token inline":        {edits: map[string]any{"identity.bootstrapToken": map[string]any{"token": "abcdef.0123456789abcdef"}}, want: "identity.bootstrapToken.token", detail: "allowInline", beyond: true},
+	"odd token":           {edits: map[string]any{"identity.allowInline": true, "identity.bootstrapToken": map[string]any{"token": "SECRETSECRET"}}, want: "identity.bootstrapToken.token"},
+	"odd variable":        {edits: map[string]any{"identity.bootstrapToken": map[string]any{"tokenEnv": "A-B"}}, want: "identity.bootstrapToken.tokenEnv"},
+	"relative token":      {edits: map[string]any{"identity.bootstrapToken.tokenFile": "token"}, want: "identity.bootstrapToken.tokenFile"},
+	"no key":              {edits: map[string]any{"identity": map[string]any{"clientCertificate": map[string]any{"certFile": "/a"}}}, want: "identity.clientCertificate.keyFile"},
+	"tags as a list":      {edits: arcWith("tags", map[string]any{"a": "b,c=d"}), want: "identity.arc.tags[a]", detail: "commas", beyond: true},
+	"tag without name":    {edits: arcWith("tags", map[string]any{"": "b"}), want: "identity.arc.tags[]", detail: "name", beyond: true},
+	"berth's own tag":     {edits: arcWith("tags", map[string]any{"Berth-Registration": "c"}), want: "identity.arc.tags[Berth-Registration]", detail: "berth itself", beyond: true},
+	"many tags":           {edits: arcWith("tags", manyTags()), want: "identity.arc.tags", detail: "49", beyond: true},
+	"long tag":            {edits: arcWith("tags", map[string]any{strings.Repeat("a", 513): "b"}), want: "identity.arc.tags[" + strings.Repeat("a", 513) + "]", detail: "1 to 512", beyond: true},
+	"long value of a tag": {edits: arcWith("tags", map[string]any{"a": strings.Repeat("b", 257)}), want: "identity.arc.tags[a]", detail: "256", beyond: true},
+	"odd tag":             {edits: arcWith("tags", map[string]any{"a=b": "c"}), want: "identity.arc.tags[a=b]", detail: "name", beyond: true},
+	"direct token":        {edits: map[string]any{"identity.direct": true}, want: "identity.direct", detail: "managedIdentity", beyond: true},
+	"direct login":        {edits: map[string]any{"identity": map[string]any{"azureCLI": map[string]any{}, "direct": true}}, want: "identity.direct", detail: "as long as it runs", beyond: true},
 	"direct variable": {edits: map[string]any{"identity": map[string]any{"direct": true, "servicePrincipal": map[string]any{"tenantId": "00000000-0000-0000-0000-000000000001",
 		"clientId": "00000000-0000-0000-0000-000000000001", "clientSecretEnv": "A"}}}, want: "identity.direct", beyond: true},
 	"managedIdentity": {edits: map[string]any{"identity": map[string]any{"managedIdentity": map[string]any{"tenantId": "x"}}}, want: "identity.managedIdentity.tenantId", detail: "GUID"},
@@ -117,6 +124,7 @@ var badInputs = map[string]bad{
 	"label of others":      {edits: map[string]any{"node.labels": map[string]any{"node-role.kubernetes.io/worker": ""}}, want: "node.labels[node-role.kubernetes.io/worker]", beyond: true},
 	"odd value of a label": {edits: map[string]any{"node.labels": map[string]any{"a": "-"}}, want: "node.labels[a]", beyond: true},
 	"taint without key":    {edits: map[string]any{"node.taints": []any{map[string]any{"effect": "NoSchedule"}}}, want: "node.taints[0].key"},
+	"odd key of a taint":   {edits: map[string]any{"node.taints": []any{map[string]any{"key": "a b", "effect": "NoSchedule"}}}, want: "node.taints[0].key", beyond: true},
 	"odd effect":           {edits: map[string]any{"node.taints": []any{map[string]any{"key": "a", "effect": "Never"}}}, want: "node.taints[0].effect"},
 	"odd value of a taint": {edits: map[string]any{"node.taints": []any{map[string]any{"key": "a", "value": "-", "effect": "NoSchedule"}}}, want: "node.taints[0].value", beyond: true},
 	"taint twice": {edits: map[string]any{"node.taints": []any{map[string]any{"key": "a", "effect": "NoSchedule"}, map[string]any{"key": "a", "value": "b", "effect": "NoSchedule"}}},
@@ -137,21 +145,37 @@ var badInputs = map[string]bad{
 	"odd driver":          {edits: map[string]any{"node.kubeletConfig": map[string]any{"cgroupDriver": "none"}}, want: "node.kubeletConfig.cgroupDriver", beyond: true},
 	"text for kubelet":    {edits: map[string]any{"node.kubeletConfig": "x"}, want: "node.kubeletConfig"},
 
-	"odd mode":        {edits: map[string]any{"networking.mode": "overlay"}, want: "networking.mode"},
-	"CIDR of nobody":  {edits: map[string]any{"networking.podCIDRs": []any{"10.0.0.0/24"}}, want: "networking.podCIDRs", beyond: true},
-	"odd CIDR":        {edits: map[string]any{"networking.mode": "bridge", "networking.podCIDRs": []any{"10.0.0.1/24"}}, want: "networking.podCIDRs", beyond: true},
-	"odd DNS":         {edits: map[string]any{"networking.clusterDNS": []any{"dns"}}, want: "networking.clusterDNS[0]", beyond: true},
-	"many DNS":        {edits: map[string]any{"networking.clusterDNS": []any{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"}}, want: "networking.clusterDNS"},
-	"odd domain":      {edits: map[string]any{"networking.clusterDomain": "a b"}, want: "networking.clusterDomain", beyond: true},
-	"odd prefix":      {edits: map[string]any{"artifacts.mirrors": []any{map[string]any{"prefix": "dl.k8s.io", "url": "https://a/"}}}, want: "artifacts.mirrors[0].prefix", beyond: true},
-	"no mirror":       {edits: map[string]any{"artifacts.mirrors": []any{map[string]any{"prefix": "https://a/"}}}, want: "artifacts.mirrors[0].url"},
-	"odd registry":    {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"registry": "a/b", "url": "https://a"}}}, want: "artifacts.registryMirrors[0].registry", beyond: true},
-	"plain registry":  {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"registry": "a", "url": "http://a"}}}, want: "artifacts.registryMirrors[0].url", beyond: true},
-	"odd proxy":       {edits: map[string]any{"proxy.http": "proxy:3128"}, want: "proxy.http", beyond: true},
-	"proxy password":  {edits: map[string]any{"proxy.https": "http://me:SECRETSECRET@proxy"}, want: "proxy.https", detail: "allowInline", beyond: true},
-	"odd direct":      {edits: map[string]any{"proxy.noProxy": []any{"a b"}}, want: "proxy.noProxy[0]"},
-	"relative trust":  {edits: map[string]any{"trust.caFiles": []any{"ca.pem"}}, want: "trust.caFiles[0]"},
-	"trust in nobody": {edits: map[string]any{"trust.cas": []any{certificateOfNobody}}, want: "trust.cas[0]", beyond: true},
+	"odd mode":         {edits: map[string]any{"networking.mode": "overlay"}, want: "networking.mode"},
+	"CIDR of nobody":   {edits: map[string]any{"networking.podCIDRs": []any{"10.0.0.0/24"}}, want: "networking.podCIDRs", beyond: true},
+	"odd CIDR":         {edits: map[string]any{"networking.mode": "bridge", "networking.podCIDRs": []any{"10.0.0.1/24"}}, want: "networking.podCIDRs", beyond: true},
+	"odd DNS":          {edits: map[string]any{"networking.clusterDNS": []any{"dns"}}, want: "networking.clusterDNS[0]", beyond: true},
+	"many DNS":         {edits: map[string]any{"networking.clusterDNS": []any{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"}}, want: "networking.clusterDNS"},
+	"odd domain":       {edits: map[string]any{"networking.clusterDomain": "a b"}, want: "networking.clusterDomain", beyond: true},
+	"odd prefix":       {edits: map[string]any{"artifacts.mirrors": []any{map[string]any{"prefix": "dl.k8s.io", "url": "https://a/"}}}, want: "artifacts.mirrors[0].prefix", beyond: true},
+	"no mirror":        {edits: map[string]any{"artifacts.mirrors": []any{map[string]any{"prefix": "https://a/"}}}, want: "artifacts.mirrors[0].url"},
+	"odd registry":     {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"registry": "a/b", "url": "https://a"}}}, want: "artifacts.registryMirrors[0].registry", beyond: true},
+	"no registry":      {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"url": "https://a"}}}, want: "artifacts.registryMirrors[0].registry"},
+	"port of nothing":  {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"registry": "a:70000", "url": "https://a"}}}, want: "artifacts.registryMirrors[0].registry", beyond: true},
+	"plain registry":   {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"registry": "a", "url": "http://a"}}}, want: "artifacts.registryMirrors[0].url", beyond: true},
+	"odd proxy":        {edits: map[string]any{"proxy.http": "proxy:3128"}, want: "proxy.http", beyond: true},
+	"proxy password":   {edits: map[string]any{"proxy.https": "http://me:SECRETSECRET@proxy"}, want: "proxy.https", detail: "allowInline", beyond: true},
+	"odd direct":       {edits: map[string]any{"proxy.noProxy": []any{"a b"}}, want: "proxy.noProxy[0]"},
+	"trust in no file": {edits: map[string]any{"trust.caFiles": []any{""}}, want: "trust.caFiles[0]"},
+	"trust in nothing": {edits: map[string]any{"trust.cas": []any{""}}, want: "trust.cas[0]", beyond: true},
+	"trust in a key":   {edits: map[string]any{"trust.cas": []any{"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"}}, want: "trust.cas[0]", detail: "PRIVATE KEY", beyond: true},
+	"trust cut off":    {edits: map[string]any{"trust.cas": []any{aCertificate + "\n" + "-----BEGIN CERTIFICATE-----\nAAAA\n"}}, want: "trust.cas[0]", detail: "cut off", beyond: true},
+	"odd location":     {edits: map[string]any{"cluster.resourceId": "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/a/providers/Microsoft.ContainerService/managedClusters/b", "cluster.location": "west-europe"}, want: "cluster.location", detail: "region", beyond: true},
+	"relative trust":   {edits: map[string]any{"trust.caFiles": []any{"ca.pem"}}, want: "trust.caFiles[0]"},
+	"trust in nobody":  {edits: map[string]any{"trust.cas": []any{certificateOfNobody}}, want: "trust.cas[0]", beyond: true},
+}
+
+// manyTags are more than a resource of Azure has beside berth's own.
+func manyTags() map[string]any {
+	tags := map[string]any{}
+	for i := range maxTags + 1 {
+		tags[fmt.Sprint("t", i)] = "v"
+	}
+	return tags
 }
 
 // principal is an application as identity, whole but for one member.
