@@ -164,6 +164,14 @@ func (v *View) InputsOf(id desired.ID) (files, regenerated []string) {
 	return nil, nil
 }
 
+// IsDownload says whether the state has a path downloaded.
+func (v *View) IsDownload(path string) bool {
+	return slices.ContainsFunc(v.State.Resources, func(r desired.Resource) bool {
+		d, ok := v.kinds[r.Kind()].(Downloader)
+		return ok && slices.Contains(d.Downloads(v, r), path)
+	})
+}
+
 // Shared is what a kind keeps for all its resources of one run, made by the first
 // who asks.
 func (v *View) Shared(key string, first func() any) any {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
-	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -100,7 +99,7 @@ func revision(v *kind.View, path, last string) (string, error) {
 		return "link:" + target, err
 	case info.Mode.IsDir():
 		return "directory", nil
-	case info.Size > kind.MaxRead && (isProgram(v, path) || strings.HasPrefix(last, unhashed)):
+	case info.Size > kind.MaxRead && (v.IsDownload(path) || strings.HasPrefix(last, unhashed)):
 		return program(v, path, info, last)
 	}
 	return v.Digest(path, info)
@@ -149,13 +148,6 @@ func (Kind) Learn(h host.Host, held map[string]ledger.Held) error {
 		}
 	}
 	return nil
-}
-
-func isProgram(v *kind.View, path string) bool {
-	return slices.ContainsFunc(v.State.Resources, func(r desired.Resource) bool {
-		a, ok := r.(*desired.Artifact)
-		return ok && slices.ContainsFunc(a.Files, func(f desired.ArtifactFile) bool { return v.Real(f.Path) == path })
-	})
 }
 
 // newest is the latest change of any path.
