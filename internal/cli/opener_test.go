@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	core "k8s.io/api/core/v1"
 
 	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/reconcile"
@@ -88,4 +92,51 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestOpenReadsSecrets: what a document takes out of Secrets is read once for each Secret; one
+// that is missing, or lacks the key, may come, so that nothing is refused for good. What
+// another agent was asked for is what its files hold, without a question.
+func TestOpenReadsSecrets(t *testing.T) {
+	d := reconcile.DocumentOf([]byte(oscHead + "spec: {files: [" +
+		"{path: /etc/a, content: {secretRef: {name: s, dataKey: a}}}, {path: /etc/b, content: {secretRef: {name: s, dataKey: b}}}]}"))
+	h := memory.New()
+	h.Put("/proc/sys/kernel/hostname", "n\n", 0o444)
+	h.Put("/etc/a", "left a", 0o600)
+	h.Put("/etc/b", "left b", 0o600)
+	o, asked := openerOf(h, true), 0
+	holds := func(target *reconcile.Target, want ...string) {
+		t.Helper()
+		for i, p := range []string{"/etc/a", "/etc/b"} {
+			f, ok := target.State.Lookup(desired.FileID(p)).(*desired.File)
+			if !ok || string(f.Content.Data()) != want[i] {
+				t.Errorf("%s: %+v", p, f)
+			}
+		}
+	}
+	secret := map[string][]byte{"a": []byte("one"), "b": []byte("two")}
+	o.secrets = func(_ context.Context, name string) (*core.Secret, error) {
+		if asked++; name != "s" || secret == nil {
+			return nil, errors.New("no Secret " + name)
+		}
+		return &core.Secret{Data: secret}, nil
+	}
+	target, err := o.Open(t.Context(), d)
+	if err != nil || asked != 1 {
+		t.Fatalf("%v, asked %d times", err, asked)
+	}
+	holds(target, "one", "two")
+	delete(secret, "b")
+	if _, err := o.Open(t.Context(), d); err == nil || is[*reconcile.RefusedError](err) || !strings.Contains(err.Error(), "spec.files[1].content.secretRef") {
+		t.Errorf("without the key: %v", err)
+	}
+	secret = nil
+	if _, err := o.Open(t.Context(), d); err == nil || is[*reconcile.RefusedError](err) || !strings.Contains(err.Error(), "Secret s") {
+		t.Errorf("without the Secret: %v", err)
+	}
+	asked = 0
+	if target, err = o.Former(t.Context(), d); err != nil || asked != 0 {
+		t.Fatalf("%v, asked %d times", err, asked)
+	}
+	holds(target, "left a", "left b")
 }
