@@ -322,7 +322,7 @@ func (a *azure) direct(t *testing.T) {
 }
 
 // shortLife is that of the tokens of a kubelet that has nothing else.
-const shortLife = 30 * time.Second
+const shortLife = time.Minute
 
 // outlivesTokens: kubelet goes on with new tokens when its own have ended, without a start.
 func (a *azure) outlivesTokens(t *testing.T, n *lab.Node) {
