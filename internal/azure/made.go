@@ -41,6 +41,8 @@ type note struct {
 	Made      bool   `json:"made,omitempty"`
 	Tag       string `json:"tag,omitempty"`
 	Principal string `json:"principal,omitempty"`
+	// Owed: the machine's identity has yet to be seen with its role.
+	Owed bool `json:"owed,omitempty"`
 	// Assignments are of roles; resource ids.
 	Assignments []string `json:"assignments,omitempty"`
 	// By is who made them, and by which way; a secret is not kept.

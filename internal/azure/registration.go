@@ -52,11 +52,18 @@ func (s *Source) register(ctx context.Context, r *component.ArcRegistration, set
 	case there != "" && !SameResource(there, id):
 		return failed(registerDuring, "Name it so in identity.arc (machineName, resourceGroup, subscriptionId), or disconnect it: azcmagent disconnect.",
 			fmt.Errorf("the machine is registered already, as %s", there))
-	case there != "" && (settled || r.ClusterID == ""):
+	case there != "" && (r.ClusterID == "" || settled && !s.owesRole(id)):
 		return nil
 	}
 	g := &registering{Source: s.By(r.Via), r: r, id: id, agent: agent, connected: there != "", say: say}
 	return g.run(ctx)
+}
+
+// owesRole says whether a run that was cut off, or failed, has registered the machine and not
+// seen its role.
+func (s *Source) owesRole(id string) bool {
+	m, err := s.made()
+	return err == nil && m.of(id).Owed
 }
 
 // registering is one run.
@@ -109,6 +116,7 @@ func (g *registering) connect(ctx context.Context) error {
 		}
 	}
 	g.note.begin()
+	g.note.Owed = g.r.ClusterID != ""
 	if err := g.keep(); err != nil {
 		return err
 	}
@@ -179,7 +187,7 @@ func (g *registering) assign(ctx context.Context) error {
 		return err
 	}
 	if there && !g.note.gave(a.ID()) {
-		return nil
+		return g.seen()
 	}
 	if !there {
 		if err := g.give(ctx, a); err != nil {
@@ -191,8 +199,19 @@ func (g *registering) assign(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
-	_, err = m.Cluster(ctx, g.r.ClusterID, true)
-	return err
+	if _, err = m.Cluster(ctx, g.r.ClusterID, true); err != nil {
+		return err
+	}
+	return g.seen()
+}
+
+// seen notes that the machine's identity has its role.
+func (g *registering) seen() error {
+	if !g.note.Owed {
+		return nil
+	}
+	g.note.Owed = false
+	return g.keep()
 }
 
 func (g *registering) give(ctx context.Context, a Assignment) error {

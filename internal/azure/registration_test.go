@@ -469,6 +469,28 @@ func TestRegisterOfNode(t *testing.T) {
 	}
 }
 
+// TestRegisterOfNodeWithoutItsRole: a node that was registered anew and could not be given its
+// role gets it by the next join, though the agent is connected by then.
+func TestRegisterOfNodeWithoutItsRole(t *testing.T) {
+	c := newCloud(t)
+	if err := c.register(); err != nil || c.note().Owed {
+		t.Fatal(err)
+	}
+	role := c.note().Assignments[0]
+	delete(c.objects, strings.ToLower(role)) // Azure took it away with the machine
+	c.local, c.forbid = false, http.MethodPut
+	if err := c.registers(true); err != nil || !c.local || !c.note().Owed || c.in(role) {
+		t.Fatalf("%v, %+v, said %q", err, c.note(), c.said)
+	}
+	c.forbid = ""
+	if err := c.registers(true); err != nil || !c.in(role) || c.note().Owed {
+		t.Errorf("%v, %+v, %q", err, c.note(), c.log)
+	}
+	if err := c.registers(true); err != nil || len(c.log) > 0 {
+		t.Errorf("again: %v, %q", err, c.log)
+	}
+}
+
 // What was registered under an earlier name goes, too.
 func TestRegisterUnderAnotherName(t *testing.T) {
 	c := newCloud(t)
