@@ -25,12 +25,16 @@ const (
 )
 
 // Names are those of all ipsets, of the network namespace that the program runs in. A
-// kernel without ipsets has none; nothing is loaded to be asked.
+// kernel without ipsets has none. Where the machine says that they are not loaded, nobody
+// asks: that would load them.
 func Names() (names []string, err error) {
 	if there, err := kernelmodule.Loaded("/", "ip_set"); err == nil && !there {
 		return nil, nil
 	}
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if kernelmodule.Missing(err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the packet filter: %w", err)
 	}

@@ -36,7 +36,8 @@ func begins(name string, with []string) bool {
 }
 
 // Foreign names what is left of the cluster's own network, which its DaemonSet made and
-// nobody takes away: interfaces, chains, tables and ipsets that were not there before. What of it is in use is for whoever knows that network to say.
+// nobody takes away: interfaces, chains, tables and ipsets that were not there before. What
+// of it is in use is for whoever knows that network to say.
 func (n Network) Foreign(ctx context.Context, before Before) (left []string, err error) {
 	var errs []error
 	for _, part := range []func() ([]string, error){

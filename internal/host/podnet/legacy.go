@@ -80,15 +80,18 @@ func withoutOurs(saved string, goes func(table, chain string) bool) (script stri
 
 // wordsOf are the words of a rule. What iptables-save puts in quotation marks, as a comment
 // with spaces, is one word.
-func wordsOf(rule string) []string {
-	quoted, escaped := false, false
-	return strings.FieldsFunc(rule, func(r rune) bool {
-		if r == '"' && !escaped {
+func wordsOf(rule string) (words []string) {
+	quoted, escaped, from := false, false, 0
+	for i, c := range []byte(rule) {
+		if c == '"' && !escaped {
 			quoted = !quoted
 		}
-		escaped = r == '\\' && !escaped
-		return r == ' ' && !quoted
-	})
+		escaped = c == '\\' && !escaped
+		if c == ' ' && !quoted {
+			words, from = append(words, rule[from:i]), i+1
+		}
+	}
+	return append(words, rule[from:])
 }
 
 // target says whether a rule leads to one of some chains.
