@@ -80,7 +80,7 @@ func (l *leave) run(ctx context.Context) error {
 		}
 	}
 	for _, step := range []func(context.Context){
-		l.stopAgent, l.drain, l.stopKubelet, l.endSandboxes, l.endGroups, l.stopRuntime, l.clearNetwork, l.restoreProxyValues, l.unmountAll, l.offTempDisk, l.clearDirs, l.unregister, l.withdraw, l.restoreDirs, l.removeNode,
+		l.stopAgent, l.drain, l.stopKubelet, l.endSandboxes, l.endGroups, l.stopRuntime, l.clearNetwork, l.unmountAll, l.offTempDisk, l.clearDirs, l.unregister, l.withdraw, l.restoreProxyValues, l.restoreDirs, l.removeNode,
 	} {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -3,7 +3,7 @@ package join
 import (
 	"context"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/converge/kind/sysctl"
@@ -12,36 +12,25 @@ import (
 )
 
 // proxyValue is what kube-proxy makes of a kernel parameter where nobody configures it
-// otherwise, and what the kernel starts with, "" where that depends on the machine.
+// otherwise, and what the kernel starts with.
 //
 // Source: cmd/kube-proxy, pkg/proxy/conntrack/sysctls.go and the proxiers of Kubernetes
 // 1.36, and net/netfilter/nf_conntrack_proto_tcp.c.
-type proxyValue struct {
-	sets  func(string) bool
-	fresh string
-}
+type proxyValue struct{ sets, fresh string }
 
 var proxyValues = map[string]proxyValue{
-	"net.ipv4.conf.all.route_localnet":                   {is("1"), "0"},
-	"net.ipv4.conf.all.arp_ignore":                       {is("1"), "0"},
-	"net.ipv4.conf.all.arp_announce":                     {is("2"), "0"},
-	"net.netfilter.nf_conntrack_max":                     {isProxyMax, ""},
-	"net.netfilter.nf_conntrack_tcp_be_liberal":          {is("1"), "0"},
-	"net.netfilter.nf_conntrack_tcp_timeout_close_wait":  {is("3600"), "60"},
-	"net.netfilter.nf_conntrack_tcp_timeout_established": {is("86400"), "432000"},
-}
-
-func is(want string) func(string) bool { return func(have string) bool { return have == want } }
-
-// isProxyMax: 32,768 entries for each processor, at least 131,072, at most 1,048,576.
-func isProxyMax(have string) bool {
-	n, err := strconv.Atoi(have)
-	return err == nil && n >= 131_072 && n <= 1_048_576 && n%32_768 == 0
+	"net.ipv4.conf.all.route_localnet":                   {"1", "0"},
+	"net.ipv4.conf.all.arp_ignore":                       {"1", "0"},
+	"net.ipv4.conf.all.arp_announce":                     {"2", "0"},
+	"net.netfilter.nf_conntrack_tcp_be_liberal":          {"1", "0"},
+	"net.netfilter.nf_conntrack_tcp_timeout_close_wait":  {"3600", "60"},
+	"net.netfilter.nf_conntrack_tcp_timeout_established": {"86400", "432000"},
 }
 
 // restoreProxyValues gives kernel parameters that kube-proxy has set the values from before
-// berth. One of another value is somebody's choice, and is named; so is nothing where nobody
-// knows what there was.
+// berth, when the documents are withdrawn: one of theirs may have taken kube-proxy's for
+// what was there before. A value that was noted and is another one now, but not
+// kube-proxy's, is somebody's choice, and is named. Where nobody noted any, nothing is done.
 func (l *leave) restoreProxyValues(context.Context) {
 	found, known := l.led.Found[ledger.ValuesFound]
 	if !known || found.Unknown {
@@ -53,8 +42,8 @@ func (l *leave) restoreProxyValues(context.Context) {
 		before[key] = value
 	}
 	for _, key := range ledger.SetByProxy {
-		if _, ours := l.led.Entries[string((&desired.Sysctl{Key: key}).ID())]; ours {
-			continue // the document's end gives it back
+		if e := l.led.Entries[string((&desired.Sysctl{Key: key}).ID())]; slices.ContainsFunc(l.others, e.Owns) {
+			continue
 		}
 		have, err := sysctl.Value(l.Host, key)
 		if err != nil || have == "" {
@@ -71,8 +60,8 @@ func (l *leave) restoreProxyValue(key, have string, before map[string]string) {
 		was = proxyValues[key].fresh // the module came since
 	}
 	switch {
-	case was == have || was == "":
-	case proxyValues[key].sets(have):
+	case was == have:
+	case have == proxyValues[key].sets:
 		err := sysctl.Set(l.Host, key, was)
 		if err == nil {
 			l.Say(fmt.Sprintf("set %s back to %s, which kube-proxy had made %s", key, was, have))

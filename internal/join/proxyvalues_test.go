@@ -15,7 +15,6 @@ import (
 const (
 	localnet    = "net.ipv4.conf.all.route_localnet"
 	established = "net.netfilter.nf_conntrack_tcp_timeout_established"
-	conntracks  = "net.netfilter.nf_conntrack_max"
 )
 
 // TestProxyValues: each parameter that is noted has what kube-proxy makes of it.
@@ -34,23 +33,27 @@ func TestLeaveGivesProxyValuesBack(t *testing.T) {
 		more                []desired.Resource
 	}{
 		"as kube-proxy sets it": {
-			map[string]string{localnet: "0", established: "7200", conntracks: "65536"},
-			map[string]string{localnet: "1", established: "86400", conntracks: "131072"},
-			map[string]string{localnet: "0", established: "7200", conntracks: "65536"}, "", nil,
+			map[string]string{localnet: "0", established: "7200"},
+			map[string]string{localnet: "1", established: "86400"},
+			map[string]string{localnet: "0", established: "7200"}, "", nil,
 		},
 		"no kube-proxy":    {map[string]string{localnet: "1", established: "600"}, nil, map[string]string{localnet: "1", established: "600"}, "", nil},
 		"as it was before": {map[string]string{localnet: "1"}, map[string]string{localnet: "1"}, map[string]string{localnet: "1"}, "", nil},
 		"the module came since": {
-			nil, map[string]string{localnet: "0", established: "86400", conntracks: "131072"},
-			map[string]string{localnet: "0", established: "432000", conntracks: "131072"}, "", nil,
+			nil, map[string]string{localnet: "0", established: "86400"},
+			map[string]string{localnet: "0", established: "432000"}, "", nil,
 		},
 		"somebody's": {
 			map[string]string{established: "7200"}, map[string]string{established: "600"}, map[string]string{established: "600"},
 			established + " is 600, and was 7200 before berth", nil,
 		},
 		"the document's": {
-			map[string]string{conntracks: "65536"}, map[string]string{conntracks: "131072"}, map[string]string{conntracks: "65536"}, "",
-			[]desired.Resource{&desired.Sysctl{Key: conntracks, Value: "131072"}},
+			map[string]string{established: "7200"}, nil, map[string]string{established: "7200"}, "",
+			[]desired.Resource{&desired.Sysctl{Key: established, Value: "600"}},
+		},
+		"a document that came after kube-proxy": {
+			map[string]string{established: "7200"}, nil, map[string]string{established: "7200"}, "",
+			[]desired.Resource{&desired.Sysctl{Key: established, Value: "600"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,6 +65,10 @@ func TestLeaveGivesProxyValuesBack(t *testing.T) {
 				}
 			}
 			put(c.before)
+			if name == "a document that came after kube-proxy" {
+				w.join(desired.OwnerAKS)
+				put(map[string]string{established: "86400"})
+			}
 			w.join(desired.OwnerAKS, c.more...)
 			put(c.since)
 			out, err := w.leave(forced)

@@ -33,7 +33,7 @@ const ValuesFound = "/proc/sys"
 // leaves so.
 var SetByProxy = []string{
 	"net.ipv4.conf.all.arp_announce", "net.ipv4.conf.all.arp_ignore", "net.ipv4.conf.all.route_localnet",
-	"net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_tcp_be_liberal",
+	"net.netfilter.nf_conntrack_tcp_be_liberal",
 	"net.netfilter.nf_conntrack_tcp_timeout_close_wait", "net.netfilter.nf_conntrack_tcp_timeout_established",
 }
 
