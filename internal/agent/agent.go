@@ -5,6 +5,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,7 +122,7 @@ func (a *Agent) assemble() error {
 		return fmt.Errorf("read the host's name: %w", err)
 	}
 	a.host = strings.ToLower(string(bytes.TrimSpace(name)))
-	a.node = &node{name: nodeName(a.Host, a.host)}
+	a.node = &node{name: cmp.Or(nodeName(a.Host), a.host)}
 	a.events = event.New(a.node, a.node.name)
 	if a.keeper, err = credential.New(a.Host, a.Issuer, a.config, a.options.Group, share(a.host)); err != nil {
 		return err

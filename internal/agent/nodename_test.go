@@ -24,6 +24,8 @@ users: [{name: "system:node:` + node + `", user: {exec: {apiVersion: client.auth
 // agent, and else as the host. An agent that went by another name starts anew.
 func TestNodeName(t *testing.T) {
 	for name, c := range map[string]struct{ first, at, then string }{
+		"that can't be read any more":    {"x", kubelet.Kubeconfig, ""},
+		"in a place that a flag names":   {"n1", "/etc/k", "x"},
 		"of a host":                      {"n1", "", ""},
 		"of a document":                  {"x", kubelet.Kubeconfig, "x"},
 		"of a manager's document":        {"x", kubelet.AgentKubeconfig, "x"},
@@ -34,6 +36,7 @@ func TestNodeName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := machineWith(configText)
 			h.PutDir("/var/lib/kubelet")
+			h.PutDir(kubelet.DropInDir)
 			if c.first != "n1" {
 				h.Put(c.at, kubeconfigOf(c.first), 0o600)
 			}
@@ -47,7 +50,14 @@ func TestNodeName(t *testing.T) {
 				done := make(chan error, 1)
 				go func() { done <- a.watchNodeName(ctx) }()
 				synctest.Wait()
-				if c.then != "" && c.then != c.first || c.first == "n1" && c.at != "" {
+				if c.at == "/etc/k" {
+					h.Put(kubelet.DropInDir+"/50-x.conf", "[Service]\nEnvironment=X=--kubeconfig=/etc/k\n", 0o644)
+					synctest.Wait()
+				}
+				switch {
+				case c.at != "" && c.then == "":
+					h.Overwrite(c.at, "half")
+				case c.at != "":
 					h.Put(c.at, kubeconfigOf(c.then), 0o600)
 				}
 				synctest.Wait()

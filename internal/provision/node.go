@@ -50,21 +50,34 @@ func NodeOf(h host.FS, st *desired.State) Node {
 // the published agent.
 func Kubeconfigs(h host.FS) []string {
 	n := Node{}
+	n.readAt(h, KubeletUnitFile)
 	names, _ := h.ReadDir(kubelet.DropInDir) // what can't be read says nothing
 	for _, name := range names {
-		n.readAt(h, path.Join(kubelet.DropInDir, name))
+		if path.Ext(name) == ".conf" {
+			n.readAt(h, path.Join(kubelet.DropInDir, name))
+		}
 	}
 	n.readAt(h, kubelet.FlagsFile)
 	all := []string{kubelet.Kubeconfig, kubelet.AgentKubeconfig}
-	if path.IsAbs(n.Kubeconfig) && !slices.Contains(all, n.Kubeconfig) {
-		return append([]string{n.Kubeconfig}, all...)
+	if !path.IsAbs(n.Kubeconfig) {
+		return all
 	}
-	return all
+	return append([]string{n.Kubeconfig}, slices.DeleteFunc(all, func(p string) bool { return p == n.Kubeconfig })...)
 }
 
+// KubeletUnitFile is the definition of kubelet's unit, which may have its flags.
+var KubeletUnitFile = path.Join(path.Dir(kubelet.DropInDir), kubelet.Unit)
+
+// readAt takes the flags of a file, without its comments.
 func (n *Node) readAt(h host.FS, p string) {
-	if text, _, err := ledger.ReadFile(h, p); err == nil {
-		n.readFlags(text)
+	text, _, err := ledger.ReadFile(h, p)
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ";") {
+			n.readFlags([]byte(line))
+		}
 	}
 }
 

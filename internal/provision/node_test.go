@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,12 +68,15 @@ func TestKubeconfigs(t *testing.T) {
 		files map[string]string
 		first string
 	}{
-		"nothing":       {nil, ""},
-		"of no place":   {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--kubeconfig=$HOME/k --v=2\n"}, ""},
-		"berth's":       {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--kubeconfig=" + kubelet.Kubeconfig + "\n"}, ""},
-		"flags":         {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--v=2 --kubeconfig=/etc/k --bootstrap-kubeconfig=/b\n"}, "/etc/k"},
-		"drop-in":       {map[string]string{kubelet.DropInDir + "/50-x.conf": "[Service]\nEnvironment=\"X=--kubeconfig=/etc/k\"\n"}, "/etc/k"},
-		"flags go last": {map[string]string{kubelet.DropInDir + "/50-x.conf": "--kubeconfig=/etc/j", kubelet.FlagsFile: "--kubeconfig=/etc/k"}, "/etc/k"},
+		"nothing":         {nil, ""},
+		"of no place":     {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--kubeconfig=$HOME/k --v=2\n"}, ""},
+		"berth's":         {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--kubeconfig=" + kubelet.Kubeconfig + "\n"}, ""},
+		"flags":           {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--v=2 --kubeconfig=/etc/k --bootstrap-kubeconfig=/b\n"}, "/etc/k"},
+		"drop-in":         {map[string]string{kubelet.DropInDir + "/50-x.conf": "[Service]\nEnvironment=\"X=--kubeconfig=/etc/k\"\n"}, "/etc/k"},
+		"the other place": {map[string]string{KubeletUnitFile: "[Service]\nExecStart=/opt/bin/kubelet --kubeconfig=" + kubelet.AgentKubeconfig + " --v=2\n"}, kubelet.AgentKubeconfig},
+		"a comment":       {map[string]string{kubelet.FlagsFile: "# --kubeconfig=/etc/k\n"}, ""},
+		"no drop-in":      {map[string]string{kubelet.DropInDir + "/50-x.conf.bak": "--kubeconfig=/etc/k"}, ""},
+		"flags go last":   {map[string]string{kubelet.DropInDir + "/50-x.conf": "--kubeconfig=/etc/j", kubelet.FlagsFile: "--kubeconfig=/etc/k"}, "/etc/k"},
 	} {
 		h := memory.New()
 		for p, text := range c.files {
@@ -80,7 +84,7 @@ func TestKubeconfigs(t *testing.T) {
 		}
 		want := known
 		if c.first != "" {
-			want = append([]string{c.first}, known...)
+			want = append([]string{c.first}, slices.DeleteFunc(slices.Clone(known), func(p string) bool { return p == c.first })...)
 		}
 		if diff := cmp.Diff(want, Kubeconfigs(h)); diff != "" {
 			t.Errorf("%s: %s", name, diff)

@@ -1,5 +1,5 @@
-// Package hostname ends the agent when the machine's name has changed: its Node,
-// its Lease and the files that are for it go by the name.
+// Package hostname ends the agent when the machine's name has changed: its turns, the files
+// that are for it and, where kubelet has no credential yet, its Node go by the name.
 package hostname
 
 import (
