@@ -105,16 +105,18 @@ func TestValuesComeBackAfterACut(t *testing.T) {
 		"asked for again":     sealed(t, parameter("2")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			for n, hit := 1, true; hit; n++ {
-				h := newMachine()
-				runs(t, h, sealed(t, parameter("1")))
-				in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
-				_, _ = engine(in, &providers{}).Apply(t.Context(), sealed(t, parameter("2")))
-				hit = in.Hit() != nil
-				h.Kill()
-				runs(t, h, next)
-				if plan := runs(t, h, sealed(t)); len(plan.Kept) > 0 || value(h) != "0" {
-					t.Errorf("cut after effect %d: it is %q, kept %q", n, value(h), plan.Kept)
+			for n, first := 1, true; first; n++ {
+				for m, second := 0, true; second; m++ {
+					h := newMachine()
+					runs(t, h, sealed(t, parameter("1")))
+					first = cutOff(t, h, n)
+					if m > 0 {
+						second = cutOff(t, h, m)
+					}
+					runs(t, h, next)
+					if plan := runs(t, h, sealed(t)); len(plan.Kept) > 0 || value(h) != "0" {
+						t.Errorf("cut after effect %d, and after %d: it is %q, kept %q", n, m, value(h), plan.Kept)
+					}
 				}
 			}
 		})
@@ -122,16 +124,22 @@ func TestValuesComeBackAfterACut(t *testing.T) {
 	h := newMachine()
 	runs(t, h, sealed(t, parameter("1")))
 	for n, hit := 1, true; hit && value(h) == "1"; n++ {
-		in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
-		_, _ = engine(in, &providers{}).Apply(t.Context(), sealed(t, parameter("2")))
-		hit = in.Hit() != nil
-		h.Kill()
+		hit = cutOff(t, h, n)
 	}
 	runs(t, h, sealed(t, parameter("2")))
 	must(h.WriteValue(forward, []byte("1\n")))
 	if plan := runs(t, h, sealed(t)); len(plan.Kept) != 1 || value(h) != "1" {
 		t.Errorf("somebody's value, which was berth's before: it is %q, kept %q", value(h), plan.Kept)
 	}
+}
+
+// cutOff asks for another value, and kills the run after an effect; false: it came to its end.
+func cutOff(t *testing.T, h *machine, after int) bool {
+	t.Helper()
+	in := effect.Inject(h, effect.Plan{{At: after, Kind: effect.StopAfter}})
+	_, _ = engine(in, &providers{}).Apply(t.Context(), sealed(t, parameter("2")))
+	h.Kill()
+	return in.Hit() != nil
 }
 
 func value(h *machine) string {

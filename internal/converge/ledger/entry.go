@@ -62,8 +62,10 @@ func (e Entry) Values() []string { return append(slices.Clone(e.Earlier), e.Appl
 // after is the entry of a live value that a run which was cut off was about to set in the
 // place of another one of berth's.
 func (e Entry) after(former Entry) Entry {
-	if e.Applied.Type == Live && former.Applied.Value != e.Applied.Value {
-		e.Earlier = former.Values()
+	if e.Applied.Type == Live {
+		all := slices.DeleteFunc(former.Values(), func(v string) bool { return v == e.Applied.Value })
+		slices.Sort(all)
+		e.Earlier = slices.Compact(all)
 	}
 	return e
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // stamp says with what a unit was started: it makes a restart that is owed
-// observable. It is lost with the boot, and does not count after one of userspace alone.
+// observable. It is lost with the boot; State does not count after one of userspace alone.
 type stamp struct {
 	InvocationID string `json:"invocationID,omitempty"`
 	// State is finished for a oneshot service that ran to its end, skipped for a unit
