@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -96,6 +97,9 @@ func (t *try) observe(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := t.isUp(ctx); err != nil {
+		return err
+	}
 	if seen.remark != "" {
 		t.res.Plan.Remarks = append(t.res.Plan.Remarks, seen.remark)
 	}
@@ -133,35 +137,54 @@ func (t *try) standings(ctx context.Context) (map[string]host.UnitStatus, error)
 	return out, t.look(ctx, out)
 }
 
-// look fails where a unit has not stayed up. A oneshot service that ended well has done
-// what it was to do, and a unit that systemd skips is not to run.
+// look fails where a unit has not stayed up.
 func (t *try) look(ctx context.Context, was map[string]host.UnitStatus) error {
 	for _, name := range t.note.Units {
 		st, err := t.h.Unit(ctx, name)
 		if err != nil {
 			return err
 		}
-		broken := st.ActiveState == "failed" || strings.HasPrefix(st.SubState, "auto-restart") || st.NRestarts > was[name].NRestarts || ended(st)
-		if !broken {
-			continue
+		if st.ActiveState == "failed" || strings.HasPrefix(st.SubState, "auto-restart") || st.NRestarts > was[name].NRestarts {
+			return t.didNotStayUp(name, cmp.Or(st.Result, "failed"), st)
 		}
-		job := &host.JobError{Unit: name, Job: "start", Result: endOf(st), Status: st}
-		return t.unitFailed(name, fmt.Errorf("it did not stay up: %w", job))
 	}
 	return nil
 }
 
-// ended says that a unit which was to stay up is down.
+// restarts is how long a unit may be down that somebody restarts just now.
+const restarts = time.Second
+
+// isUp fails where a unit that the state needs is down after all. A oneshot service
+// that ended well has done what it was to do, and a unit that systemd skips is not to run.
+func (t *try) isUp(ctx context.Context) error {
+	needed := t.e.unitsOf(t.st, kind.Runner.Needed)
+	for _, name := range t.note.Units {
+		if !slices.Contains(needed, name) {
+			continue
+		}
+		st, err := t.h.Unit(ctx, name)
+		if err == nil && ended(st) {
+			if err = t.h.Sleep(ctx, restarts); err == nil {
+				st, err = t.h.Unit(ctx, name)
+			}
+		}
+		if err != nil {
+			return cmp.Or(context.Cause(ctx), err)
+		}
+		if ended(st) {
+			return t.didNotStayUp(name, "ended", st)
+		}
+	}
+	return nil
+}
+
+// ended says that a unit is down and was not skipped.
 func ended(st host.UnitStatus) bool {
 	return st.ActiveState == "inactive" && st.ServiceType != "oneshot" && st.ConditionResult && st.AssertResult
 }
 
-// endOf is what systemd calls the end of a unit that should have stayed up.
-func endOf(st host.UnitStatus) string {
-	if ended(st) {
-		return "ended"
-	}
-	return cmp.Or(st.Result, "failed")
+func (t *try) didNotStayUp(name, result string, st host.UnitStatus) error {
+	return t.unitFailed(name, fmt.Errorf("it did not stay up: %w", &host.JobError{Unit: name, Job: "start", Result: result, Status: st}))
 }
 
 func (t *try) unitFailed(name string, err error) error {

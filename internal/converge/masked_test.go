@@ -1,29 +1,58 @@
 package converge_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
 // A unit of somebody else that needs one which is not to run stays down with it, and the
 // run says so; what only belongs to it comes back.
 func TestNeedsAMaskedUnit(t *testing.T) {
+	for _, tries := range []bool{false, true} {
+		t.Run(fmt.Sprintf("trial: %v", tries), func(t *testing.T) { needsAMaskedUnit(t, tries) })
+	}
+}
+
+func needsAMaskedUnit(t *testing.T, onTrial bool) {
 	h := newMachine()
 	for name, unit := range map[string]string{"base": "", "user": "[Unit]\nRequires=base.service\nAfter=base.service\n", "friend": "[Unit]\nPartOf=base.service\n"} {
-		h.Put("/usr/lib/systemd/system/"+name+".service", unit+"[Service]\nExecStart=/usr/bin/containerd\n", 0o644)
+		h.Put("/usr/lib/systemd/system/"+name+".service", unit+"[Service]\nExecStart=/usr/bin/containerd\n[Install]\nWantedBy=multi-user.target\n", 0o644)
 	}
 	if err := errors.Join(h.DaemonReload(t.Context()), h.StartUnit(t.Context(), "user.service"), h.StartUnit(t.Context(), "friend.service")); err != nil {
 		t.Fatal(err)
 	}
+	h.PutLink("/usr/lib/systemd/system/user.service", "/etc/systemd/system/multi-user.target.wants/user.service", 0)
 	mask := &desired.Link{Path: "/etc/systemd/system/base.service", Target: "/dev/null"}
 	masked := sealed(t, mask, &desired.Unit{Base: desired.Base{After: []desired.ID{mask.ID()}}, Name: "base.service", Activation: desired.Stopped})
-	res, err := fetching(h).Apply(t.Context(), masked)
+	e := func(w wish) *converge.Engine {
+		return engine(h, &providers{}, func(o *converge.Options) {
+			if onTrial {
+				o.Trial = w.trial(t, func(tr *converge.Trial) {
+					tr.State = func(context.Context, *trial.Contract) (*desired.State, error) { return sealed(t), nil }
+				})
+			}
+		})
+	}
+	if _, err := e(goodWish).Apply(t.Context(), sealed(t, managed("/etc/first", ""))); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(time.Minute)
+	res, err := e(newWish).Apply(t.Context(), masked)
 	if err != nil {
 		t.Fatal(err)
+	}
+	tries := slices.ContainsFunc(res.Timeline, func(s converge.Span) bool { return s.ID == "trial" })
+	if tries != onTrial {
+		t.Errorf("a trial: %v", tries)
 	}
 	if !slices.ContainsFunc(res.Plan.Remarks, func(r string) bool { return strings.Contains(r, "user.service stays stopped: it needs base.service") }) {
 		t.Errorf("remarks: %q", res.Plan.Remarks)

@@ -274,10 +274,12 @@ func (t *try) before(ctx context.Context, units []string, old *desired.State) ([
 }
 
 // started are the units that a state wants to run.
-func (e *Engine) started(st *desired.State) []string {
+func (e *Engine) started(st *desired.State) []string { return e.unitsOf(st, kind.Runner.Runs) }
+
+func (e *Engine) unitsOf(st *desired.State, are func(kind.Runner, desired.Resource) bool) []string {
 	var out []string
 	for _, r := range st.Resources {
-		if k, ok := e.kinds[r.Kind()].(kind.Runner); ok && k.Runs(r) {
+		if k, ok := e.kinds[r.Kind()].(kind.Runner); ok && are(k, r) {
 			out = append(out, k.Unit(r.ID()))
 		}
 	}

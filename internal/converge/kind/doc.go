@@ -114,6 +114,8 @@ type Runner interface {
 	Unit(id desired.ID) string
 	// Runs says whether the unit of a resource is to run.
 	Runs(r desired.Resource) bool
+	// Needed says whether the machine can't do without it.
+	Needed(r desired.Resource) bool
 }
 
 // Inheriter is a kind whose resources, though they are no names of the tree, may be what

@@ -70,6 +70,9 @@ func (Kind) Unit(id desired.ID) string { return strings.TrimPrefix(string(id), "
 // Runs implements kind.Runner.
 func (Kind) Runs(r desired.Resource) bool { return r.(*desired.Unit).Activation == desired.Started }
 
+// Needed implements kind.Runner.
+func (k Kind) Needed(r desired.Resource) bool { return k.Runs(r) && !r.(*desired.Unit).Optional }
+
 // Before implements kind.Inheriter. A unit whose definition is inherited did not run
 // before that; of others nobody knows, so that they stay.
 func (k Kind) Before(r desired.Resource, names []string) (was string, known bool) {
