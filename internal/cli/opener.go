@@ -127,7 +127,7 @@ func (o *opener) target(d *reconcile.Document, c contract.Contract, p *parts, fa
 		p.fetcher = newFetcher(true)
 	}
 	opt := p.engineOptions(o.host, agentCommandName, nil)
-	opt.GoOn, opt.LiveTimeout = true, unitTimeout
+	opt.GoOn, opt.UnitTimeout = true, unitTimeout
 	t := &reconcile.Target{Document: d, State: st, Agent: agentParts(contract.AgentOf(c)), Engine: converge.New(opt)}
 	for _, n := range (&document{contract: c, state: st}).unused() {
 		t.Notes = append(t.Notes, n.Path+": "+n.Reason)

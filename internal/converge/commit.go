@@ -140,7 +140,7 @@ func (x *executor) liveGraph() *graph {
 	g.goOn = x.opt.GoOn && !x.try.onTrial()
 	for _, t := range x.sorted() {
 		if t.Live != nil {
-			g.nodes = append(g.nodes, &node{id: t.ID, verb: t.Verb(), field: t.Base.Field, after: x.liveBefore(t), do: x.inTime(t.Live)})
+			g.nodes = append(g.nodes, &node{id: t.ID, verb: t.Verb(), field: t.Base.Field, after: x.liveBefore(t), do: x.inTime(t)})
 		}
 	}
 	for _, t := range x.v.Tasks() {
@@ -155,16 +155,17 @@ func (x *executor) liveGraph() *graph {
 	return g
 }
 
-// inTime bounds what brings a resource live.
-func (x *executor) inTime(live func(context.Context) error) func(context.Context) error {
-	most := x.opt.LiveTimeout
-	if most == 0 {
-		return live
+// inTime bounds the job of a unit. A change on trial waits for as long as systemd does: it
+// would be taken back for good.
+func (x *executor) inTime(t *kind.Task) func(context.Context) error {
+	most := x.opt.UnitTimeout
+	if _, isUnit := x.unitOf(t.ID); !isUnit || most == 0 || x.try.onTrial() {
+		return t.Live
 	}
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, most, &host.BoundError{After: most})
 		defer cancel()
-		return live(ctx)
+		return t.Live(ctx)
 	}
 }
 

@@ -58,9 +58,9 @@ type Options struct {
 	// GoOn: a unit that fails keeps only what comes after it from what is to happen to
 	// it. A change on trial ends with its first failure.
 	GoOn bool
-	// LiveTimeout bounds what brings one resource live, as the start of a unit; zero leaves
-	// it to the host.
-	LiveTimeout time.Duration
+	// UnitTimeout is how long a run that is no trial waits for one unit; zero leaves it to
+	// the host.
+	UnitTimeout time.Duration
 	// Drainer empties the node for the time of a change; nil: nobody does.
 	Drainer  Drainer
 	Observer Observer

@@ -112,7 +112,7 @@ func (e *Engine) back(ctx context.Context, owner desired.Owner, res *Result) err
 // wayBack is the engine for the last good contract, which takes nothing from others.
 func (e *Engine) wayBack(owner desired.Owner) (*Engine, error) {
 	o := e.opt
-	o.TakeOver, o.Drainer = false, nil // whoever began the change ends its drain
+	o.TakeOver, o.Drainer, o.UnitTimeout = false, nil, 0 // whoever began the change ends its drain
 	back := New(o)
 	back.booting, back.returning = e.booting, true
 	var err error

@@ -142,7 +142,9 @@ func (r *Reconciler) repair(ctx context.Context, s converge.Scope) error {
 		var res *converge.Result
 		res, err = t.Engine.ApplyScope(ctx, t.State, s)
 		if ctx.Err() == nil && !errors.Is(err, errRenewed) {
-			r.stopStorms(res)
+			if err == nil || hasChanged(res) {
+				r.stopStorms(res)
+			}
 			r.report(res.Plan, s.IDs, r.left)
 		}
 	}
@@ -162,11 +164,15 @@ func (r *Reconciler) repair(ctx context.Context, s converge.Scope) error {
 		r.tell(repairing, err)
 		return err
 	}
+	if s.IDs == nil && t == r.resumed && r.record.Half {
+		r.noteHalf(false) // all of the last good document is in force again
+	}
 	r.settled(repairing)
 	return nil
 }
 
-// stopStorms counts what was repaired, or tried to be.
+// stopStorms counts what was repaired, and what was begun. A repair of which nothing could
+// begin is no fight with another writer.
 func (r *Reconciler) stopStorms(res *converge.Result) {
 	counted := map[desired.ID]bool{}
 	for _, a := range res.Plan.Actions {

@@ -45,8 +45,11 @@ var driftScenarios = map[string]func(b *bench){
 		b.give("file /etc/a one")
 		b.set(&full, true)
 		b.h.Overwrite("/etc/a", "edited")
-		b.pass(3 * time.Second)
+		b.pass(40 * time.Second)
 		b.wantFile("/etc/a", "edited")
+		if b.count("DriftStorm") != 0 || b.lastCondition() != "False RepairFailed" {
+			b.t.Errorf("%q: %q", b.lastCondition(), b.told())
+		}
 		b.set(&full, false)
 		b.pass(time.Minute)
 		b.wantFile("/etc/a", "one")

@@ -86,6 +86,18 @@ var failureScenarios = map[string]func(b *bench){
 		b.pass(4 * time.Minute)
 		b.wantApplied("file /etc/a two", "unit v.service /etc/a")
 	},
+	"a unit that starts slowly on trial is not taken back for that": func(b *bench) {
+		b.h.Behave("u.service", func(memory.Start) memory.Outcome { return memory.Outcome{Hang: b.content("/etc/a") == "slow"} })
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.pass(time.Minute)
+		b.r.SeeSecret(secretOf("file /etc/a slow", "unit u.service /etc/a"))
+		b.pass(4 * time.Minute)
+		b.wantFile("/etc/a", "slow")
+		if b.count("ApplyFailed") != 0 || !b.isOnTrial() {
+			b.t.Error(b.told())
+		}
+	},
 	"a unit that fails keeps no other from running": func(b *bench) {
 		b.h.Behave("u.service", fails)
 		b.start()

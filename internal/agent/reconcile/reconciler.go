@@ -181,6 +181,9 @@ type Reconciler struct {
 	current *Target
 	// owner is whose current is, or is to be.
 	owner desired.Owner
+	// resumed is the last good document with which this process began; nil where there was
+	// none.
+	resumed *Target
 	// inForce: all of current is.
 	inForce bool
 	// updated: the agent is that of current, or will not become it.
@@ -311,6 +314,7 @@ func (r *Reconciler) begin(ctx context.Context) (err error) {
 	default:
 		r.queue.AddAfter(workAll, startWait)
 	}
+	r.resumed = last
 	r.take(ctx, last)
 	return nil
 }

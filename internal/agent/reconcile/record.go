@@ -21,8 +21,8 @@ const (
 )
 
 // record is small and written whole. Lost or of another time, it costs a delay that
-// begins anew and one more try of what was taken back; what is in force it does not
-// say.
+// begins anew, one more try of what was taken back, and that a turn is kept or given on that
+// should not have been; what is in force it does not say.
 type record struct {
 	// Seen is the document that came last, and SeenAt when: its delay counts from
 	// then, restarts or not.
@@ -75,6 +75,7 @@ func (r record) save(h host.FS, at string) error {
 // change writes the record where it differs from what is on the disk.
 func (r *Reconciler) change(next record) error {
 	if next == r.saved {
+		r.record = next
 		return nil
 	}
 	if err := next.save(r.o.Host, r.o.Record); err != nil {

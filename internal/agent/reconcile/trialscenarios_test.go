@@ -185,7 +185,7 @@ var trialScenarios = map[string]func(b *bench){
 
 // engine is one for a document; with within its changes wait for a person's word.
 func (b *bench) engine(document []byte, within time.Duration) *converge.Engine {
-	return converge.New(converge.Options{Host: b.machineOf(), Command: "test", Workers: 4, GoOn: true, LiveTimeout: 3 * time.Minute, Trial: &converge.Trial{
+	return converge.New(converge.Options{Host: b.machineOf(), Command: "test", Workers: 4, GoOn: true, UnitTimeout: 3 * time.Minute, Trial: &converge.Trial{
 		Contract:     trial.Contract{Document: document},
 		State:        func(_ context.Context, c *trial.Contract) (*desired.State, error) { return state(c.Document) },
 		Stands:       func(context.Context, *desired.State) trial.Standing { return trial.Standing{} },
