@@ -138,6 +138,12 @@ var turnScenarios = map[string]func(b *bench){
 		if b.released != 0 {
 			b.t.Errorf("after a restart of the agent the turn was given on %d times", b.released)
 		}
+		b.pass(time.Minute) // all of the last good document is in force again
+		b.r.SeeSecret(serial("refused", "too"))
+		synctest.Wait()
+		if b.released != 1 {
+			b.t.Errorf("with the last good document in force the turn was given on %d times", b.released)
+		}
 		b.give("file /etc/a one")
 		b.released = 0
 		b.r.SeeSecret(serial("refused"))
