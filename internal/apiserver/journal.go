@@ -57,9 +57,10 @@ const lag = 10 * time.Second
 // saidIn is what a unit and systemd said of a run. Once a unit has failed, systemd
 // tells the journal no more of the run, so that an entry that the journal takes late,
 // on a busy machine, has the unit's name alone, and may stand before systemd's own:
-// one that is near counts as the run's.
+// one that is near counts as the run's. So does one that the journal takes so late that
+// the next run has begun, whose it says it is: its process is not the one that runs.
 func saidIn(ctx context.Context, h host.Runner, unit, run string) string {
-	out := readJournal(ctx, h, runEntries, "json", "--output-fields=MESSAGE,INVOCATION_ID,_SYSTEMD_INVOCATION_ID", "-u", unit)
+	out := readJournal(ctx, h, runEntries, "json", "--output-fields=MESSAGE,INVOCATION_ID,_SYSTEMD_INVOCATION_ID,_PID", "-u", unit)
 	var all []entry
 	for line := range bytes.Lines(out) {
 		all = append(all, parseEntry(line))
@@ -68,21 +69,36 @@ func saidIn(ctx context.Context, h host.Runner, unit, run string) string {
 	if first < 0 {
 		return ""
 	}
-	since := all[first].at - lag
+	since, running := all[first].at-lag, mainPID(ctx, h, unit)
+	isLate := func(e entry) bool {
+		next := running != "" && e.pid != running && e.pid != "1" && !slices.ContainsFunc(all[:first], func(before entry) bool { return before.run == e.run })
+		return (e.run == "" || next) && e.message != "" && e.at >= since
+	}
 	var said []string
 	for _, e := range all {
-		if e.run == run || e.run == "" && e.message != "" && e.at >= since {
+		if e.run == run || isLate(e) {
 			said = append(said, e.message)
 		}
 	}
 	return strings.Join(said, "\n")
 }
 
-// entry is what the journal has of one message; run is "" where it doesn't say, and
-// at the time since the boot.
+// mainPID is the process that a unit's service has now, "0" for none; "" where systemd does
+// not say.
+func mainPID(ctx context.Context, h host.Runner, unit string) string {
+	out, err := h.Run(ctx, host.Command{Path: "systemctl", Args: []string{"show", "--property=MainPID", "--value", unit}})
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out.Stdout))
+}
+
+// entry is what the journal has of one message; run is "" where it doesn't say, pid of
+// who said it, and at the time since the boot.
 type entry struct {
 	message, run string
 	at           time.Duration
+	pid          string
 }
 
 // parseEntry reads an entry as journalctl -o json prints it: a message that is no
@@ -92,12 +108,13 @@ func parseEntry(line []byte) entry {
 		Message json.RawMessage `json:"MESSAGE"`
 		Of      string          `json:"INVOCATION_ID"`
 		By      string          `json:"_SYSTEMD_INVOCATION_ID"`
+		PID     string          `json:"_PID"`
 		At      int64           `json:"__MONOTONIC_TIMESTAMP,string"` // microseconds
 	}
 	if json.Unmarshal(line, &e) != nil {
 		return entry{}
 	}
-	got := entry{run: cmp.Or(e.Of, e.By), at: time.Duration(e.At) * time.Microsecond}
+	got := entry{run: cmp.Or(e.Of, e.By), pid: e.PID, at: time.Duration(e.At) * time.Microsecond}
 	if json.Unmarshal(e.Message, &got.message) == nil {
 		return got
 	}

@@ -27,7 +27,7 @@ func entries(said ...entry) string {
 		if e.run == "" {
 			field = "PRIORITY"
 		}
-		fmt.Fprintf(&b, `{"__MONOTONIC_TIMESTAMP":"%d","MESSAGE":%q,%q:%q}`+"\n", e.at*1e6, e.message, field, e.run)
+		fmt.Fprintf(&b, `{"__MONOTONIC_TIMESTAMP":"%d","MESSAGE":%q,%q:%q,"_PID":%q}`+"\n", e.at*1e6, e.message, field, e.run, e.pid)
 	}
 	return b.String()
 }
@@ -35,17 +35,20 @@ func entries(said ...entry) string {
 // journal is a machine's: the answers of journalctl by the query's own words.
 func journal(h *memory.Host, answers map[string]string) (asked *[]string) {
 	asked = new([]string)
-	h.Program("/usr/bin/journalctl", func(c host.Command) host.Output {
-		*asked = append(*asked, strings.Join(c.Args, " "))
-		return host.Output{Stdout: []byte(answers[strings.Join(c.Args, " ")])}
-	})
+	for _, program := range []string{"/usr/bin/journalctl", "/usr/bin/systemctl"} {
+		h.Program(program, func(c host.Command) host.Output {
+			*asked = append(*asked, strings.Join(c.Args, " "))
+			return host.Output{Stdout: []byte(answers[strings.Join(c.Args, " ")])}
+		})
+	}
 	return asked
 }
 
 const (
 	askEnded = "-b -q --no-pager -n 1 -o json --output-fields=INVOCATION_ID -u kubelet.service MESSAGE_ID=" + processExit
 	askWords = "-b -q --no-pager -n 40 -o cat -u kubelet.service"
-	askUnit  = "-b -q --no-pager -n 1000 -o json --output-fields=MESSAGE,INVOCATION_ID,_SYSTEMD_INVOCATION_ID -u kubelet.service"
+	askUnit  = "-b -q --no-pager -n 1000 -o json --output-fields=MESSAGE,INVOCATION_ID,_SYSTEMD_INVOCATION_ID,_PID -u kubelet.service"
+	askMain  = "show --property=MainPID --value kubelet.service"
 	askOfA   = "-b -q --no-pager -n 40 -o cat _SYSTEMD_INVOCATION_ID=a + _PID=1 INVOCATION_ID=a"
 )
 
@@ -58,8 +61,11 @@ func TestLastLogLines(t *testing.T) {
 		"never ended":            {map[string]string{askWords: "one\ntwo\n"}, "; its last lines:\n  one\n  two"},
 		"the next run has begun": {map[string]string{askEnded: exited("a"), askOfA: "bad flag\nexited\n", askWords: "FLAG: --x\n"}, "; its last lines:\n  bad flag\n  exited"},
 		"the journal was late": {map[string]string{askEnded: exited("b"), askUnit: entries(
-			entry{"other flag", "", 0}, entry{"Starting", "a", 1}, entry{"flag", "", 31}, entry{"Starting", "b", 40}, entry{"bad", "b", 41}, entry{"end", "", 42}, entry{"Starting", "c", 43},
+			entry{"other flag", "", 0, ""}, entry{"Starting", "a", 1, ""}, entry{"flag", "", 31, ""}, entry{"Starting", "b", 40, ""}, entry{"bad", "b", 41, ""}, entry{"end", "", 42, ""}, entry{"Starting", "c", 43, ""},
 		)}, "; its last lines:\n  flag\n  Starting\n  bad\n  end"},
+		"the next run had begun when the journal came to it": {map[string]string{askEnded: exited("b"), askUnit: entries(
+			entry{"old", "a", 39, "7"}, entry{"Starting", "b", 40, "1"}, entry{"end", "b", 42, "1"}, entry{"Starting", "c", 43, "1"}, entry{"bad flag", "c", 44, "8"}, entry{"FLAG", "c", 45, "9"},
+		), askMain: "9\n"}, "; its last lines:\n  Starting\n  end\n  bad flag"},
 		"odd messages": {map[string]string{askEnded: exited("a"), askUnit: `{"MESSAGE":[104,105,255],"_SYSTEMD_INVOCATION_ID":"a"}` + "\n" +
 			`{"MESSAGE":null}` + "\nrubbish\n" + `{"MESSAGE":"end"}`}, "; its last lines:\n  hi?\n  end"},
 		"an odd answer":       {map[string]string{askEnded: "-- Boot 1 --\n", askWords: "one\n"}, "; its last lines:\n  one"},

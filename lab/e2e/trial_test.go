@@ -158,10 +158,10 @@ func (m *trialMachine) unknownFlag(t *testing.T) {
 	m.refused(t, []string{"kubelet.service", "unknown flag: --no-such-flag"}, flagged("--no-such-flag", "1"))
 }
 
-// badContainerd has the journal take containerd's words when its run is over: then they
-// don't say of which run they are.
+// badContainerd has the journal take containerd's words when its run is over and the next
+// one has begun: then they say that they are of that one, or of none.
 func (m *trialMachine) badContainerd(t *testing.T) {
-	run(t, m.node, "sh", "-c", "j=$(pidof systemd-journald); kill -STOP $j; (sleep 2; kill -CONT $j) >/dev/null 2>&1 &")
+	run(t, m.node, "sh", "-c", "j=$(pidof systemd-journald); kill -STOP $j; (sleep 3.5; kill -CONT $j) >/dev/null 2>&1 &")
 	m.refused(t, []string{"containerd.service", "/proc/berth"}, func(c *aksnodeconfigv1.Configuration) { c.KubeletConfig.ContainerDataDir = "/proc/berth" })
 }
 
