@@ -161,7 +161,7 @@ func (m *trialMachine) unknownFlag(t *testing.T) {
 // badContainerd has the journal take containerd's words when its run is over and the next
 // one has begun: then they say that they are of that one, or of none.
 func (m *trialMachine) badContainerd(t *testing.T) {
-	run(t, m.node, "sh", "-c", "j=$(pidof systemd-journald); kill -STOP $j; (sleep 3.5; kill -CONT $j) >/dev/null 2>&1 &")
+	run(t, m.node, "sh", "-c", "j=$(pidof systemd-journald); kill -STOP $j; (sleep 2.6; kill -CONT $j) >/dev/null 2>&1 &")
 	m.refused(t, []string{"containerd.service", "/proc/berth"}, func(c *aksnodeconfigv1.Configuration) { c.KubeletConfig.ContainerDataDir = "/proc/berth" })
 }
 
