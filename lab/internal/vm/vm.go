@@ -60,6 +60,7 @@ type running struct {
 	monitor   *monitor // nil between two processes
 	agentOpen bool
 	again     bool // the guest wants to start again
+	hung      bool // its kernel did not come to run anything
 	cut       bool // nobody wants it to
 	off       chan struct{}
 }
@@ -126,7 +127,7 @@ func (v *VM) boot(ctx context.Context, extra ...string) error {
 		v.turnOff(r)
 		return err
 	}
-	go v.live(r)
+	go v.live(r, extra)
 	return nil
 }
 
