@@ -12,6 +12,14 @@ import (
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
+// failsWithBad is a unit that does not start when /etc/a is "bad".
+func (b *bench) failsWithBad(memory.Start) memory.Outcome {
+	if b.content("/etc/a") == "bad" {
+		return memory.Outcome{Status: 1}
+	}
+	return memory.Outcome{}
+}
+
 // failureScenarios are documents and machines that fail.
 var failureScenarios = map[string]func(b *bench){
 	"a refused document changes nothing and is not asked for again": func(b *bench) {
@@ -148,12 +156,7 @@ var failureScenarios = map[string]func(b *bench){
 		}
 	},
 	"a change that breaks what ran is taken back and not tried again": func(b *bench) {
-		b.h.Behave("u.service", func(memory.Start) memory.Outcome {
-			if b.content("/etc/a") == "bad" {
-				return memory.Outcome{Status: 1}
-			}
-			return memory.Outcome{}
-		})
+		b.h.Behave("u.service", b.failsWithBad)
 		b.start()
 		b.give("file /etc/a one", "unit u.service /etc/a")
 		b.pass(time.Minute)
@@ -217,12 +220,7 @@ var failureScenarios = map[string]func(b *bench){
 		b.wantApplied("file /etc/a one")
 	},
 	"taken back after a document that failed half-way": func(b *bench) {
-		b.h.Behave("u.service", func(memory.Start) memory.Outcome {
-			if b.content("/etc/a") == "bad" {
-				return memory.Outcome{Status: 1}
-			}
-			return memory.Outcome{}
-		})
+		b.h.Behave("u.service", b.failsWithBad)
 		b.h.Behave("v.service", func(memory.Start) memory.Outcome { return memory.Outcome{Status: 1} })
 		b.start()
 		b.give("file /etc/a one", "unit u.service /etc/a")

@@ -153,12 +153,7 @@ var turnScenarios = map[string]func(b *bench){
 		}
 	},
 	"the turn of a document that was taken back is kept over a restart of the agent": func(b *bench) {
-		b.h.Behave("u.service", func(memory.Start) memory.Outcome {
-			if b.content("/etc/a") == "bad" {
-				return memory.Outcome{Status: 1}
-			}
-			return memory.Outcome{}
-		})
+		b.h.Behave("u.service", b.failsWithBad)
 		b.start()
 		b.give("file /etc/a one", "unit u.service /etc/a")
 		b.pass(time.Minute)
