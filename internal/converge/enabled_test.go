@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -80,6 +81,30 @@ func TestCrashLoopIsNamed(t *testing.T) {
 	status = 0
 	runs(t, h, s)
 	converged(t, h, s)
+}
+
+// TestCrashLoopEnds: a unit in the pause of its crash loop starts with what is good at once,
+// whatever its start limit says.
+func TestCrashLoopEnds(t *testing.T) {
+	for name, limit := range map[string]string{"short": "", "at its limit": "[Unit]\nStartLimitIntervalSec=86400\nStartLimitBurst=1\n"} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			h.Put("/usr/bin/w", "w", 0o755)
+			status := int32(3)
+			h.Behave("w.service", func(memory.Start) memory.Outcome { return memory.Outcome{Status: status} })
+			st := sealed(t, managed("/etc/systemd/system/w.service", limit+"[Service]\nExecStart=/usr/bin/w\nRestart=always\nRestartSec=600\n"), started("w.service"))
+			if _, err := engine(h, &providers{}).Apply(t.Context(), st); err == nil {
+				t.Fatal("it runs")
+			}
+			status = 0
+			began := h.Now()
+			runs(t, h, st)
+			if took := h.Now().Sub(began); took > time.Minute {
+				t.Errorf("it took %s", took)
+			}
+			converged(t, h, st)
+		})
+	}
 }
 
 // Also= names units that systemctl enables along; one that the state speaks of is

@@ -19,6 +19,8 @@ var lifecycles = []testCase{
 	{"skipped, and forgotten by systemd", skippedForgotten},
 	{"crash loop", crashLoop},
 	{"crash loop is stopped", crashLoopStopped},
+	{"start in a crash loop at its limit", crashLoopLimit},
+	{"restart in the pause of a crash loop", crashLoopPause},
 	{"definition goes while it runs", definitionGoes},
 	{"definition comes back while it runs", definitionComesBack},
 	{"masked while it runs", maskedWhileRunning},
@@ -150,6 +152,42 @@ func crashLoopStopped(t *testing.T, h host.Host, _ string) {
 	}
 	must(t, h.StopUnit(t.Context(), CrashingUnit))
 	state(t, h, CrashingUnit, "loaded", "inactive", "dead")
+}
+
+// crashLoopLimit: a start waits for systemd's own restart, and fails with it at the start
+// limit. The result stays what the unit failed of. A reset in the pause ends neither.
+func crashLoopLimit(t *testing.T, h host.Host, _ string) {
+	define(t, h, map[string]string{CrashingUnit: "[Unit]\nStartLimitIntervalSec=600\nStartLimitBurst=2\n[Service]\nRestart=always\nRestartSec=500ms\nExecStart=/usr/bin/false\n"})
+	atLimit := func(st host.UnitStatus) bool { return st.SubState == "auto-restart" && st.NRestarts == 1 }
+	start(t, h, CrashingUnit)
+	until(t, h, CrashingUnit, atLimit)
+	if st := jobFails(t, h.StartUnit(within(t, soon), CrashingUnit), "failed"); st.ActiveState != "failed" || st.Result != "exit-code" {
+		t.Errorf("a start: %+v", st)
+	}
+	must(t, h.ResetFailed(t.Context(), CrashingUnit))
+	start(t, h, CrashingUnit)
+	before := until(t, h, CrashingUnit, atLimit)
+	must(t, h.ResetFailed(t.Context(), CrashingUnit))
+	if st := state(t, h, CrashingUnit, "loaded", "activating", "auto-restart"); st.NRestarts != 0 || st.Result != "success" {
+		t.Errorf("after the reset %+v", st)
+	}
+	must(t, h.StartUnit(within(t, soon), CrashingUnit))
+	if st := unitStatus(t, h, CrashingUnit); st.InvocationID == before.InvocationID {
+		t.Error("no new run after the reset")
+	}
+	must(t, h.StopUnit(t.Context(), CrashingUnit))
+}
+
+// crashLoopPause: a restart does not wait for systemd's own.
+func crashLoopPause(t *testing.T, h host.Host, _ string) {
+	define(t, h, map[string]string{CrashingUnit: "[Service]\nRestart=always\nRestartSec=600\nExecStart=/usr/bin/false\n"})
+	start(t, h, CrashingUnit)
+	before := until(t, h, CrashingUnit, func(st host.UnitStatus) bool { return st.SubState == "auto-restart" })
+	must(t, h.RestartUnit(within(t, soon), CrashingUnit))
+	if st := unitStatus(t, h, CrashingUnit); st.InvocationID == before.InvocationID {
+		t.Error("a restart began no new run")
+	}
+	must(t, h.StopUnit(t.Context(), CrashingUnit))
 }
 
 // definitionGoes: what runs goes on, can be stopped, and not be started again.

@@ -115,13 +115,18 @@ func (h *Host) startOne(u *unit, verb string, results map[string]string) string 
 	case !h.tested(u, "Assert", &u.assert):
 		return "assert"
 	case h.limited(u):
-		h.fail(u, "start-limit-hit", u.status)
+		result := "start-limit-hit"
+		if u.result != "" && u.result != "success" {
+			result = u.result // what it failed of stays
+		}
+		h.fail(u, result, u.status)
 		return "failed"
 	case !h.triggerable(u):
 		return "failed"
 	}
 	if u.sub == autoRestart && verb == "start" {
-		u.restarts++ // the start waits for systemd's own
+		h.now = latest(h.now, u.again) // it waits for systemd's own
+		u.restarts++
 	}
 	return h.execute(u, verb)
 }

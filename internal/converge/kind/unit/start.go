@@ -59,7 +59,8 @@ func (p *planner) startUnit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.status.ActiveState == "failed" {
+	if p.failedBefore() {
+		// The start limit is for units that end by themselves; this one has new inputs.
 		if err := p.Host.ResetFailed(ctx, p.u.Name); err != nil {
 			return err
 		}
@@ -77,7 +78,6 @@ func (p *planner) startUnit(ctx context.Context) error {
 		return p.verify(ctx, now)
 	}
 	if startLimited(err) {
-		// The limit is for units that end by themselves; this one has new inputs.
 		if err := p.Host.ResetFailed(ctx, p.u.Name); err != nil {
 			return err
 		}
@@ -223,8 +223,18 @@ func (p *planner) startedSince(planned string) (bool, error) {
 	return which == "", err
 }
 
+// failedBefore says that the unit's last run failed. Where systemd's start limit is reached,
+// too, a start fails with that run's result and does not tell of the limit.
+func (p *planner) failedBefore() bool {
+	return !running(p.status) && p.status.Result != "" && p.status.Result != "success"
+}
+
+// pausing says that the unit waits, for as long as RestartSec= says, until systemd starts it
+// again.
+func (p *planner) pausing() bool { return strings.HasPrefix(p.status.SubState, "auto-restart") }
+
 // job is what brings the unit up: a restart where it runs, or where a start would
-// join a run that began with old files.
+// join a run that began with old files or wait for systemd's own restart.
 func (p *planner) job(ctx context.Context, planned string) (func(context.Context, string) error, error) {
 	old, err := p.startsWithOld(planned)
 	if err != nil {
@@ -235,7 +245,7 @@ func (p *planner) job(ctx context.Context, planned string) (func(context.Context
 			return nil, err
 		}
 	}
-	if !running(p.status) && !old {
+	if !running(p.status) && !old && !p.pausing() {
 		return p.Host.StartUnit, nil
 	}
 	return p.Host.RestartUnit, nil
@@ -246,7 +256,7 @@ func (p *planner) job(ctx context.Context, planned string) (func(context.Context
 // begun. planned is the run that the plan found: it has nothing that the plan
 // changed.
 func (p *planner) startsWithOld(planned string) (bool, error) {
-	if p.status.ActiveState != "activating" || strings.HasPrefix(p.status.SubState, "auto-restart") {
+	if p.status.ActiveState != "activating" || p.pausing() {
 		return false, nil
 	}
 	if p.status.InvocationID == planned && p.changing() != "" {
