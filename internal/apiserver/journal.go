@@ -58,7 +58,8 @@ const lag = 10 * time.Second
 // tells the journal no more of the run, so that an entry that the journal takes late,
 // on a busy machine, has the unit's name alone, and may stand before systemd's own:
 // one that is near counts as the run's. So does one that the journal takes so late that
-// the next run has begun, whose it says it is: its process is not the one that runs.
+// the next run has begun, whose it says it is: its process is not the one that runs, and
+// systemd has said nothing of that run before.
 func saidIn(ctx context.Context, h host.Runner, unit, run string) string {
 	out := readJournal(ctx, h, runEntries, "json", "--output-fields=MESSAGE,INVOCATION_ID,_SYSTEMD_INVOCATION_ID,_PID", "-u", unit)
 	var all []entry
@@ -71,7 +72,8 @@ func saidIn(ctx context.Context, h host.Runner, unit, run string) string {
 	}
 	since, running := all[first].at-lag, mainPID(ctx, h, unit)
 	isLate := func(e entry) bool {
-		next := running != "" && e.pid != running && e.pid != "1" && !slices.ContainsFunc(all[:first], func(before entry) bool { return before.run == e.run })
+		known := func(before entry) bool { return before.pid == "1" && before.run == e.run }
+		next := running != "" && e.pid != running && e.pid != "1" && !slices.ContainsFunc(all[:first], known)
 		return (e.run == "" || next) && e.message != "" && e.at >= since
 	}
 	var said []string

@@ -64,8 +64,12 @@ func TestLastLogLines(t *testing.T) {
 			entry{"other flag", "", 0, ""}, entry{"Starting", "a", 1, ""}, entry{"flag", "", 31, ""}, entry{"Starting", "b", 40, ""}, entry{"bad", "b", 41, ""}, entry{"end", "", 42, ""}, entry{"Starting", "c", 43, ""},
 		)}, "; its last lines:\n  flag\n  Starting\n  bad\n  end"},
 		"the next run had begun when the journal came to it": {map[string]string{askEnded: exited("b"), askUnit: entries(
-			entry{"old", "a", 39, "7"}, entry{"Starting", "b", 40, "1"}, entry{"end", "b", 42, "1"}, entry{"Starting", "c", 43, "1"}, entry{"bad flag", "c", 44, "8"}, entry{"FLAG", "c", 45, "9"},
+			entry{"old", "a", 39, "7"}, entry{"Stopped", "a", 39, "1"}, entry{"Starting", "b", 40, "1"}, entry{"end", "b", 42, "1"}, entry{"Starting", "c", 43, "1"}, entry{"bad flag", "c", 44, "8"}, entry{"FLAG", "c", 45, "9"},
 		), askMain: "9\n"}, "; its last lines:\n  Starting\n  end\n  bad flag"},
+		"its words came before systemd's": {map[string]string{askEnded: exited("b"), askUnit: entries(
+			entry{"older", "0", 8, "5"}, entry{"Stopping", "a", 39, "1"}, entry{"stopped", "c", 39, "6"}, entry{"Stopped", "a", 39, "1"}, entry{"bad flag", "c", 40, "7"},
+			entry{"Starting", "b", 40, "1"}, entry{"end", "b", 42, "1"}, entry{"Starting", "c", 43, "1"}, entry{"FLAG", "c", 45, "9"},
+		), askMain: "9\n"}, "; its last lines:\n  stopped\n  bad flag\n  Starting\n  end"},
 		"odd messages": {map[string]string{askEnded: exited("a"), askUnit: `{"MESSAGE":[104,105,255],"_SYSTEMD_INVOCATION_ID":"a"}` + "\n" +
 			`{"MESSAGE":null}` + "\nrubbish\n" + `{"MESSAGE":"end"}`}, "; its last lines:\n  hi?\n  end"},
 		"an odd answer":       {map[string]string{askEnded: "-- Boot 1 --\n", askWords: "one\n"}, "; its last lines:\n  one"},

@@ -133,6 +133,7 @@ func (m *trialMachine) refused(t *testing.T, says []string, edit ...func(*aksnod
 	before := m.pod(t)
 	m.change(t, edit...)
 	said := m.apply(t, 1, changedPath)
+	t.Log(said)
 	m.isGood(t)
 	for _, s := range append(says, "the last good configuration is in force again") {
 		if !strings.Contains(said, s) {
@@ -147,7 +148,6 @@ func (m *trialMachine) refused(t *testing.T, says []string, edit ...func(*aksnod
 	if d := cmp.Diff(before, m.pod(t)); d != "" {
 		t.Errorf("the pod (-before +after): %s", d)
 	}
-	t.Log(said)
 }
 
 func (m *trialMachine) badValue(t *testing.T) {
