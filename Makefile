@@ -5,6 +5,8 @@ SHELL := /bin/bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/berth-dev/berth/internal/cli.version=$(VERSION)
+# gRPC's traces call methods by name, so that the linker would keep every exported one.
+TAGS := grpcnotrace
 TOOL := go tool -modfile=tools/go.mod
 LABTOOL := go tool -modfile=../tools/go.mod
 
@@ -14,7 +16,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/berth, one static binary
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/berth ./cmd/berth
+	CGO_ENABLED=0 go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/berth ./cmd/berth
 
 .PHONY: demo
 demo: ## boot a node from CustomData in a local lab and show it Ready (root; stays up)

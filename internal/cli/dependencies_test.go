@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -22,6 +25,22 @@ func TestNoHeavyClients(t *testing.T) {
 			if p == heavy || strings.HasPrefix(p, heavy+"/") {
 				t.Errorf("the program depends on %s", p)
 			}
+		}
+	}
+}
+
+// TestNothingIsKeptForItsName: where a method may be called by a name that is known at run time
+// alone, the linker keeps every exported method of the program, a sixth of it.
+func TestNothingIsKeptForItsName(t *testing.T) {
+	c := exec.Command("go", "build", "-tags", "grpcnotrace", "-ldflags", "-dumpdep", "-o", filepath.Join(t.TempDir(), "berth"), "../../cmd/berth")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := c.CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("-> main.main\n")) {
+		t.Fatalf("%v: %d bytes", err, len(out))
+	}
+	for line := range bytes.Lines(out) {
+		if bytes.Contains(line, []byte("<ReflectMethod>")) {
+			t.Fatalf("calls methods by name: %s", line)
 		}
 	}
 }

@@ -51,8 +51,7 @@ func Main(args []string) int {
 	footprint.Brief()
 	e := &env{start: time.Now(), out: os.Stdout, err: os.Stderr, uid: os.Geteuid(), open: openHost}
 	e.terminal, e.width = terminal(os.Stderr)
-	ctx, stop := interruptible()
-	defer stop()
+	ctx, _ := interruptible() // until the process ends
 	return e.run(ctx, args)
 }
 
@@ -66,6 +65,7 @@ func (e *env) run(ctx context.Context, args []string) int {
 	case strings.HasPrefix(name, publishedFlex):
 		root = e.flexNode()
 	}
+	e.versionFlag(root)
 	e.program = args[0]
 	root.SetArgs(args[1:])
 	root.SetOut(e.out)
@@ -147,13 +147,11 @@ func (e *env) flexNode() *cobra.Command {
 
 func (e *env) root(name, short string) *cobra.Command {
 	root := &cobra.Command{
-		Use: name, Short: short, Version: Version(), SilenceUsage: true, SilenceErrors: true,
+		Use: name, Short: short, SilenceUsage: true, SilenceErrors: true,
 		Args: cobra.ArbitraryArgs, RunE: e.noCommand,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(e.help())
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(e.flagError)
-	root.Flags().BoolP("version", "v", false, "print the version")
 	return root
 }

@@ -24,9 +24,25 @@ func Version() string {
 func (e *env) version() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: e.publishedArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(e.out, Version())
-			return err
-		},
+		RunE: func(*cobra.Command, []string) error { return e.printVersion() },
+	}
+}
+
+func (e *env) printVersion() error {
+	_, err := fmt.Fprintln(e.out, Version())
+	return err
+}
+
+// versionFlag gives a root command --version. cobra's own prints more than the version, and
+// with a template of ours the linker keeps every exported method of the program, for any may
+// be called by its name.
+func (e *env) versionFlag(root *cobra.Command) {
+	asked := root.Flags().BoolP("version", "v", false, "print the version")
+	run := root.RunE
+	root.RunE = func(c *cobra.Command, args []string) error {
+		if *asked {
+			return e.printVersion()
+		}
+		return run(c, args)
 	}
 }

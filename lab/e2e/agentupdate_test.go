@@ -66,7 +66,7 @@ func agentPrograms(t *testing.T) map[string]string {
 	out := map[string]string{"good": filepath.Join(dir, "good"), "foreign": filepath.Join(dir, "foreign")}
 	build := func(in, name, flags, arch string) {
 		t.Helper()
-		c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w "+flags, "-o", filepath.Join(dir, name), "./cmd/berth")
+		c := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w "+flags, "-o", filepath.Join(dir, name), "./cmd/berth")
 		c.Dir, c.Env = in, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOARCH="+arch)
 		if said, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, said)

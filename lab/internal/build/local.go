@@ -16,7 +16,7 @@ func Berth(ctx context.Context, root, dest string) (bool, error) {
 	if _, err := os.Stat(filepath.Join(root, "cmd", "berth", "main.go")); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	t := target{out: "berth", ldflags: "-s -w", packages: []string{"./cmd/berth"}}
+	t := target{out: "berth", tags: "grpcnotrace", ldflags: "-s -w", packages: []string{"./cmd/berth"}} // as make build
 	return true, t.run(ctx, root, dest)
 }
 
@@ -29,6 +29,12 @@ func Pause(ctx context.Context, lab, dest string) error {
 // Workload compiles the program of the lab's pods into dest.
 func Workload(ctx context.Context, lab, dest string) error {
 	t := target{out: "workload", ldflags: "-s -w", packages: []string{"./images/workload"}}
+	return t.run(ctx, lab, dest)
+}
+
+// Nothing compiles the program that does nothing into dest.
+func Nothing(ctx context.Context, lab, dest string) error {
+	t := target{out: "nothing", ldflags: "-s -w", packages: []string{"./images/nothing"}}
 	return t.run(ctx, lab, dest)
 }
 
