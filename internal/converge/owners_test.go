@@ -1,6 +1,7 @@
 package converge_test
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -128,4 +129,44 @@ func TestSeedOfAManagedFile(t *testing.T) {
 	runs(t, h, of(desired.OwnerOSC, sealed(t, seed)))
 	runs(t, h, sealed(t, managed("/etc/a", "b\n")))
 	has(t, h, "/etc/a", "b\n")
+}
+
+// TestAnyMode: a contract that names no mode has a file as another contract made it, and gives
+// it its own mode when it is alone.
+func TestAnyMode(t *testing.T) {
+	const p = "/etc/systemd/system/x.service"
+	text := "[Service]\nExecStart=/bin/true\n"
+	theirs := func(content string) *desired.State {
+		f := managed(p, content)
+		f.Mode = 0o644
+		return of(desired.OwnerAKS, sealed(t, f))
+	}
+	ours := func(content string) *desired.State {
+		f := managed(p, content)
+		f.Mode, f.AnyMode = 0o600, true
+		return of(desired.OwnerOSC, sealed(t, f))
+	}
+	mode := func(h *machine, want fs.FileMode) {
+		t.Helper()
+		if info, err := h.Lstat(p); err != nil || info.Mode.Perm() != want {
+			t.Errorf("%v, %v, want %v", info, err, want)
+		}
+	}
+	h := newMachine()
+	runs(t, h, theirs(text))
+	if plan := runs(t, h, ours(text)); !plan.Empty() {
+		t.Errorf("planned %v", verbs(plan))
+	}
+	converged(t, h, theirs(text))
+	mode(h, 0o644)
+	must(h.Chmod(p, 0o640))
+	runs(t, h, ours(text))
+	mode(h, 0o644)
+	if _, err := engine(h, &providers{}).Apply(t.Context(), ours(text+"#\n")); err == nil {
+		t.Error("other content is taken for the same")
+	}
+	runs(t, h, of(desired.OwnerAKS, sealed(t)))
+	runs(t, h, ours(text))
+	mode(h, 0o600)
+	converged(t, h, ours(text))
 }

@@ -54,9 +54,12 @@ type File struct {
 	// ModeNamed: the document itself gives a secret this mode, which may be wider
 	// than 0600.
 	ModeNamed bool `json:"modeNamed,omitempty"`
-	UID       int  `json:"uid"`
-	GID       int  `json:"gid"`
-	Life      Life `json:"life"`
+	// AnyMode: the document gives no mode. Mode is that of a file of this contract alone;
+	// one that another contract has, too, has that one's mode and owner.
+	AnyMode bool `json:"anyMode,omitempty"`
+	UID     int  `json:"uid"`
+	GID     int  `json:"gid"`
+	Life    Life `json:"life"`
 	// Until is the resource whose presence ends a transient file's life.
 	Until ID `json:"until,omitempty"`
 }

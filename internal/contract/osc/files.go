@@ -79,7 +79,7 @@ func (t *translation) file(f located[v1alpha1.File]) {
 // fileOf is a file of the document. What not everybody may read is not shown.
 func fileOf(f *v1alpha1.File, data []byte, secret bool) *desired.File {
 	mode := modeOf(f)
-	out := &desired.File{Path: f.Path, Content: desired.Bytes(data), Mode: mode, Life: desired.Managed}
+	out := &desired.File{Path: f.Path, Content: desired.Bytes(data), Mode: mode, AnyMode: f.Permissions == nil && !secret, Life: desired.Managed}
 	if secret || mode&0o004 == 0 {
 		out.Content = desired.SecretBytes(data)
 		out.ModeNamed = mode&0o077 != 0

@@ -83,7 +83,7 @@ func (m *unit) isTemplate() bool { return unitname.IsTemplate(m.name) }
 
 const unitDir = "/etc/systemd/system/"
 
-// unitMode is that of definitions and drop-ins, as published.
+// unitMode is that of definitions and drop-ins, as published: no document can give another.
 const unitMode = 0o600
 
 // units adds every unit with the files that it consists of.
@@ -101,7 +101,7 @@ func (t *translation) units() {
 }
 
 func definition(p, text string) *desired.File {
-	return &desired.File{Path: p, Content: desired.Text(text), Mode: unitMode, Life: desired.Managed}
+	return &desired.File{Path: p, Content: desired.Text(text), Mode: unitMode, AnyMode: true, Life: desired.Managed}
 }
 
 // wanted is whether the unit starts at boot and runs.
