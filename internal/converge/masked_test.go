@@ -12,6 +12,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/memory"
 )
 
 // A unit of somebody else that needs one which is not to run stays down with it, and the
@@ -19,6 +20,29 @@ import (
 func TestNeedsAMaskedUnit(t *testing.T) {
 	for _, tries := range []bool{false, true} {
 		t.Run(fmt.Sprintf("trial: %v", tries), func(t *testing.T) { needsAMaskedUnit(t, tries) })
+	}
+}
+
+// TestConsequenceIsAwaited: what systemd starts again along with what a run restarts is up when
+// the run ends, and one that does not start is its error.
+func TestConsequenceIsAwaited(t *testing.T) {
+	for name, outcome := range map[string]memory.Outcome{"slow": {Slow: true}, "fails": {Status: 1}} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			const user = "user.service"
+			h.Put("/usr/lib/systemd/system/"+user, "[Unit]\nRequires=w.service\nAfter=w.service\n[Service]\nType=exec\nExecStart=/usr/bin/containerd\n", 0o644)
+			st := func(nice string) *desired.State {
+				return sealed(t, managed("/etc/systemd/system/w.service", "[Service]\nExecStart=/usr/bin/containerd\nNice="+nice+"\n"), started("w.service"))
+			}
+			runs(t, h, st("1"))
+			must(h.StartUnit(t.Context(), user))
+			h.Behave(user, func(memory.Start) memory.Outcome { return outcome })
+			_, err := engine(h, &providers{}).Apply(t.Context(), st("2"))
+			now, _ := h.Unit(t.Context(), user)
+			if ok := name == "slow"; ok != (err == nil) || ok != (now.ActiveState == "active") || !ok && !strings.Contains(err.Error(), user) {
+				t.Errorf("%s is %s, %v", user, now.ActiveState, err)
+			}
+		})
 	}
 }
 

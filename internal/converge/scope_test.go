@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -227,5 +228,46 @@ func TestReady(t *testing.T) {
 	converged(t, h, st)
 	if _, err := fetching(h).ApplyScope(t.Context(), st, converge.Scope{Ready: ready}); err != nil || asked != 2 {
 		t.Errorf("asked for nothing, or %v", err)
+	}
+}
+
+// TestWithheldInput: a unit is not started anew for a file that is left as somebody else made
+// it, whether berth knows what it was started with or not, and is not when the file is back.
+func TestWithheldInput(t *testing.T) {
+	const unit = "/etc/systemd/system/w.service"
+	for name, boot := range map[string]bool{"stamped": false, "after a boot": true} {
+		for _, edited := range []string{flagsFile, unit} {
+			t.Run(name+", "+edited, func(t *testing.T) {
+				h := newMachine()
+				st := sealed(t, managed(unit, "[Service]\nExecStart=/usr/bin/containerd\n[Install]\nWantedBy=multi-user.target\n"), managed(flagsFile, "A=1\n"), started("w.service", flagsFile))
+				runs(t, h, st)
+				if boot {
+					h.PowerCut(1)
+					h.Boot()
+					must(h.StartUnit(t.Context(), "w.service"))
+				}
+				h.Advance(time.Minute)
+				h.ForgetJobs()
+				h.Put(edited, "[Service]\nExecStart=/usr/bin/containerd\n# theirs\n", 0o644)
+				for range 2 {
+					_, err := engine(h, &providers{}).ApplyScope(t.Context(), st, converge.Scope{Decide: func(a converge.Action) converge.Decision {
+						if a.ID == desired.FileID(edited) {
+							return converge.Report
+						}
+						return converge.Do
+					}})
+					if jobs := h.Jobs(); err != nil || len(jobs) > 0 {
+						t.Fatalf("jobs %v, %v", jobs, err)
+					}
+				}
+				if boot {
+					return // then the time alone tells
+				}
+				if plan := runs(t, h, st); slices.Contains(verbs(plan), "restart unit:w.service") {
+					t.Errorf("planned %v", verbs(plan))
+				}
+				converged(t, h, st)
+			})
+		}
 	}
 }

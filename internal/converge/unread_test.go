@@ -69,3 +69,32 @@ func reboot(h *memory.Host) {
 	h.Boot()
 	must(h.StartUnit(tctx, "kubelet.service"))
 }
+
+// TestUnreadOfTwo: what a unit has no use for is so for all contracts that name the file: the
+// second one restarts nothing, whichever it is, nor does one that is left alone.
+func TestUnreadOfTwo(t *testing.T) {
+	plain := func(labels string) *desired.State {
+		return of(desired.OwnerOSC, sealed(t, started("kubelet.service", flagsFile), managed(flagsFile, "FLAGS=1\nLABELS="+labels+"\n")))
+	}
+	for name, order := range map[string][2]*desired.State{
+		"second has no use for less": {flagged(t, "1", "a"), plain("a")},
+		"second has no use for more": {plain("a"), flagged(t, "1", "a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			h.Put("/etc/systemd/system/kubelet.service", kubeletUnit, 0o644)
+			runs(t, h, order[0])
+			if plan := runs(t, h, order[1]); !plan.Empty() {
+				t.Errorf("planned %v", verbs(plan))
+			}
+			for _, st := range order {
+				converged(t, h, st)
+			}
+			runs(t, h, of(order[0].Owner, sealed(t)))
+			converged(t, h, order[1])
+			if jobs := h.Jobs(); len(jobs) != 1 {
+				t.Errorf("jobs %v", jobs)
+			}
+		})
+	}
+}

@@ -62,6 +62,13 @@ func (v *View) CoversName(name string) bool {
 	return strings.HasPrefix(name, "/") && (v.covered[desired.FileID(name)] || v.covered[desired.DirectoryID(name)] || v.covered[desired.LinkID(name)])
 }
 
+// Withheld says that a path stays as somebody else made it: nothing follows from it.
+func (v *View) Withheld(path string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.withheld[path]
+}
+
 // Withhold takes back what a task planned.
 func (v *View) Withhold(t *Task, report bool) {
 	v.mu.Lock()
@@ -70,6 +77,7 @@ func (v *View) Withhold(t *Task, report bool) {
 		delete(v.content, q.Path)
 		delete(v.inDir[path.Dir(q.Path)], q.Path)
 		delete(v.removed, q.Path)
+		v.withheld[q.Path] = true
 	}
 	for _, by := range v.demanded {
 		delete(by, t)

@@ -71,8 +71,9 @@ type View struct {
 	// changed are the paths that the tree's part of the plan changes, deleted those
 	// that it deletes.
 	changed, deleted map[string]bool
-	// removed are the names that nobody wants any more.
-	removed map[string]bool
+	// removed are the names that nobody wants any more, withheld those that stay as somebody
+	// else made them.
+	removed, withheld map[string]bool
 	// uncovered are directories of which this plan takes a mount away.
 	uncovered map[string]bool
 	// vanished are names of the ledger that are neither there nor wanted, left those
@@ -97,7 +98,7 @@ func NewView(o Options, kinds map[string]Kind, h host.Host, st *desired.State, l
 	n := len(st.Resources)
 	v := &View{Options: o, kinds: kinds, Host: h, State: st, Ledger: l, tasks: make([]*Task, 0, n), byID: make(map[desired.ID]*Task, n),
 		content: make(map[string]*Change, n), inDir: map[string]map[string]bool{}, changed: map[string]bool{}, deleted: map[string]bool{},
-		real: map[string]string{}, removed: map[string]bool{}, uncovered: map[string]bool{}, shared: map[string]any{},
+		real: map[string]string{}, removed: map[string]bool{}, withheld: map[string]bool{}, uncovered: map[string]bool{}, shared: map[string]any{},
 		demanded: map[desired.ID]map[*Task]string{}, described: make(map[string]*host.Info, n), listed: map[string]func() ([]string, error){}}
 	if o.Contents != nil {
 		o.Contents.expect(n)

@@ -69,6 +69,9 @@ func (p *planner) difference(want stamp) string {
 		return ""
 	}
 	for _, at := range p.definition() {
+		if p.Withheld(at) {
+			continue
+		}
 		if old, ok := p.last.Definition[at]; !ok {
 			return because(at, "is new")
 		} else if old != want.Definition[at] {
@@ -76,7 +79,7 @@ func (p *planner) difference(want stamp) string {
 		}
 	}
 	for _, at := range sorted(p.last.Definition) {
-		if _, ok := want.Definition[at]; !ok {
+		if _, ok := want.Definition[at]; !ok && !p.Withheld(at) {
 			return because(at, "goes")
 		}
 	}
@@ -140,6 +143,7 @@ func (p *planner) learn(want stamp) {
 	s.Triggers, added = merged(s.Triggers, want.Triggers, added)
 	s.Reloads, added = merged(s.Reloads, want.Reloads, added)
 	if added {
+		s.Unread = leaving(p.unread, s.Triggers, s.Reloads)
 		p.t.Finalize = func() error { return writeStamp(p.Host, p.u.Name, s) }
 		p.t.Rewrites = append(p.t.Rewrites, stampPath(p.u.Name))
 	}
@@ -203,6 +207,7 @@ func (p *planner) changedSince(start time.Time) (string, error) {
 
 // lastAfter names the path that changed last, if that was after a time.
 func (p *planner) lastAfter(paths []string, start time.Time) (string, error) {
+	paths = slices.DeleteFunc(slices.Clone(paths), p.Withheld)
 	which, at, err := newest(p.View, paths)
 	if err != nil || !at.After(start) {
 		return "", err
@@ -233,10 +238,17 @@ func (p *planner) vanishedFrom() []string {
 func (p *planner) wanted() (s stamp, unknown string, err error) {
 	for _, part := range []struct {
 		into *map[string]string
+		last map[string]string
 		of   []string
-	}{{&s.Definition, p.definition()}, {&s.Triggers, p.triggers}, {&s.Reloads, p.reloads}} {
+	}{{&s.Definition, p.last.Definition, p.definition()}, {&s.Triggers, p.last.Triggers, p.triggers}, {&s.Reloads, p.last.Reloads, p.reloads}} {
 		*part.into = map[string]string{}
 		for _, at := range part.of {
+			if p.Withheld(at) {
+				if rev, ok := part.last[at]; ok {
+					(*part.into)[at] = rev
+				}
+				continue
+			}
 			rev, ok, err := p.future(at)
 			if err != nil || !ok {
 				return s, at, err
@@ -244,6 +256,7 @@ func (p *planner) wanted() (s stamp, unknown string, err error) {
 			(*part.into)[at] = rev
 		}
 	}
+	s.Unread = leaving(p.unread, s.Triggers, s.Reloads)
 	return s, "", nil
 }
 
@@ -260,7 +273,7 @@ func (p *planner) future(at string) (rev string, ok bool, err error) {
 	if p.Changes(at) {
 		return "", false, nil // made in stage
 	}
-	rev, err = p.revision(at, p.last.revision(at))
+	rev, err = p.revision(at, p.last.revision(at), p.unread(at))
 	return rev, true, err
 }
 
@@ -289,6 +302,9 @@ func (p *planner) reloadOwed() error {
 // rereads says whether a running unit has to read a file again. One that was
 // started by another, or by a run that was cut off, read it then.
 func (p *planner) rereads(at string) (bool, error) {
+	if p.Withheld(at) {
+		return false, nil
+	}
 	if !p.stamped() {
 		which, since, err := newest(p.View, []string{at})
 		return p.Changes(at) || which != "" && since.After(began(p.status.ExecMainStart, p.status.ActiveEnter)), err

@@ -32,6 +32,9 @@ type stamp struct {
 	Definition map[string]string `json:"definition"`
 	Triggers   map[string]string `json:"triggers,omitempty"`
 	Reloads    map[string]string `json:"reloads,omitempty"`
+	// Unread has, by path, the expressions of the text that a revision leaves out. A stamp of
+	// an earlier version has none, and does not say what is left out.
+	Unread map[string][]string `json:"unread"`
 }
 
 const (

@@ -32,6 +32,7 @@ func (p *planner) baseline(context.Context) error {
 	if !added {
 		return nil
 	}
+	s.Unread = leaving(p.unread, s.Triggers, s.Reloads)
 	p.last = s
 	return writeStamp(p.Host, p.u.Name, s)
 }
@@ -209,6 +210,7 @@ func (p *planner) present() (stamp, error) {
 			return s, err
 		}
 	}
+	s.Unread = leaving(p.useless, s.Triggers, s.Reloads)
 	return s, nil
 }
 
@@ -231,7 +233,7 @@ func (p *planner) failedBefore() bool {
 
 // pausing says that the unit waits, for as long as RestartSec= says, until systemd starts it
 // again.
-func (p *planner) pausing() bool { return strings.HasPrefix(p.status.SubState, "auto-restart") }
+func pausing(st host.UnitStatus) bool { return strings.HasPrefix(st.SubState, "auto-restart") }
 
 // job is what brings the unit up: a restart where it runs, or where a start would
 // join a run that began with old files or wait for systemd's own restart.
@@ -245,7 +247,7 @@ func (p *planner) job(ctx context.Context, planned string) (func(context.Context
 			return nil, err
 		}
 	}
-	if !running(p.status) && !old && !p.pausing() {
+	if !running(p.status) && !old && !pausing(p.status) {
 		return p.Host.StartUnit, nil
 	}
 	return p.Host.RestartUnit, nil
@@ -256,7 +258,7 @@ func (p *planner) job(ctx context.Context, planned string) (func(context.Context
 // begun. planned is the run that the plan found: it has nothing that the plan
 // changed.
 func (p *planner) startsWithOld(planned string) (bool, error) {
-	if p.status.ActiveState != "activating" || p.pausing() {
+	if p.status.ActiveState != "activating" || pausing(p.status) {
 		return false, nil
 	}
 	if p.status.InvocationID == planned && p.changing() != "" {
@@ -317,7 +319,7 @@ func (p *planner) noteState(ctx context.Context, st host.UnitStatus, s stamp) er
 	p.status, s.InvocationID = st, st.InvocationID
 	p.sys.started(p.u.Name, st)
 	switch {
-	case st.ActiveState == "failed", strings.HasPrefix(st.SubState, "auto-restart"):
+	case st.ActiveState == "failed", pausing(st):
 		return &host.JobError{Unit: p.u.Name, Job: "start", Result: "failed", Status: st}
 	case st.ActiveState == "inactive" && (!st.ConditionResult || !st.AssertResult):
 		s.State = skipped
@@ -364,6 +366,7 @@ func (p *planner) reload(ctx context.Context) error {
 	for at, rev := range p.last.Triggers {
 		now.Triggers[at] = rev // they need a restart
 	}
+	now.Unread = leaving(p.unread, now.Triggers, now.Reloads)
 	return writeStamp(p.Host, p.u.Name, now)
 }
 

@@ -267,7 +267,7 @@ func (s *systemd) stillUp(ctx context.Context, was host.UnitStatus) error {
 	}
 	result := cmp.Or(st.Result, "failed")
 	switch {
-	case st.NRestarts > was.NRestarts, strings.HasPrefix(st.SubState, "auto-restart"), st.ActiveState == "failed":
+	case st.NRestarts > was.NRestarts, pausing(st), st.ActiveState == "failed":
 	case st.ActiveState == "inactive":
 		result = "ended"
 	default:
@@ -277,7 +277,7 @@ func (s *systemd) stillUp(ctx context.Context, was host.UnitStatus) error {
 }
 
 // bringBack starts what ran before and stopped as a consequence of what was done
-// to others.
+// to others. Of what systemd is about to start again itself it awaits that start.
 func (s *systemd) bringBack(ctx context.Context) error {
 	if s.v.Booting {
 		return nil
@@ -287,7 +287,7 @@ func (s *systemd) bringBack(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !down(st) || st.LoadState != "loaded" {
+		if running(st) || pausing(st) || st.LoadState != "loaded" {
 			continue
 		}
 		if err := s.v.Host.StartUnit(ctx, name); err != nil {
