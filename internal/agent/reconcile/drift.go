@@ -119,6 +119,9 @@ func (r *Reconciler) all(ctx context.Context) error {
 	err := errors.Join(r.repair(ctx, converge.Scope{}), r.ownDrift(ctx))
 	r.o.Log.Debug("looked at everything", "took", r.o.Host.Now().Sub(began).String())
 	r.queue.AddAfter(workAll, r.o.SyncPeriod)
+	if rest := r.guard.rest(r.o.Host.Now()); rest > 0 {
+		r.queue.AddAfter(workAll, rest) // of two times for one item the queue keeps the first
+	}
 	return err
 }
 

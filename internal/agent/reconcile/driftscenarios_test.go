@@ -209,6 +209,19 @@ var driftScenarios = map[string]func(b *bench){
 		b.give("file /etc/a two")
 		b.wantFile("/etc/a", "two")
 	},
+	"a fight that ends between two looks at everything": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.pass(15 * time.Minute) // five to the next one
+		for range 6 {
+			b.h.Overwrite("/etc/a", "theirs")
+			synctest.Wait()
+		}
+		for range 11 {
+			b.pass(time.Minute)
+		}
+		b.wantFile("/etc/a", "one")
+	},
 	"a fight with another writer ends": func(b *bench) {
 		b.start()
 		b.give("file /etc/a one")
@@ -220,7 +233,9 @@ var driftScenarios = map[string]func(b *bench){
 		if b.count("DriftStorm") != 1 || b.count("DriftRepaired") != 5 {
 			b.t.Error(b.events)
 		}
-		b.pass(21 * time.Minute)
+		b.pass(9 * time.Minute)
+		b.wantFile("/etc/a", "theirs")
+		b.pass(2 * time.Minute)
 		b.wantFile("/etc/a", "one")
 	},
 }
