@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-dev/berth/internal/artifact/remote"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -106,7 +107,11 @@ func TestImageByHosts(t *testing.T) {
 		if err := trusted(fromImage(own+"/node@"+digest), m); err != nil {
 			t.Error(err)
 		}
-		if err := trusted(fromImage(own+"/node:v1"), m); err == nil || !strings.Contains(err.Error(), "nothing is known to compare") {
+		err := trusted(fromImage(own+"/node:v1"), m)
+		if e, ok := errors.AsType[*remote.UnverifiedError](err); !ok || !strings.Contains(err.Error(), "nothing is known to compare") || !strings.Contains(e.Hint(), "digest") {
+			t.Errorf("a tag: %v", err)
+		}
+		if _, retried := errors.AsType[*DownloadError](err); retried {
 			t.Errorf("a tag: %v", err)
 		}
 	})

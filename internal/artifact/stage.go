@@ -386,7 +386,8 @@ func isContent(err error) bool {
 	_, unpack := errors.AsType[*UnpackError](err)
 	_, refused := errors.AsType[*RefusedError](err)
 	_, other := errors.AsType[*MismatchError](err)
-	return digest || unpack || refused || other
+	_, unverified := errors.AsType[*remote.UnverifiedError](err)
+	return digest || unpack || refused || other || unverified
 }
 
 // hopeless says that this source will give nothing else.

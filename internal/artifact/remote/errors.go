@@ -87,13 +87,32 @@ func (e *RequestError) Unwrap() error { return e.Err }
 // ExitCode is the published code for what began it.
 func (e *RequestError) ExitCode() int {
 	refused, mute := Cause(e)
+	_, unverified := errors.AsType[*UnverifiedError](e.Err)
 	switch {
+	case unverified:
+		return exitcode.Digest
 	case refused != nil:
 		return refused.ExitCode()
 	case mute.Registry == MetadataService:
 		return exitcode.RegistryIdentity
 	}
 	return exitcode.RegistryConnect
+}
+
+// UnverifiedError is a question that is not put: anybody could answer it.
+type UnverifiedError struct{ Reason string }
+
+// Error says why.
+func (e *UnverifiedError) Error() string {
+	return e.Reason + ", and nothing is known to compare the answer with"
+}
+
+// ExitCode is the code for content that must not be used.
+func (*UnverifiedError) ExitCode() int { return exitcode.Digest }
+
+// Hint says what would do.
+func (*UnverifiedError) Hint() string {
+	return "Name it by its digest (…@sha256:…), or have the registry prove who it is: https, and its CA in containerd's certs.d."
 }
 
 // Cause is what began an error: where a registry lets nobody in without a

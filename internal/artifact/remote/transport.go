@@ -31,10 +31,10 @@ type checked struct {
 func (c *checked) RoundTrip(req *http.Request) (*http.Response, error) {
 	q, _ := req.Context().Value(questionKey{}).(question)
 	if req.URL.Scheme != "https" && !q.verified {
-		return nil, errors.New("led to plain http, though nothing is known to compare the answer with")
+		return nil, &UnverifiedError{"led to plain http"}
 	}
 	if c.anybody && !q.verified {
-		return nil, errors.New("its certificate is not to be verified, and nothing is known to compare the answer with")
+		return nil, &UnverifiedError{"its certificate is not to be verified"}
 	}
 	resp, err := c.next.RoundTrip(req)
 	if err != nil || resp.StatusCode < 400 || resp.StatusCode == http.StatusUnauthorized {
