@@ -79,7 +79,11 @@ func (x *executor) last(ctx context.Context) error {
 			continue
 		}
 		known := *t
-		err := Safely(func() error { return t.Last(ctx, t) })
+		err := Safely(func() error {
+			ctx, cancel := x.unitTime(ctx)
+			defer cancel()
+			return t.Last(ctx, t)
+		})
 		if err = errors.Join(err, x.absorb(t, known)); err != nil {
 			return &ActionError{ID: t.ID, Verb: VerbStart, Field: t.Base.Field, Err: err}
 		}
@@ -155,18 +159,26 @@ func (x *executor) liveGraph() *graph {
 	return g
 }
 
-// inTime bounds the job of a unit. A change on trial waits for as long as systemd does: it
-// would be taken back for good.
+// inTime bounds the job of a unit.
 func (x *executor) inTime(t *kind.Task) func(context.Context) error {
-	most := x.opt.UnitTimeout
-	if _, isUnit := x.unitOf(t.ID); !isUnit || most == 0 || x.try.onTrial() {
+	if _, isUnit := x.unitOf(t.ID); !isUnit {
 		return t.Live
 	}
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, most, &host.BoundError{After: most})
+		ctx, cancel := x.unitTime(ctx)
 		defer cancel()
 		return t.Live(ctx)
 	}
+}
+
+// unitTime bounds what waits for units. A change on trial waits for as long as systemd does:
+// it would be taken back for good.
+func (x *executor) unitTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	most := x.opt.UnitTimeout
+	if most == 0 || x.try.onTrial() {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, most, &host.BoundError{After: most})
 }
 
 func (x *executor) hasLate() bool {

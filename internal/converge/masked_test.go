@@ -24,9 +24,9 @@ func TestNeedsAMaskedUnit(t *testing.T) {
 }
 
 // TestConsequenceIsAwaited: what systemd starts again along with what a run restarts is up when
-// the run ends, and one that does not start is its error.
+// the run ends, and one that does not start, or not in time, is its error.
 func TestConsequenceIsAwaited(t *testing.T) {
-	for name, outcome := range map[string]memory.Outcome{"slow": {Slow: true}, "fails": {Status: 1}} {
+	for name, outcome := range map[string]memory.Outcome{"slow": {Slow: true}, "fails": {Status: 1}, "hangs": {Hang: true}} {
 		t.Run(name, func(t *testing.T) {
 			h := newMachine()
 			const user = "user.service"
@@ -37,7 +37,8 @@ func TestConsequenceIsAwaited(t *testing.T) {
 			runs(t, h, st("1"))
 			must(h.StartUnit(t.Context(), user))
 			h.Behave(user, func(memory.Start) memory.Outcome { return outcome })
-			_, err := engine(h, &providers{}).Apply(t.Context(), st("2"))
+			bounded := func(o *converge.Options) { o.UnitTimeout = 50 * time.Millisecond }
+			_, err := engine(h, &providers{}, bounded).Apply(t.Context(), st("2"))
 			now, _ := h.Unit(t.Context(), user)
 			if ok := name == "slow"; ok != (err == nil) || ok != (now.ActiveState == "active") || !ok && !strings.Contains(err.Error(), user) {
 				t.Errorf("%s is %s, %v", user, now.ActiveState, err)
