@@ -190,7 +190,11 @@ func (l *life) step(t *testing.T, w *world, i int, s step) {
 	t.Helper()
 	st := state(t, desired.OwnerOSC, s.of)
 	before, ids := w.runs(), w.ids(l)
+	w.reloads = 0
 	res, err := w.apply(st)
+	if w.reloads > 1 {
+		t.Errorf("%s: systemd read all definitions %d times", s.name, w.reloads)
+	}
 	if i == 0 && l.fails != "" {
 		if err == nil || !strings.Contains(err.Error(), l.fails) {
 			t.Fatalf("%s: error %v, want %q", s.name, err, l.fails)

@@ -42,6 +42,14 @@ type world struct {
 	host.Host
 	// model is the machine in memory; nil on a real one.
 	model *memory.Host
+	// reloads counts how often systemd was asked to read all definitions anew.
+	reloads int
+}
+
+// DaemonReload implements host.Systemd.
+func (w *world) DaemonReload(ctx context.Context) error {
+	w.reloads++
+	return w.Host.DaemonReload(ctx)
 }
 
 func modelled() *world {
@@ -56,7 +64,7 @@ func modelled() *world {
 		}
 		return memory.Outcome{}
 	})
-	return &world{h, h}
+	return &world{Host: h, model: h}
 }
 
 func real(t *testing.T) *world {
