@@ -80,6 +80,21 @@ func TestImageByHosts(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a mirror that comes back, before plain http", func(t *testing.T) {
+		busy := 2
+		r.wrap = func(w http.ResponseWriter, _ *http.Request) bool {
+			if busy--; busy < 0 {
+				return false
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		m := memory.New()
+		hosts(m, "a.invalid", "server = \""+r.plain.URL+"\"\n[host.\""+r.tls.URL+"\"]")
+		if _, err := r.fetcher(Options{}).Stage(t.Context(), m, fromImage("a.invalid/node:v1")); err != nil {
+			t.Error(err)
+		}
+	})
 	r.wrap = nil
 	trusted := func(a *desired.Artifact, m *memory.Host) error {
 		_, err := New(Options{Budget: time.Minute}).Stage(t.Context(), m, a)

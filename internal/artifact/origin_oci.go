@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -89,14 +90,19 @@ func (s *stock) resolve(ctx context.Context) (*oci.Content, error) {
 }
 
 // first is the answer of the first way that fits and gives one; else what the last
-// one says, which is the registry itself.
+// one says, which is the registry itself: of those that were asked.
 func first[T any](ctx context.Context, ways []way, ref oci.Reference, fits func(way) bool, ask func(way) (T, error)) (out T, err error) {
 	err = &RefusedError{URL: ref.String(), Reason: "no host that hosts.toml names may be asked for it"}
+	asked := false
 	for _, w := range ways {
 		if !fits(w) {
 			continue
 		}
-		if out, err = ask(w); err == nil || ctx.Err() != nil {
+		got, said := ask(w)
+		if _, unverified := errors.AsType[*remote.UnverifiedError](said); unverified && asked {
+			continue
+		}
+		if out, err, asked = got, said, true; err == nil || ctx.Err() != nil {
 			break
 		}
 	}
