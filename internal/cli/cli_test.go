@@ -65,6 +65,7 @@ func TestCommandLine(t *testing.T) {
 		"provision x as published":  {"aks-node-controller provision --dry-run --provision-config " + bad + " extra", 240, "", "cse_timeout"},
 		"-v":                        {"aks-node-controller -v", 0, Version(), ""},
 		"--version":                 {"berth --version", 0, Version(), ""},
+		"--version x":               {"gardener-node-agent --version extra", 0, Version(), ""},
 		"help":                      {"berth help plan", 0, "would change", ""},
 		"check-hotfix":              {"aks-node-controller check-hotfix --odd 1", 0, "", "nothing to check"},
 		"download-hotfix":           {"aks-node-controller download-hotfix", 0, "", "nothing to install"},

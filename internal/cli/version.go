@@ -38,7 +38,13 @@ func (e *env) printVersion() error {
 // be called by its name.
 func (e *env) versionFlag(root *cobra.Command) {
 	asked := root.Flags().BoolP("version", "v", false, "print the version")
-	run := root.RunE
+	check, run := root.Args, root.RunE
+	root.Args = func(c *cobra.Command, args []string) error {
+		if *asked {
+			return nil
+		}
+		return check(c, args)
+	}
 	root.RunE = func(c *cobra.Command, args []string) error {
 		if *asked {
 			return e.printVersion()
