@@ -232,23 +232,37 @@ func TestReady(t *testing.T) {
 }
 
 // TestWithheldInput: a unit is not started anew for a file that is left as somebody else made
-// it, whether berth knows what it was started with or not, and is not when the file is back.
+// it. When the file is back it is, unless it is known to run with what is back.
 func TestWithheldInput(t *testing.T) {
 	const unit = "/etc/systemd/system/w.service"
-	for name, boot := range map[string]bool{"stamped": false, "after a boot": true} {
+	const stamped, booted, restarted, editedFirst = "stamped", "after a boot", "restarted with it", "booted with it"
+	for _, name := range []string{stamped, booted, restarted, editedFirst} {
 		for _, edited := range []string{flagsFile, unit} {
 			t.Run(name+", "+edited, func(t *testing.T) {
 				h := newMachine()
 				st := sealed(t, managed(unit, "[Service]\nExecStart=/usr/bin/containerd\n[Install]\nWantedBy=multi-user.target\n"), managed(flagsFile, "A=1\n"), started("w.service", flagsFile))
 				runs(t, h, st)
-				if boot {
+				edit := func() {
+					h.Advance(time.Minute)
+					h.Put(edited, "[Service]\nExecStart=/usr/bin/containerd\n# theirs\n", 0o644)
+				}
+				if name == editedFirst {
+					edit()
+				}
+				if name == booted || name == editedFirst {
+					h.Flush()
 					h.PowerCut(1)
 					h.Boot()
 					must(h.StartUnit(t.Context(), "w.service"))
 				}
-				h.Advance(time.Minute)
+				if name != editedFirst {
+					edit()
+				}
+				if name == restarted {
+					must(h.DaemonReload(t.Context()))
+					must(h.RestartUnit(t.Context(), "w.service"))
+				}
 				h.ForgetJobs()
-				h.Put(edited, "[Service]\nExecStart=/usr/bin/containerd\n# theirs\n", 0o644)
 				for range 2 {
 					_, err := engine(h, &providers{}).ApplyScope(t.Context(), st, converge.Scope{Decide: func(a converge.Action) converge.Decision {
 						if a.ID == desired.FileID(edited) {
@@ -260,11 +274,9 @@ func TestWithheldInput(t *testing.T) {
 						t.Fatalf("jobs %v, %v", jobs, err)
 					}
 				}
-				if boot {
-					return // then the time alone tells
-				}
-				if plan := runs(t, h, st); slices.Contains(verbs(plan), "restart unit:w.service") {
-					t.Errorf("planned %v", verbs(plan))
+				// Without a stamp the time alone tells.
+				if restarts := slices.Contains(verbs(runs(t, h, st)), "restart unit:w.service"); restarts != (name != stamped) {
+					t.Errorf("the unit is restarted: %v", restarts)
 				}
 				converged(t, h, st)
 			})

@@ -34,7 +34,7 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	f := r.(*desired.File)
 	q := &kind.Change{Type: ledger.File, Path: v.Real(f.Path), Content: f.Content, Seed: f.Life == desired.Seed,
 		Attrs: host.Attributes{Mode: f.Mode.Perm(), UID: f.UID, GID: f.GID}}
-	if e := v.Ledger.Entries[q.Path]; f.AnyMode && e.Applied.Type == ledger.File && len(e.Others(v.State.Owner)) > 0 {
+	if e := v.Ledger.Entries[q.Path]; f.AnyMode && e.Applied.Type == ledger.File && e.Applied.Mode != 0 && len(e.Others(v.State.Owner)) > 0 {
 		q.Attrs = host.Attributes{Mode: e.Applied.Mode, UID: e.Applied.UID, GID: e.Applied.GID}
 	}
 	if f.Life == desired.Transient && Ended(v, f) {

@@ -124,7 +124,7 @@ func (p *planner) stamped() bool {
 // adopt stamps a unit that runs with what is wanted but was started by another,
 // or by a run that was cut off before it could.
 func (p *planner) adopt(want stamp) {
-	if p.status.InvocationID == "" {
+	if p.status.InvocationID == "" || p.unsure {
 		return
 	}
 	want.InvocationID = p.status.InvocationID
@@ -244,7 +244,11 @@ func (p *planner) wanted() (s stamp, unknown string, err error) {
 		*part.into = map[string]string{}
 		for _, at := range part.of {
 			if p.Withheld(at) {
-				if rev, ok := part.last[at]; ok {
+				rev, ok, err := p.startedWith(at, part.last)
+				if err != nil {
+					return s, at, err
+				}
+				if ok {
 					(*part.into)[at] = rev
 				}
 				continue
@@ -258,6 +262,25 @@ func (p *planner) wanted() (s stamp, unknown string, err error) {
 	}
 	s.Unread = leaving(p.unread, s.Triggers, s.Reloads)
 	return s, "", nil
+}
+
+// startedWith is what a unit was started with of a path that is left as somebody else made
+// it; ok is false where that is not known: then no stamp is made.
+func (p *planner) startedWith(at string, last map[string]string) (rev string, ok bool, err error) {
+	rev, ok = last[at]
+	if p.stamped() {
+		return rev, ok, nil
+	}
+	info, err := p.Lstat(at)
+	if err != nil {
+		return "", false, err
+	}
+	if info != nil && !info.ChangeTime.After(began(p.status.ExecMainStart, p.status.ActiveEnter)) {
+		rev, err = p.revision(at, rev, p.unread(at))
+		return rev, err == nil, err
+	}
+	p.unsure = p.unsure || !ok
+	return rev, ok, nil
 }
 
 // future is the revision of a path as it will be; ok is false where that is not

@@ -75,6 +75,9 @@ func (p *planner) startUnit(ctx context.Context) error {
 		return err
 	}
 	err = job(ctx, p.u.Name)
+	if errors.Is(err, host.ErrOnlyByDependency) && pausing(p.status) {
+		err = p.Host.StartUnit(ctx, p.u.Name) // after the pause: a restart would be a stop, too
+	}
 	if err == nil && p.assumed {
 		return p.verify(ctx, now)
 	}

@@ -290,6 +290,12 @@ func (s *systemd) bringBack(ctx context.Context) error {
 		if running(st) || pausing(st) || st.LoadState != "loaded" {
 			continue
 		}
+		if !down(st) {
+			if err := s.awaitStart(ctx, name); err != nil {
+				return &kind.UnitError{Unit: name, Err: err}
+			}
+			continue
+		}
 		if err := s.v.Host.StartUnit(ctx, name); err != nil {
 			if need := s.wantedStopped(st.Needs); need != "" {
 				s.remark(name + " stays stopped: it needs " + need + ", which is not to run: " + err.Error())
@@ -299,6 +305,24 @@ func (s *systemd) bringBack(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// comesUp is how long a run waits for a unit of somebody else that systemd starts again.
+const comesUp = time.Minute
+
+// awaitStart joins the start of a unit that systemd has begun along with another's.
+func (s *systemd) awaitStart(ctx context.Context, name string) error {
+	bounded, cancel := context.WithTimeoutCause(ctx, comesUp, &host.BoundError{After: comesUp})
+	defer cancel()
+	err := s.v.Host.StartUnit(bounded, name)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() == nil && bounded.Err() != nil {
+		s.remark(name + ", which systemd starts again along with another unit, is not up yet: " + err.Error())
+		return nil
+	}
+	return fmt.Errorf("start again along with another unit: %w", err)
 }
 
 // wantedStopped is the first of some units that the state wants stopped; "" for none.

@@ -99,8 +99,10 @@ type planner struct {
 	reloads     []string
 	// bundles are what the system makes of CA certificates that are triggers.
 	bundles []string
-	// last is what the unit was started with, as far as berth noted it.
-	last stamp
+	// last is what the unit was started with, as far as berth noted it; unsure says that it
+	// is not known, and can't be now.
+	last   stamp
+	unsure bool
 }
 
 // Observe implements kind.Kind.
