@@ -24,7 +24,8 @@ func TestNeedsAMaskedUnit(t *testing.T) {
 }
 
 // TestConsequenceIsAwaited: what systemd starts again along with what a run restarts is up when
-// the run ends, and one that does not start, or not in time, is its error.
+// the run ends, and one that does not start, or is not up when the time for units is over, is
+// its error.
 func TestConsequenceIsAwaited(t *testing.T) {
 	for name, outcome := range map[string]memory.Outcome{"slow": {Slow: true}, "fails": {Status: 1}, "hangs": {Hang: true}} {
 		t.Run(name, func(t *testing.T) {
