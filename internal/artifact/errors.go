@@ -3,10 +3,12 @@ package artifact
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/berth-dev/berth/internal/artifact/remote"
 	"github.com/berth-dev/berth/internal/exitcode"
 )
 
@@ -163,4 +165,27 @@ func statusOf(err error) int {
 		return e.status
 	}
 	return 0
+}
+
+// isContent says that an answer came and is not what was wanted, or that none may be asked for.
+func isContent(err error) bool {
+	_, digest := errors.AsType[*DigestError](err)
+	_, unpack := errors.AsType[*UnpackError](err)
+	_, refused := errors.AsType[*RefusedError](err)
+	_, other := errors.AsType[*MismatchError](err)
+	_, unverified := errors.AsType[*remote.UnverifiedError](err)
+	return digest || unpack || refused || other || unverified
+}
+
+// hopeless says that this source will give nothing else.
+func hopeless(err error) bool {
+	status := statusOf(err)
+	transient := status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests
+	return isContent(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || status >= 400 && status < 500 && !transient
+}
+
+// local says that the machine itself is the cause: other URLs don't help.
+func local(err error) bool {
+	_, ok := errors.AsType[*hostError](err)
+	return ok
 }

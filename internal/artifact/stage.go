@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"net/http"
 	"runtime"
@@ -378,27 +377,4 @@ func (t *tries) failure() error {
 		return t.last
 	}
 	return &DownloadError{Name: t.a.Name, URL: t.lastAt.shown(), Status: statusOf(t.last), Attempts: t.attempts, Elapsed: time.Since(t.start), Err: t.last}
-}
-
-// isContent says that an answer came and is not what was wanted.
-func isContent(err error) bool {
-	_, digest := errors.AsType[*DigestError](err)
-	_, unpack := errors.AsType[*UnpackError](err)
-	_, refused := errors.AsType[*RefusedError](err)
-	_, other := errors.AsType[*MismatchError](err)
-	_, unverified := errors.AsType[*remote.UnverifiedError](err)
-	return digest || unpack || refused || other || unverified
-}
-
-// hopeless says that this source will give nothing else.
-func hopeless(err error) bool {
-	status := statusOf(err)
-	transient := status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests
-	return isContent(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || status >= 400 && status < 500 && !transient
-}
-
-// local says that the machine itself is the cause: other URLs don't help.
-func local(err error) bool {
-	_, ok := errors.AsType[*hostError](err)
-	return ok
 }
