@@ -17,11 +17,9 @@ const (
 // distributed is what the package of CA certificates brings.
 const distributed = "# certificates of the distribution\n"
 
-// trustStore is Debian's: the command writes the bundle anew beside it, renames
+// updatesTrust is Debian's command: it writes the bundle anew beside it, renames
 // it, and leaves its durability to the kernel.
-func trustStore(h *memory.Host) {
-	h.PutDir(anchors)
-	h.Put(bundle, distributed, 0o644)
+func updatesTrust(h *memory.Host) {
 	h.Program("/usr/sbin/update-ca-certificates", func(host.Command) host.Output {
 		out := bytes.NewBufferString(distributed)
 		names, _ := h.ReadDir(anchors)
@@ -70,9 +68,6 @@ var demanded = map[string]string{
 // daemons makes containerd and kubelet as demanding as they are: what they need
 // must be there and whole when they start.
 func daemons(h *memory.Host) {
-	patches(h)
-	h.Reads("containerd.service", containerdReads...)
-	h.Reads("kubelet.service", kubeletReads...)
 	for unit, starts := range starting {
 		h.Behave(unit, func(memory.Start) memory.Outcome { return startsIf(starts(h)) })
 	}

@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -57,15 +58,33 @@ func distribution(hostname string) *memory.Host {
 	h.Value("/proc/sys/kernel/hostname", hostname+"\n")
 	h.Value("/proc/sys/kernel/osrelease", "6.1.0-18-amd64\n")
 	kernel(h)
-	trustStore(h)
+	h.PutDir(anchors)
+	h.Put(bundle, distributed, 0o644)
 	h.Put("/usr/lib/systemd/system/systemd-networkd.service", vendorNetworkd, 0o644)
 	h.Put("/usr/lib/systemd/systemd-networkd", "", 0o755)
 	h.PutDir("/etc/kubernetes")
 	h.PutDir("/mnt")
-	daemons(h)
-	ownProgram(h)
-	runtime(h)
+	h.Reads("containerd.service", containerdReads...)
+	h.Reads("kubelet.service", kubeletReads...)
+	software(h)
 	return h
+}
+
+// software is what runs on a machine.
+func software(h *memory.Host) {
+	for _, of := range []func(*memory.Host){setsKernel, allocates, updatesTrust, patches, daemons, ownProgram, runtime} {
+		of(h)
+	}
+}
+
+// copied makes one machine and hands out copies of it.
+func copied(machine func() *memory.Host) func() *memory.Host {
+	first := sync.OnceValue(machine)
+	return func() *memory.Host {
+		h := first().Clone()
+		software(h)
+		return h
+	}
 }
 
 // prebaked is an image with every program, a running containerd of the

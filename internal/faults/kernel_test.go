@@ -50,14 +50,22 @@ const (
 	setValues   = "[Unit]\nAfter=systemd-modules-load.service\nBefore=containerd.service kubelet.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/lib/systemd/systemd-sysctl\n"
 )
 
-// kernel gives a machine its parameters, modprobe, and the services that load
-// modules and set parameters at boot from /etc.
+// kernel gives a machine its parameters, huge pages, and the services that load modules
+// and set parameters at boot from /etc.
 func kernel(h *memory.Host) {
-	memoryUse(h)
+	hugePages(h)
 	for key, value := range parameters {
 		h.Value(parameter(key), value+"\n")
 	}
 	h.Put("/proc/filesystems", "nodev\tproc\n\text4\n", 0o444)
+	for name, text := range map[string]string{"systemd-modules-load.service": loadModules, "systemd-sysctl.service": setValues, "systemd-tmpfiles-setup.service": makeFiles} {
+		h.Put("/usr/lib/systemd/system/"+name, text, 0o644)
+		h.PutLink("../"+name, "/usr/lib/systemd/system/sysinit.target.wants/"+name, 0)
+	}
+}
+
+// setsKernel are modprobe, and what those services run.
+func setsKernel(h *memory.Host) {
 	h.Program("/usr/sbin/modprobe", func(c host.Command) host.Output {
 		return host.Output{ExitCode: modprobe(h, c.Args[len(c.Args)-1])}
 	})
@@ -73,10 +81,14 @@ func kernel(h *memory.Host) {
 		})
 		return host.Output{}
 	})
-	for name, text := range map[string]string{"systemd-modules-load.service": loadModules, "systemd-sysctl.service": setValues, "systemd-tmpfiles-setup.service": makeFiles} {
-		h.Put("/usr/lib/systemd/system/"+name, text, 0o644)
-		h.PutLink("../"+name, "/usr/lib/systemd/system/sysinit.target.wants/"+name, 0)
-	}
+	h.Program("/usr/lib/systemd/systemd-tmpfiles", func(host.Command) host.Output {
+		eachLine(h, "/etc/tmpfiles.d", func(line string) {
+			if f := strings.Fields(line); f[0] == "w" {
+				_ = h.WriteValue(f[1], []byte(f[6]))
+			}
+		})
+		return host.Output{}
+	})
 }
 
 // ownProgram is berth itself, which kubelet's service calls before kubelet starts.
@@ -90,8 +102,8 @@ func ownProgram(h *memory.Host) {
 	})
 }
 
-// memoryUse gives a machine huge pages, and a disk on which files can be given a size.
-func memoryUse(h *memory.Host) {
+// hugePages are the kernel's choices.
+func hugePages(h *memory.Host) {
 	for p, words := range map[string]string{hugepages.Enabled: "always madvise never", hugepages.Defrag: "always defer defer+madvise madvise never"} {
 		h.ValueFunc(p, strings.Replace(words, " madvise ", " [madvise] ", 1)+"\n", func(_, written string) (string, error) {
 			list := strings.Fields(words)
@@ -103,14 +115,10 @@ func memoryUse(h *memory.Host) {
 			return strings.Join(list, " ") + "\n", nil
 		})
 	}
-	h.Program("/usr/lib/systemd/systemd-tmpfiles", func(host.Command) host.Output {
-		eachLine(h, "/etc/tmpfiles.d", func(line string) {
-			if f := strings.Fields(line); f[0] == "w" {
-				_ = h.WriteValue(f[1], []byte(f[6]))
-			}
-		})
-		return host.Output{}
-	})
+}
+
+// allocates gives files a size.
+func allocates(h *memory.Host) {
 	h.Program("/usr/bin/fallocate", func(c host.Command) host.Output {
 		size, err := strconv.Atoi(c.Args[1])
 		check(err)

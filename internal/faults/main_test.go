@@ -8,6 +8,7 @@ import (
 
 // TestMain lets garbage lie: tens of thousands of small machines come and go.
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(800)
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(1 << 30)
 	os.Exit(m.Run())
 }

@@ -36,7 +36,7 @@ func TestMutations(t *testing.T) {
 	for _, s := range all[:2] {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			fresh := remembered(applied(s.machine, s.config), s.config)
+			fresh := copied(remembered(applied(s.machine, s.config), s.config))
 			h := fresh()
 			st := s.config.state(h)
 			muts, broken := []mutation{}, 0
@@ -49,10 +49,10 @@ func TestMutations(t *testing.T) {
 				}
 				muts = append(muts, own...)
 			}
-			for _, m := range muts {
-				s.repair(t, fresh(), m)
+			for i := 0; i < len(muts); i += stride {
+				s.repair(t, fresh(), muts[i])
 			}
-			t.Logf("%d mutations of %d of %d resources", len(muts), broken, len(st.Resources))
+			t.Logf("%d mutations, tried every %d, of %d of %d resources", len(muts), stride, broken, len(st.Resources))
 		})
 	}
 }

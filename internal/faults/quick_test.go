@@ -1,4 +1,4 @@
-//go:build race || sample
+//go:build sample && !race
 
 package faults_test
 
@@ -6,4 +6,5 @@ const (
 	thorough     = false
 	stride       = 15
 	doubleFaults = 10
+	schedules    = 20
 )

@@ -422,6 +422,7 @@ func every(t *testing.T, all []scenario, property func(t *testing.T, s scenario)
 	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
+			s.machine = copied(s.machine)
 			property(t, s)
 		})
 	}

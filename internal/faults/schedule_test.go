@@ -7,7 +7,6 @@ import (
 
 // Whatever the schedule, the outcome is the same.
 func TestParallelSchedules(t *testing.T) {
-	const schedules = 20
 	each(t, func(t *testing.T, s scenario) {
 		want := s.undisturbed(t)
 		for seed := range uint64(schedules) {

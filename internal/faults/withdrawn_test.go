@@ -26,9 +26,9 @@ func TestWithdrawnAnywhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := scenario{name, applied(image.machine, image.config), &configuration{}, image.stops}
-			want, ends := s.undisturbed(t), 0
-			if d := differences(onDisk(image.machine()), onDisk(s.after(t))); len(d) > 0 {
+			s := scenario{name, copied(applied(image.machine, image.config)), &configuration{}, image.stops}
+			want, before, ends := s.undisturbed(t), onDisk(image.machine()), 0
+			if d := differences(before, onDisk(s.after(t))); len(d) > 0 {
 				t.Fatalf("after the end of the configuration: %q", d)
 			}
 			for n := 1; n <= len(want.effects); n += stride {
@@ -42,7 +42,7 @@ func TestWithdrawnAnywhere(t *testing.T) {
 						h.Boot()
 					}
 					s.again(t, h)
-					if d := differences(onDisk(image.machine()), onDisk(h)); len(d) > 0 {
+					if d := differences(before, onDisk(h)); len(d) > 0 {
 						t.Fatalf("cut off at effect %v, seed %d: %q", want.effects[n-1], seed, d)
 					}
 					ends++

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path"
+	"slices"
 )
 
 // Seeds with a meaning; every other seed is a random choice.
@@ -97,7 +98,7 @@ func (c chooser) damage(n *inode) {
 	case 1:
 		n.content = n.saved.content
 	case 2:
-		n.content = n.content[:c.rng.IntN(len(n.content)+1)]
+		n.content = slices.Clip(n.content[:c.rng.IntN(len(n.content)+1)])
 	case 3:
 		n.content = make([]byte, len(n.content))
 	}
