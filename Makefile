@@ -53,7 +53,7 @@ race: setup-tests ## unit tests under the race detector
 
 .PHONY: faults
 faults: setup-tests ## the property tests with a fault at every effect, of which unit and race have a sample
-	go test -timeout 40m ./internal/faults ./internal/converge/... ./internal/agent/selfupdate
+	go test -timeout 40m ./internal/faults ./internal/converge/... ./internal/agent/selfupdate ./internal/contract/aks
 
 FUZZTIME ?= 20s
 .PHONY: fuzz

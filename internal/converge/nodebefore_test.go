@@ -276,7 +276,7 @@ func TestJoinFaultsAnywhere(t *testing.T) {
 	}
 	ends := 0
 	for _, cut := range []bool{false, true} {
-		for n, hit := 1, true; hit; n++ {
+		for n, hit := 1, true; hit; n += stride {
 			hit = false
 			got, after := live(func(h *memory.Host, c *cluster, s *desired.State) {
 				in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})

@@ -103,7 +103,7 @@ func TestXattrsComeBackAfterACut(t *testing.T) {
 	want := xattrs(withXattrs(t))
 	delete(want, "trusted.overlay.origin")
 	_, effects := undisturbed(t, s, 7)
-	for n := 1; n <= effects; n++ {
+	for n := 1; n <= effects; n += stride {
 		for seed := range uint64(4) {
 			h := s.machine(t)
 			disturb(t, h, s, effect.Plan{{At: n, Kind: effect.StopAfter}})

@@ -249,7 +249,7 @@ func swapFaults(t *testing.T, swapping func() *machine) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := range steps {
-				for n, hit := 1, true; hit; n++ {
+				for n, hit := 1, true; hit; n += stride {
 					h := swapping()
 					for _, s := range steps[:i] {
 						runs(t, h, s)
