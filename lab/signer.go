@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,6 +12,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"path/filepath"
 	"time"
 
@@ -72,17 +74,40 @@ func (l *Lab) Reissue(certificate []byte, from, until time.Time) ([]byte, error)
 	if err != nil {
 		return nil, fmt.Errorf("reissue a certificate: %w", err)
 	}
+	return l.sign(&x509.Certificate{
+		SerialNumber: old.SerialNumber, Subject: old.Subject, NotBefore: from, NotAfter: until,
+		KeyUsage: old.KeyUsage, ExtKeyUsage: old.ExtKeyUsage,
+	}, old.PublicKey)
+}
+
+// Issue makes a client certificate of the cluster for an hour, with its key; both PEM.
+func (l *Lab) Issue(name string, groups ...string) (certificate, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	if key, err = pki.KeyPEM(private); err != nil {
+		return nil, nil, err
+	}
+	now := time.Now()
+	certificate, err = l.sign(&x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name, Organization: groups},
+		NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, private.Public())
+	return certificate, key, err
+}
+
+// sign makes a certificate (PEM) with the cluster's CA.
+func (l *Lab) sign(template *x509.Certificate, of crypto.PublicKey) ([]byte, error) {
 	dir := filepath.Join(l.plane.Dir, "pki")
 	ca, err := tls.LoadX509KeyPair(filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key"))
 	if err != nil {
-		return nil, fmt.Errorf("reissue a certificate: %w", err)
+		return nil, fmt.Errorf("sign a certificate: %w", err)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: old.SerialNumber, Subject: old.Subject, NotBefore: from, NotAfter: until,
-		KeyUsage: old.KeyUsage, ExtKeyUsage: old.ExtKeyUsage,
-	}, ca.Leaf, old.PublicKey, ca.PrivateKey)
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.Leaf, of, ca.PrivateKey)
 	if err != nil {
-		return nil, fmt.Errorf("reissue a certificate: %w", err)
+		return nil, fmt.Errorf("sign a certificate: %w", err)
 	}
 	return pki.CertPEM(der), nil
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -146,6 +147,11 @@ func (a *azure) standsWell(t *testing.T, n *lab.Node) {
 		t.Errorf("the cloud deletes the Node: its label is %q", got)
 	}
 	planIsEmpty(t, a.lab, n)
+	standsWithoutTokens(t, n)
+}
+
+func standsWithoutTokens(t *testing.T, n *lab.Node) {
+	t.Helper()
 	if r, err := n.Exec(within(t, time.Minute), "grep", "-rl", tokenBeginning, "/var/log", "/var/lib/berth", "/etc"); err != nil || len(r.Stdout) > 0 {
 		t.Errorf("a token stands in %s (%v)", r.Stdout, err)
 	}
@@ -232,6 +238,34 @@ func (a *azure) managedIdentity(t *testing.T) {
 	again(t, n)
 	a.rejoinsByItself(t, n)
 	a.token(t, n)
+	a.published(t, n)
+}
+
+// published: the machine leaves, and joins under the published name with the published
+// configuration.
+func (a *azure) published(t *testing.T, n *lab.Node) {
+	t.Helper()
+	if said, code := leaves(t, n, "--force"); code != 4 { // the Node stays
+		t.Fatalf("leave: exit code %d\n%s", code, said)
+	}
+	check(t, a.lab.Client().CoreV1().Nodes().Delete(within(t, 10*time.Second), n.Name, metav1.DeleteOptions{}))
+	run(t, n, "ln", "-s", berthPath, flexPath)
+	for path, f := range flexFiles(t, a.lab, flexManaged) {
+		run(t, n, "mkdir", "-p", filepath.Dir(path))
+		check(t, n.WriteFile(path, f.Content, 0o600))
+	}
+	earlier := len(requestsFor(t, a.lab, n))
+	a.metadata.metadata.Clear()
+	before := look(t, n, "/var/lib/containerd")
+	bootstraps(t, a.lab, n)
+	if count, r := a.tokens(t); count == 0 || !strings.Contains(r.Query, "client_id="+azureClient) {
+		t.Errorf("%d requests for a token, the last %s", count, r.Query)
+	}
+	if all := requestsFor(t, a.lab, n); len(all) == earlier {
+		t.Error("the Node has no certificate of its own")
+	}
+	standsWithoutTokens(t, n)
+	unbootstraps(t, n, before)
 }
 
 // rejoinsByItself: a kubelet without its certificate comes by the next one with the

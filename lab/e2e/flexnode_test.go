@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -18,19 +19,23 @@ const (
 	flexCluster = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/edge/providers/Microsoft.ContainerService/managedClusters/one"
 )
 
+// flexToken and flexManaged are identities in the published shape.
+var (
+	flexToken   = map[string]any{"bootstrapToken": map[string]any{"token": lab.Token}}
+	flexManaged = map[string]any{"managedIdentity": map[string]any{"clientId": azureClient}}
+)
+
 // flexFiles are what a machine has before it joins under the published name: the
-// configuration, the network of pods, which an add-on of the cluster brings elsewhere, and
+// configuration, with an identity, the network of pods, which an add-on of the cluster brings elsewhere, and
 // of kubelet's settings what the published shape has no place for and nspawn nodes need.
-func flexFiles(t *testing.T, l *lab.Lab) map[string]lab.File {
+func flexFiles(t *testing.T, l *lab.Lab, identity map[string]any) map[string]lab.File {
 	t.Helper()
 	ca, err := l.CA()
 	check(t, err)
+	azure := map[string]any{"cloud": "AzurePublicCloud", "targetCluster": map[string]any{"resourceId": flexCluster, "location": "westeurope"}}
+	maps.Copy(azure, identity)
 	config := map[string]any{
-		"azure": map[string]any{
-			"cloud":          "AzurePublicCloud",
-			"targetCluster":  map[string]any{"resourceId": flexCluster, "location": "westeurope"},
-			"bootstrapToken": map[string]any{"token": lab.Token},
-		},
+		"azure":      azure,
 		"agent":      map[string]any{"logLevel": "info"},
 		"components": map[string]any{"kubernetes": l.KubernetesVersion(), "sandboxImage": lab.PauseImage},
 		"networking": map[string]any{"dnsServiceIP": "10.96.0.10"},

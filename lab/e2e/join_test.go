@@ -34,7 +34,16 @@ type joinResult struct {
 // joinCommand runs berth join on a machine and returns its result, and what it said.
 func joinCommand(t *testing.T, n *lab.Node, flags ...string) (joinResult, string) {
 	t.Helper()
-	args := append([]string{berthPath, "join", "-f", configPath, "-o", "json"}, flags...)
+	return joinWith(t, n, "", flags...)
+}
+
+// joinWith is joinCommand with a variable (NAME=value) in berth's environment.
+func joinWith(t *testing.T, n *lab.Node, variable string, flags ...string) (joinResult, string) {
+	t.Helper()
+	args := append([]string{"env", variable, berthPath, "join", "-f", configPath, "-o", "json"}, flags...)
+	if variable == "" {
+		args = args[2:]
+	}
 	r, err := n.Exec(within(t, 3*time.Minute), args...)
 	if err != nil {
 		t.Fatal(err)
@@ -57,6 +66,7 @@ func kubeletsOwn(t *testing.T, n *lab.Node) {
 // join does nothing, without the token; leave gives it back as it was; and it can join
 // again.
 func TestJoinAndLeave(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	reg, progs := serveImages(t, l), servePrograms(t, l)
 	files := tokenAndCA(t, l)
@@ -129,6 +139,7 @@ func keepsAnothersNode(t *testing.T, l *lab.Lab, n *lab.Node) {
 // TestJoinFails: what keeps a machine out of a cluster is told with a code and a remedy,
 // and what was done until then can be taken back.
 func TestJoinFails(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	n := machineOf(t, l, "join-fails", lab.Prebaked, nodeConfig(t, l), tokenAndCA(t, l))
 	other, err := pki.NewCA("other")
@@ -280,6 +291,7 @@ func kubeletSettings(t *testing.T, l *lab.Lab, text string) {
 // TestJoinKilled kills joins at random moments, and starts three at once: the next one
 // ends what was begun, and one of the three does the work.
 func TestJoinKilled(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	n := machineOf(t, l, "join-killed", lab.Prebaked, nodeConfig(t, l), tokenAndCA(t, l))
 	if err := n.WriteFile(configPath, ownDocument(t, l), 0o600); err != nil {
