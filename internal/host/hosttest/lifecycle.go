@@ -185,6 +185,10 @@ func crashLoopPause(t *testing.T, h host.Host, _ string) {
 	before := paused(t, h, "")
 	must(t, h.RestartUnit(within(t, soon), CrashingUnit))
 	paused(t, h, before.InvocationID)
+	must(t, h.Sleep(t.Context(), time.Second/2))
+	if st := state(t, h, CrashingUnit, "loaded", "activating", "auto-restart"); st.Result != "exit-code" {
+		t.Errorf("in the pause %+v", st)
+	}
 	must(t, h.ResetFailed(t.Context(), CrashingUnit))
 	if st := state(t, h, CrashingUnit, "loaded", "activating", "auto-restart"); st.Result != "success" {
 		t.Errorf("after the reset %+v", st)

@@ -41,13 +41,15 @@ func (d *descriptions) begin(name string) *description {
 }
 
 // end keeps the answer, unless something has changed since begin. Of a unit that is not
-// loaded, and of another name than its own, nothing would be told; none is no answer.
+// loaded, and of another name than its own, nothing would be told; none is no answer. Nor is
+// it told that somebody resets what a unit failed of and how often it was restarted, where
+// its state stays (seen with 252, in the pause of a crash loop).
 func (d *descriptions) end(name string, begun *description, st host.UnitStatus) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch path := objectOf(name); {
 	case d.of[path] != begun:
-	case st.LoadState != "loaded" || st.ID != name:
+	case st.LoadState != "loaded" || st.ID != name || st.NRestarts > 0 || st.Result != "" && st.Result != "success":
 		delete(d.of, path)
 	default:
 		begun.status, begun.at = ownStrings(st), time.Now()

@@ -26,6 +26,9 @@ func TestDescriptions(t *testing.T) {
 		{"all", loaded, []dbus.ObjectPath{""}, false},
 		{"not loaded", host.UnitStatus{Name: name, ID: name, LoadState: "not-found"}, nil, false},
 		{"an alias", host.UnitStatus{Name: name, ID: "real.service", LoadState: "loaded"}, nil, false},
+		{"restarted", host.UnitStatus{Name: name, ID: name, LoadState: "loaded", Result: "success", NRestarts: 1}, nil, false},
+		{"in the pause of a crash loop", host.UnitStatus{Name: name, ID: name, LoadState: "loaded", Result: "exit-code"}, nil, false},
+		{"well", host.UnitStatus{Name: name, ID: name, LoadState: "loaded", Result: "success"}, nil, true},
 		{"no answer", host.UnitStatus{}, nil, false},
 	} {
 		for _, when := range []string{"before the answer", "after it"} {
