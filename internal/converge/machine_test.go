@@ -80,7 +80,9 @@ func sampleState(t *testing.T, edit ...func(*desired.State)) *desired.State {
 // providers stand for network and randomness; they are deterministic.
 type providers struct {
 	probe, issue error
-	probes       int
+	// lacks is what a certificate can't be asked for without.
+	lacks  error
+	probes int
 	// key ends the key of each credential; expired: a kept one does not serve.
 	key     string
 	expired bool
@@ -93,6 +95,8 @@ func (p *providers) Probe(context.Context, *desired.Check) error { p.probes++; r
 func (p *providers) Issue(context.Context, *desired.ClientCertificate) (converge.Credential, error) {
 	return converge.Credential{Certificate: []byte("cert"), Key: []byte("key" + p.key)}, p.issue
 }
+
+func (p *providers) Lacks(*desired.ClientCertificate) error { return p.lacks }
 
 func (p *providers) Announce(context.Context, *desired.ClientCertificate, converge.Credential) (bool, error) {
 	return p.creates != nil && p.creates(), nil

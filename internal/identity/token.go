@@ -21,11 +21,25 @@ func tokenID(token desired.Secret) string {
 	return id
 }
 
-// token is what the certificate is asked for with: only now is it read.
+// Lacks implements converge.Issuer. An identity of Azure is known when it is asked for.
+func (i *Issuer) Lacks(c *desired.ClientCertificate) error {
+	if c.Azure != nil {
+		return nil
+	}
+	_, err := i.bootstrapToken(c)
+	return err
+}
+
+// token is what the certificate is asked for with.
 func (i *Issuer) token(ctx context.Context, c *desired.ClientCertificate) (desired.Secret, error) {
 	if c.Azure != nil {
 		return i.azureToken(ctx, c)
 	}
+	return i.bootstrapToken(c)
+}
+
+// bootstrapToken reads it where the document says that it is: only when it is needed.
+func (i *Issuer) bootstrapToken(c *desired.ClientCertificate) (desired.Secret, error) {
 	text, from, remedy, err := c.Token.Reveal(), "the contract", "give the contract a bootstrap token", error(nil)
 	switch {
 	case c.TokenFile != "":
@@ -43,7 +57,7 @@ func (i *Issuer) token(ctx context.Context, c *desired.ClientCertificate) (desir
 		err = fmt.Errorf("no valid certificate is here and the bootstrap token can't be read: %w", err)
 	case text == "":
 		err = errors.New("no valid certificate is here and " + from + " brings no token")
-	case c.Token == "" && !bootstrapToken().MatchString(text):
+	case c.Token == "" && !tokenForm().MatchString(text):
 		err = errors.New("what " + from + " holds is no bootstrap token, id.secret: 6 and 16 of a-z and 0-9")
 	default:
 		return desired.Secret(text), nil
@@ -63,5 +77,5 @@ func (i *Issuer) azureToken(ctx context.Context, c *desired.ClientCertificate) (
 	return token, nil
 }
 
-// bootstrapToken is the form of a token (cluster-bootstrap, token/api).
-var bootstrapToken = lazyregexp.New(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
+// tokenForm is the form of a token (cluster-bootstrap, token/api).
+var tokenForm = lazyregexp.New(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)

@@ -39,9 +39,11 @@ func TestIssueSaysWhichToken(t *testing.T) {
 		"/absent": {TokenFile: "/absent"}, "/odd": {TokenFile: "/odd"}, "BERTH_NO_TOKEN": {TokenEnv: "BERTH_NO_TOKEN"},
 	} {
 		_, err := New(m).Issue(t.Context(), d)
-		e, ok := errors.AsType[*Error](err)
-		if !ok || e.Reason != ReasonNoToken || !strings.Contains(e.Remedy, name) || strings.Contains(err.Error(), "SECRET") {
-			t.Errorf("%s: %v", name, err)
+		for _, err := range []error{err, New(m).Lacks(d)} {
+			e, ok := errors.AsType[*Error](err)
+			if !ok || e.Reason != ReasonNoToken || !strings.Contains(e.Remedy, name) || strings.Contains(err.Error(), "SECRET") {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }
