@@ -60,9 +60,17 @@ var services = []*life{
 		down:   []string{a}, remark: a + " is skipped",
 	},
 	{
+		// systemd's own restart, which would be one more run, does not come.
 		name: "crash loop",
 		first: []desired.Resource{file(data+"broken", "yes"), file(admin+"life-crash.service",
-			"[Service]\nRestart=always\nRestartSec=50ms\nExecStart=/usr/bin/false\n"), unit("life-crash.service", "started")},
+			"[Service]\nRestart=always\nRestartSec=600\nExecStart=/usr/bin/false\n"), unit("life-crash.service", "started")},
+		second: []desired.Resource{file(data+"broken", ""), file(admin+"life-crash.service", daemon("")), unit("life-crash.service", "started")},
+		fails:  "life-crash.service", up: []string{"life-crash.service"}, runs: [3]counts{{}, {"life-crash.service": 1}},
+	},
+	{
+		name: "crash loop at its limit",
+		first: []desired.Resource{file(data+"broken", "yes"), file(admin+"life-crash.service",
+			"[Unit]\nStartLimitIntervalSec=600\nStartLimitBurst=1\n[Service]\nRestart=always\nRestartSec=50ms\nExecStart=/usr/bin/false\n"), unit("life-crash.service", "started")},
 		second: []desired.Resource{file(data+"broken", ""), file(admin+"life-crash.service", daemon("")), unit("life-crash.service", "started")},
 		fails:  "life-crash.service", up: []string{"life-crash.service"}, runs: [3]counts{{}, {"life-crash.service": 1}},
 	},
