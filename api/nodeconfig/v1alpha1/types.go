@@ -64,7 +64,7 @@ type Identity struct {
 }
 
 // BootstrapToken is a token of the cluster, id.secret: exactly one of the members.
-// It is read when kubelet's certificate is asked for, and not before or after.
+// It is read where kubelet's certificate has to be asked for, and nowhere else.
 type BootstrapToken struct {
 	// TokenFile is the path of a file that holds the token alone.
 	TokenFile string `json:"tokenFile,omitempty"`
