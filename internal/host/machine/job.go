@@ -18,8 +18,9 @@ import (
 // left to nobody.
 const statusAfter = 2 * time.Second
 
-// unusedAfter bounds the wait for systemd to see that a swap area is out of use.
-const unusedAfter = 10 * time.Second
+// unusedAfter bounds the wait for systemd to see that a swap area is out of use. It sees
+// nothing while it reads its definitions anew, which takes seconds on a slow machine.
+const unusedAfter = time.Minute
 
 // submit is a method of go-systemd that enqueues a job.
 type submit func(c *connection, ctx context.Context, name, mode string, done chan<- string) (int, error)
