@@ -76,7 +76,7 @@ modules: setup-tests ## build and test the nested modules that need no machine
 .PHONY: e2e
 e2e: setup ## end-to-end tests on real systemd, containerd, kubelet and API server (root)
 	cd lab && go run ./cmd/berth-lab prepare
-	cd lab && $(LABTOOL) gotestsum --format testname -- -p 1 -parallel 4 -count=1 -timeout 60m $(E2EFLAGS) ./e2e/...
+	cd lab && $(LABTOOL) gotestsum --format testname -- -p 1 -parallel 6 -count=1 -timeout 60m $(E2EFLAGS) ./e2e/...
 
 .PHONY: lint
 lint: ## golangci-lint with the layer rules

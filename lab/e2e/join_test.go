@@ -56,7 +56,8 @@ func joinWith(t *testing.T, n *lab.Node, variable string, flags ...string) (join
 }
 
 // kubeletsOwn sets the kernel's parameters that kubelet writes to what a fresh machine has:
-// they are those of the lab's host, and earlier nodes have changed them.
+// they are those of the lab's host, and earlier nodes have changed them. No node may run
+// beside.
 func kubeletsOwn(t *testing.T, n *lab.Node) {
 	t.Helper()
 	run(t, n, "sysctl", "-q", "-w", "vm.overcommit_memory=0", "kernel.panic=0", "kernel.panic_on_oops=0")
@@ -66,7 +67,6 @@ func kubeletsOwn(t *testing.T, n *lab.Node) {
 // join does nothing, without the token; leave gives it back as it was; and it can join
 // again.
 func TestJoinAndLeave(t *testing.T) {
-	t.Parallel()
 	l := sharedLab(t)
 	reg, progs := serveImages(t, l), servePrograms(t, l)
 	files := tokenAndCA(t, l)

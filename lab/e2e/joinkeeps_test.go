@@ -19,6 +19,7 @@ const agentToken = agentDir + "/credentials/bootstrap-token"
 // and takes changes of the file, also without a credential; it goes with a document that
 // does not say so any more, and with leave. The Node is called otherwise than the machine.
 func TestJoinKeeps(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	applyRBAC(t, l, "--name", "keeps", "--secret", "none")
 	approveAgents(t, l)
@@ -31,7 +32,6 @@ func TestJoinKeeps(t *testing.T) {
 		}))
 	}
 	m.replace(t, configPath, document("edge", true))
-	kubeletsOwn(t, n)
 	before := look(t, n, "/var/lib/containerd")
 	joinsWith := func(what string, changes bool) {
 		t.Helper()

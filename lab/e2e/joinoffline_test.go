@@ -21,6 +21,7 @@ nft add rule inet cutoff out oifname lo accept; nft add rule inet cutoff out ct 
 // bundle, and leaves as it was. The Node that stays, since nobody who may delete it was
 // there, is the machine's again with the next join, which tells what it changed.
 func TestJoinOffline(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	progs := servePrograms(t, l)
 	text := ownDocument(t, l, fromSite(progs), func(c *v1alpha1.NodeConfig) {
@@ -36,7 +37,6 @@ func TestJoinOffline(t *testing.T) {
 	n := machineOf(t, l, "join-offline", lab.Bare, nodeConfig(t, l), files)
 	check(t, n.WriteFile(configPath, text, 0o600))
 	run(t, n, "sh", "-ec", strings.ReplaceAll(cutOff, "SERVER", l.Gateway().String()))
-	kubeletsOwn(t, n)
 	before := look(t, n, "/var/lib/berth")
 
 	r, said := joinCommand(t, n)

@@ -68,8 +68,7 @@ func machineOf(t *testing.T, l *lab.Lab, name string, flavour lab.Flavour, cfg *
 	if _, err := n.WaitBooted(within(t, 2*time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	// kubelet sets these of the lab's host, and they stay; a join before gave them back.
-	run(t, n, "sysctl", "-q", "-w", "vm.overcommit_memory=1", "kernel.panic=10", "kernel.panic_on_oops=1")
+	kubeletWas(t, n)
 	admin, err := os.ReadFile(l.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +84,13 @@ iptables -t nat -N CNI-HOSTPORT-DNAT; iptables -t nat -A PREROUTING -m addrtype 
 iptables -t nat -N CNI-DN-theirs; iptables -t nat -A CNI-HOSTPORT-DNAT -p tcp --dport 8080 -j CNI-DN-theirs
 iptables -t mangle -N KUBE-THEIRS; nft add table ip cni_hostport`)
 	return n
+}
+
+// kubeletWas sets the kernel's parameters that kubelet writes to what it writes. They are
+// those of the lab's host: a node that runs beside would find others.
+func kubeletWas(t *testing.T, n *lab.Node) {
+	t.Helper()
+	run(t, n, "sysctl", "-q", "-w", "vm.overcommit_memory=1", "kernel.panic=10", "kernel.panic_on_oops=1")
 }
 
 // provisioned makes the machine a node that is Ready.
@@ -125,6 +131,7 @@ sysctl -q -w net.ipv4.conf.all.route_localnet=1 net.netfilter.nf_conntrack_tcp_t
 // TestLeave: a bare machine that was made a node with a pod on it is given back as it
 // was, and can be made a node again. Programs of others with the names of a node's run on.
 func TestLeave(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	reg, progs := serveImages(t, l), servePrograms(t, l)
 	cfg := nodeConfig(t, l, progs.Configure, func(c *aksnodeconfigv1.Configuration) {
@@ -179,6 +186,7 @@ done`)), " ")
 // TestLeavePrebaked: what the image brought stays, and is named; so does the Node that
 // nobody deletes. The machine is its only owner's.
 func TestLeavePrebaked(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	n := machineOf(t, l, "leave-prebaked", lab.Prebaked, nodeConfig(t, l), nil)
 	before := look(t, n, "/var/lib/containerd")
@@ -202,6 +210,7 @@ func TestLeavePrebaked(t *testing.T) {
 
 // TestLeaveKilled kills leave at random moments: the next run ends what it began.
 func TestLeaveKilled(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	n := machineOf(t, l, "leave-killed", lab.Prebaked, nodeConfig(t, l), nil)
 	before := look(t, n, "/var/lib/containerd")

@@ -219,7 +219,7 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, n, "ln", "-s", berthPath, flexPath)
-	kubeletsOwn(t, n)
+	kubeletWas(t, n)
 	before := look(t, n, "/var/lib/containerd")
 	bootstraps(t, l, n)
 	c := checks(t, n, 0, berthPath, "doctor", "-o", "json")

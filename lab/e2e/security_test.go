@@ -234,6 +234,7 @@ os.execvp(sys.argv[1], sys.argv[1:])
 // TestNothingFailsOpen: a security setting that can't be put in force ends the run
 // with its code, and the machine stays as it is.
 func TestNothingFailsOpen(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	m := &badMachine{l, addNode(t, l, lab.NodeConfig{Name: "open", UserData: idleUserData})}
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
