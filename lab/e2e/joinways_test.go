@@ -73,13 +73,14 @@ func TestJoinWays(t *testing.T) {
 	check(t, n.WriteFile(nodeCertFile, cert, 0o600))
 	check(t, n.WriteFile(nodeKeyFile, key, 0o600))
 	document(v1alpha1.Identity{ClientCertificate: &v1alpha1.ClientCertificate{CertFile: nodeCertFile, KeyFile: nodeKeyFile}})
+	start := time.Now()
 	if r, said = joinCommand(t, n); r.ExitCode != 0 || r.Stage != "ready" || r.Changes == 0 {
 		t.Fatalf("with a certificate: %+v\n%s", r, said)
 	}
 	if got := run(t, n, "cat", "/var/lib/kubelet/kubeconfig"); !strings.Contains(got, nodeCertFile) {
 		t.Errorf("kubelet goes on with\n%s", got)
 	}
-	awaitHeartbeat(t, l, n.Name, time.Now())
+	awaitHeartbeat(t, l, n.Name, start)
 	if r, said = joinCommand(t, n); r.ExitCode != 0 || r.Changes != 0 {
 		t.Errorf("a second join with the certificate: %+v\n%s", r, said)
 	}
