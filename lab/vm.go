@@ -31,6 +31,8 @@ type VMConfig struct {
 	IP           netip.Addr
 	// Cards is how many network cards the machine has beside the first: see VM.Cards.
 	Cards int
+	// KernelLine is added to the kernel's command line, at every boot.
+	KernelLine string
 }
 
 // VM is an emulated machine with its own kernel, cgroup v2 and disk.
@@ -46,7 +48,7 @@ type VM struct {
 	dir string
 }
 
-// AddVM makes a machine and turns it on. It is Linux-ready after some 40 s.
+// AddVM makes a machine and turns it on. It is Linux-ready after a minute or so.
 func (l *Lab) AddVM(ctx context.Context, c VMConfig) (*VM, error) {
 	if !validName.MatchString(c.Name) {
 		return nil, fmt.Errorf("create machine: bad name %q", c.Name)
@@ -155,7 +157,7 @@ func (v *VM) create(ctx context.Context, c VMConfig, img vm.Image) error {
 		v.Cards = append(v.Cards, v.card(i+1))
 	}
 	machine, err := vm.New(ctx, vm.Config{Name: c.Name, Dir: v.dir, Image: img, MAC: v.MAC(), Tap: v.tap, Further: v.Cards, Spawn: v.lab.spawn,
-		Seed: v.seed(c.InstanceID, c.UserData)})
+		Seed: v.seed(c.InstanceID, c.UserData), Append: c.KernelLine})
 	v.VM = machine
 	return err
 }

@@ -26,12 +26,11 @@ const (
 	triedFile     = "/root/tried.yaml"
 )
 
-// TestCaseClock sets a machine's clock an hour ahead, an hour back and forty days ahead
-// under an agent. All its times go on by running time, it keeps the machine and its Lease,
+// clock sets the machine's clock an hour ahead, an hour back and forty days ahead under an
+// agent. All its times go on by running time, it keeps the machine and its Lease,
 // and it is the same process. An agent that starts with a wrong clock goes on by itself
 // when the clock is right.
-func TestCaseClock(t *testing.T) {
-	m := idleMachine(t, setup.Lab(t), "case-clock")
+func (m *machine) clock(t *testing.T) {
 	m.agentWorks(t)
 	was := m.agentProcess(t)
 	pause, apply := setup.BerthPath+" agent pause --for ", setup.BerthPath+" apply -f "+triedFile+" --confirm-within "
@@ -66,7 +65,7 @@ func TestCaseClock(t *testing.T) {
 // idleMachine is a machine with its own kernel that nobody provisions, and its Node.
 func idleMachine(t *testing.T, l *lab.Lab, name string) *machine {
 	t.Helper()
-	v, err := l.AddVM(setup.Within(t, vmDeadline), lab.VMConfig{Name: name, UserData: setup.IdleUserData})
+	v, err := l.AddVM(setup.Within(t, vmDeadline), lab.VMConfig{Name: name, UserData: setup.IdleUserData, KernelLine: withoutLateStages})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +83,7 @@ func idleMachine(t *testing.T, l *lab.Lab, name string) *machine {
 	if _, err := l.Client().CoreV1().Nodes().Create(setup.Within(t, time.Minute), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	m.sh(t, "until systemctl is-active cloud-init.target; do sleep 0.1; done")
+	m.sh(t, "until systemctl is-active multi-user.target; do sleep 0.1; done")
 	m.step(t, "booted")
 	return m
 }

@@ -8,11 +8,22 @@ import (
 	"github.com/berth-dev/berth/lab/e2e/setup"
 )
 
-// TestCaseKernel has a machine with its own kernel that swaps join and leave a cluster. Then
-// it puts swap and huge pages in force, has them come back at boot, also where the swap file
-// has gone as a resource disk does, and withdraws both.
+// TestCaseKernel shows on a machine with its own kernel what other nodes share with their
+// host: the clock, swap and huge pages.
 func TestCaseKernel(t *testing.T) {
+	t.Parallel()
 	m := idleMachine(t, setup.Lab(t), "case-kernel")
+	for _, p := range []part{{"clock", m.clock}, {"swap", m.swaps}} {
+		if !t.Run(p.name, p.run) {
+			return // the next one would meet what this one has left
+		}
+	}
+}
+
+// swaps has the machine, which swaps, join and leave a cluster. Then it puts swap and huge
+// pages in force, has them come back at boot, also where the swap file has gone as a resource
+// disk does, and withdraws both.
+func (m *machine) swaps(t *testing.T) {
 	m.joinsBesideSwap(t)
 	was := m.sh(t, chosen)
 	m.applies(t, 48)

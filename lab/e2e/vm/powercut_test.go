@@ -86,7 +86,7 @@ func (m *machine) provisionUntil(t *testing.T, c cut) {
 }
 
 // withoutLateStages leaves out what cloud-init does after it has started
-// provisioning: a quarter of a boot, and the first boot and the reboot have it.
+// provisioning: a third of a boot, and the first boot and the reboot have it.
 const withoutLateStages = "systemd.mask=cloud-config.service systemd.mask=cloud-final.service"
 
 // recovers boots the machine after a power cut and proves that it becomes the

@@ -12,26 +12,24 @@ import (
 	"time"
 )
 
-// live follows a machine through its resets until it is off. extra is what it was started
-// with: a kernel that hung starts with it again.
-func (v *VM) live(r *running, extra []string) {
+// live follows a machine through its resets until it is off.
+func (v *VM) live(r *running) {
 	defer v.turnOff(r)
 	for {
 		<-r.process.ended
 		again := false
 		v.update(func() {
-			again = (r.again || r.hung) && !r.cut
-			if again && !r.hung {
-				extra = nil
+			again = r.again && !r.cut
+			if again {
 				v.resets++
 			}
-			r.again, r.hung, r.agentOpen, r.monitor = false, false, false, nil
+			r.again, r.agentOpen, r.monitor = false, false, nil
 		})
 		if !again {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		err := v.start(ctx, r, extra)
+		err := v.start(ctx, r, nil)
 		cancel()
 		if err != nil {
 			v.update(func() { v.failure = err })
@@ -52,12 +50,10 @@ func (v *VM) start(ctx context.Context, r *running, extra []string) error {
 			return fmt.Errorf("remove stale file: %w", err)
 		}
 	}
-	from := v.SerialSize()
 	p, err := v.launch(extra)
 	if err != nil {
 		return err
 	}
-	go v.watchKernel(r, p, from)
 	cut := false
 	v.update(func() { r.process, cut = p, r.cut })
 	if !cut {

@@ -13,13 +13,16 @@ const units = "etc/systemd/system/"
 
 // rootfsFiles make a Debian tree boot as a machine of its own. networkd would
 // wait for a router advertisement that nobody sends, the other types of ssh
-// host key take 15 s to generate under emulation, and the guest agent would
-// start only after the stage of cloud-init in which provisioning begins.
+// host key take 15 s to generate under emulation, cloud-init's modules for a boot
+// loader and for packages as long, and the guest agent would start only after the
+// stage of cloud-init in which provisioning begins.
 var rootfsFiles = map[string]string{
 	"etc/fstab":      "/dev/vda / ext4 defaults 0 1\n",
 	"etc/machine-id": "",
 	"etc/cloud/cloud.cfg.d/90-lab-vm.cfg": "datasource_list: [ NoCloud, None ]\n" +
-		"ssh_genkeytypes: [ed25519]\nlocale: false\n",
+		"ssh_genkeytypes: [ed25519]\nlocale: false\n" +
+		"cloud_config_modules: [set-passwords, runcmd]\n" +
+		"cloud_final_modules: [scripts-vendor, scripts-per-once, scripts-per-boot, scripts-per-instance, scripts-user]\n",
 	units + "qemu-guest-agent.service.d/early.conf": "[Unit]\nDefaultDependencies=no\n" +
 		"Conflicts=shutdown.target\nBefore=shutdown.target\n" +
 		// It reports every command to the journal, and so drowns it.

@@ -23,7 +23,6 @@ type Config struct {
 	Further   []Card // beside the one at the tap
 	Spawn     Spawner
 	MemoryMiB int    // 0 means 1536
-	CPUs      int    // 0 means 2
 	Append    string // added to the kernel's command line
 }
 
@@ -60,7 +59,6 @@ type running struct {
 	monitor   *monitor // nil between two processes
 	agentOpen bool
 	again     bool // the guest wants to start again
-	hung      bool // its kernel did not come to run anything
 	cut       bool // nobody wants it to
 	off       chan struct{}
 }
@@ -127,7 +125,7 @@ func (v *VM) boot(ctx context.Context, extra ...string) error {
 		v.turnOff(r)
 		return err
 	}
-	go v.live(r, extra)
+	go v.live(r)
 	return nil
 }
 
