@@ -225,8 +225,9 @@ func TestCaseAzure(t *testing.T) {
 	a := newAzure(t, l)
 	t.Run("managed identity", a.managedIdentity)
 	t.Run("service principal", a.servicePrincipal)
-	t.Run("direct", a.direct)
+	d := a.direct(t) // its tokens end meanwhile
 	t.Run("arc", a.arc)
+	t.Run("direct", d.goesOn)
 }
 
 func (a *azure) managedIdentity(t *testing.T) {
@@ -326,9 +327,18 @@ func (a *azure) servicePrincipal(t *testing.T) {
 	}
 }
 
-// direct: kubelet shows the identity's tokens, and asks for no certificate. berth, too, acts
-// with them: it leaves as any node does.
-func (a *azure) direct(t *testing.T) {
+// directNode is a node that has nothing but its identity's tokens, and its units as they ran
+// when its first token had yet to end.
+type directNode struct {
+	*azure
+	node *lab.Node
+	was  string
+	end  time.Time
+}
+
+// direct: kubelet shows the identity's tokens, and asks for no certificate.
+func (a *azure) direct(t *testing.T) *directNode {
+	t.Helper()
 	const object, client = "66666666-6666-6666-6666-666666666666", "77777777-7777-7777-7777-777777777777"
 	a.entra.AddApplication(serve.Application{ClientID: client, ObjectID: object, Secret: "another", Lifetime: shortLife})
 	applyRBAC(t, a.lab, "--direct", "--object-id", object)
@@ -338,7 +348,14 @@ func (a *azure) direct(t *testing.T) {
 	a.askedAs(t, n)
 	a.standsWell(t, n)
 	again(t, n)
-	a.outlivesTokens(t, n)
+	return &directNode{a, n, invocations(t, n), time.Now().Add(shortLife + 10*time.Second)}
+}
+
+// goesOn: the node goes on when its first tokens have ended. berth, too, acts with its tokens:
+// it leaves as any node does.
+func (d *directNode) goesOn(t *testing.T) {
+	a, n := d.azure, d.node
+	d.outlivesTokens(t)
 	if out := run(t, n, "sh", "-c", "ls /var/lib/kubelet/pki; /var/lib/kubelet/token.sh"); strings.Contains(out, "kubelet-client") || !strings.Contains(out, "ExecCredential") {
 		t.Errorf("kubelet has a certificate, or no token: %s", out)
 	}
@@ -359,14 +376,13 @@ func (a *azure) direct(t *testing.T) {
 const shortLife = time.Minute
 
 // outlivesTokens: kubelet goes on with new tokens when its own have ended, without a start.
-func (a *azure) outlivesTokens(t *testing.T, n *lab.Node) {
+func (d *directNode) outlivesTokens(t *testing.T) {
 	t.Helper()
-	was, end := invocations(t, n), time.Now().Add(shortLife+10*time.Second)
 	eventually(t, "a heartbeat after the end of its token", 90*time.Second, func() bool {
-		l, err := a.lab.Client().CoordinationV1().Leases("kube-node-lease").Get(t.Context(), n.Name, metav1.GetOptions{})
-		return err == nil && l.Spec.RenewTime != nil && l.Spec.RenewTime.After(end)
+		l, err := d.lab.Client().CoordinationV1().Leases("kube-node-lease").Get(t.Context(), d.node.Name, metav1.GetOptions{})
+		return err == nil && l.Spec.RenewTime != nil && l.Spec.RenewTime.After(d.end)
 	})
-	if got := restarted(was, invocations(t, n)); len(got) > 0 {
+	if got := restarted(d.was, invocations(t, d.node)); len(got) > 0 {
 		t.Errorf("started anew: %v", got)
 	}
 }
