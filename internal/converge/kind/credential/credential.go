@@ -86,8 +86,10 @@ func (k Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.R
 	t.Act(kind.VerbIssue, reason, kind.DisruptNone)
 	t.StagedAfter, t.Waits, t.Rejoins = c.After, true, rejoins(v, c)
 	t.Stage = func(ctx context.Context, t *kind.Task) error { return issue(ctx, v, t, c) }
-	if err := v.Issuer.Lacks(c); err != nil && !isHeld(v, c) {
-		t.Obstruct(err) // a node is kept all the same
+	if !isHeld(v, c) { // a node is kept all the same
+		if err := v.Issuer.Lacks(c); err != nil {
+			t.Obstruct(err)
+		}
 	}
 	return enter(v, t, c, kind.Credential{})
 }
@@ -102,7 +104,7 @@ func rejoins(v *kind.View, c *desired.ClientCertificate) bool {
 	return ok && had == c.Holder() && v.Ledger.Owed == nil
 }
 
-// isHeld says whether a run has come so far that the credential was asked for.
+// isHeld says whether a run has begun to make the machine a node by this document.
 func isHeld(v *kind.View, c *desired.ClientCertificate) bool {
 	_, ok := v.Ledger.Entries[string(c.ID())].Owners[v.State.Owner]
 	return v.Returning || ok
