@@ -26,16 +26,17 @@ var (
 )
 
 // flexFiles are what a machine has before it joins under the published name: the
-// configuration, with an identity, the network of pods, which an add-on of the cluster brings elsewhere, and
-// of kubelet's settings what the published shape has no place for and nspawn nodes need.
+// configuration, with an identity, the network of pods, which an add-on of the cluster brings
+// elsewhere, and of kubelet's settings what the published shape has no place for and nspawn
+// nodes need.
 func flexFiles(t *testing.T, l *lab.Lab, identity map[string]any) map[string]lab.File {
 	t.Helper()
 	ca, err := l.CA()
 	check(t, err)
-	azure := map[string]any{"cloud": "AzurePublicCloud", "targetCluster": map[string]any{"resourceId": flexCluster, "location": "westeurope"}}
-	maps.Copy(azure, identity)
+	cloud := map[string]any{"cloud": "AzurePublicCloud", "targetCluster": map[string]any{"resourceId": flexCluster, "location": "westeurope"}}
+	maps.Copy(cloud, identity)
 	config := map[string]any{
-		"azure":      azure,
+		"azure":      cloud,
 		"agent":      map[string]any{"logLevel": "info"},
 		"components": map[string]any{"kubernetes": l.KubernetesVersion(), "sandboxImage": lab.PauseImage},
 		"networking": map[string]any{"dnsServiceIP": "10.96.0.10"},
