@@ -60,11 +60,12 @@ var services = []*life{
 		down:   []string{a}, remark: a + " is skipped",
 	},
 	{
-		// systemd's own restart, which would be one more run, does not come.
+		// systemd's own restart, which would be one more run, does not come: a reload
+		// counts the pause anew, by the new definition.
 		name: "crash loop",
 		first: []desired.Resource{file(data+"broken", "yes"), file(admin+"life-crash.service",
 			"[Service]\nRestart=always\nRestartSec=600\nExecStart=/usr/bin/false\n"), unit("life-crash.service", "started")},
-		second: []desired.Resource{file(data+"broken", ""), file(admin+"life-crash.service", daemon("")), unit("life-crash.service", "started")},
+		second: []desired.Resource{file(data+"broken", ""), file(admin+"life-crash.service", daemon("")+"RestartSec=600\n"), unit("life-crash.service", "started")},
 		fails:  "life-crash.service", up: []string{"life-crash.service"}, runs: [3]counts{{}, {"life-crash.service": 1}},
 	},
 	{
