@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/join"
@@ -41,36 +42,14 @@ func (p *parts) drainer() converge.Drainer {
 	return &join.Drain{
 		Host: p.host, Wanted: p.drains > 0, Timeout: p.drains, Say: p.say, Program: program,
 		Fits: func(ctx context.Context) error {
-			return join.Fits(p.kubelet, p.drains > 0, func() join.Peers { return p.nodePeers(ctx) })
+			return join.Fits(p.kubelet, p.drains > 0, func() join.Peers { return p.peers().OfNode(ctx, p.server) })
 		},
 		NodeName: func(path string) (string, error) { return identity.NodeName(p.host, path) },
 		Cluster:  func(path string) (join.DrainCluster, error) { return apiserver.Open(p.host, path) },
 	}
 }
 
-// nodePeers asks as the node that the machine is for versions, its Node's and the API
-// server's, where the document is of the same cluster.
-func (p *parts) nodePeers(ctx context.Context) (out join.Peers) {
-	name, err := identity.NodeName(p.host, p.kubeconfig())
-	if err != nil || name == "" {
-		return out
-	}
-	if c, err := p.asNodeOf(p.server); err == nil {
-		defer c.Close()
-		ask(ctx, c, name, &out)
-	}
-	return out
-}
-
-// ask asks the API server for its version and for a Node.
-func ask(ctx context.Context, c *apiserver.Client, name string, out *join.Peers) {
-	out.Server, _ = c.ServerVersion(ctx)
-	n, err := c.GetNode(ctx, name)
-	if err != nil {
-		return
-	}
-	out.Kubelet, out.Unschedulable = n.Status.NodeInfo.KubeletVersion, n.Spec.Unschedulable
-	if out.Pods, err = c.ListPods(ctx, name); err != nil {
-		out.Unschedulable = false // nobody knows whether it is drained
-	}
+// peers asks the cluster that a machine is of, or is to join.
+func (p *parts) peers() join.PeerSource {
+	return join.PeerSource{Host: p.host, Kubeconfig: p.kubeconfig, Tokens: azure.New(p.host).Bootstrap}
 }

@@ -10,20 +10,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/azure"
-	"github.com/berth-dev/berth/internal/component/azureidentity"
-	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/contract/node"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
-	"github.com/berth-dev/berth/internal/identity"
-	"github.com/berth-dev/berth/internal/identity/kubeconfig"
 	"github.com/berth-dev/berth/internal/join"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
@@ -133,7 +127,7 @@ func (e *env) joining(file string, load func(ctx context.Context, p *parts, text
 		Stay:     stay{host: h, parts: parts, file: file, observe: p.observe}.run,
 		Remember: func(ctx context.Context, st *desired.State) error { return engine().Remember(ctx, st) },
 		Await:    parts.awaitStages,
-		Peers:    parts.peers,
+		Peers:    parts.peers().Of,
 		Classify: classify,
 	}, nil
 }
@@ -171,7 +165,7 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 		return nil, fmt.Errorf("translate the document: %w", err)
 	}
 	unsaid := func(n desired.FieldNote) bool { return n.Path == node.ClusterDNSField }
-	return &join.Wanted{State: st, Server: serverOf(st, c), Version: contract.KubeletOf(c), Drains: p.drains > 0, Keeps: keeps, Notes: c.Notes(), Open: slices.ContainsFunc(st.Partial, unsaid)}, nil
+	return &join.Wanted{State: st, Server: join.ServerOf(st, contract.ServerOf(c)), Version: contract.KubeletOf(c), Drains: p.drains > 0, Keeps: keeps, Notes: c.Notes(), Open: slices.ContainsFunc(st.Partial, unsaid)}, nil
 }
 
 // register makes the machine one of Azure Arc, whose identity everything else needs. Once
@@ -209,98 +203,6 @@ func (p *parts) fetchPackage(ctx context.Context, a *desired.Artifact) error {
 		return err
 	}
 	return p.host.SyncDir(path.Dir(to))
-}
-
-// serverOf is the API server that a state names, which others than the document may have
-// said.
-func serverOf(st *desired.State, c contract.Contract) string {
-	for _, r := range st.Resources {
-		if cert, ok := r.(*desired.ClientCertificate); ok {
-			return cert.Server
-		}
-	}
-	if f, ok := st.Lookup(desired.FileID(kubelet.Kubeconfig)).(*desired.File); ok {
-		if k, err := kubeconfig.Parse(f.Content.Data(), path.Dir(kubelet.Kubeconfig)); err == nil {
-			return k.Server
-		}
-	}
-	return contract.ServerOf(c)
-}
-
-// peers asks the API server of a state for its version, and for the machine's Node, if
-// there is one. Of a machine that comes from another server's cluster nobody knows it.
-func (p *parts) peers(ctx context.Context, w *join.Wanted) (out join.Peers) {
-	if c, err := p.asNodeOf(w.Server); err == nil {
-		defer c.Close()
-		ask(ctx, c, provision.NodeOf(p.host, w.State).Name, &out)
-	}
-	ca, ok := w.State.Lookup(desired.FileID(kubelet.CAFile)).(*desired.File)
-	if out.Server != "" || !ok {
-		return out
-	}
-	out.Server = p.versionOf(ctx, w.State, apiserver.Access{Server: w.Server, CA: ca.Content.Data()})
-	return out
-}
-
-// versionOf is the API server's version; "" where it does not say. Where it tells strangers
-// nothing it is asked with what the machine is going to show it.
-func (p *parts) versionOf(ctx context.Context, st *desired.State, a apiserver.Access) string {
-	version, err := askVersion(ctx, a)
-	if !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
-		return version
-	}
-	if a.Token, err = p.firstToken(ctx, st); err == nil && a.Token != "" {
-		version, _ = askVersion(ctx, a)
-	}
-	return version
-}
-
-// firstToken is what a machine that is no node yet shows the API server of a state; "" where
-// that is no token. With tokens instead of a certificate the state has the identity alone.
-func (p *parts) firstToken(ctx context.Context, st *desired.State) (desired.Secret, error) {
-	var via *desired.Egress
-	for _, r := range st.Resources {
-		switch r := r.(type) {
-		case *desired.ClientCertificate:
-			if r.Azure == nil {
-				return tokenOf(p.host, r)
-			}
-			return azure.New(p.host).Bootstrap(ctx, r.Azure, r.Via)
-		case *desired.Artifact:
-			via = r.Via // the document's, for all that it has to reach
-		}
-	}
-	f, ok := st.Lookup(desired.FileID(azureidentity.Path)).(*desired.File)
-	if !ok {
-		return "", nil
-	}
-	identity, err := azureidentity.Parse(f.Content.Data())
-	if err != nil {
-		return "", fmt.Errorf("read the machine's identity: %w", err)
-	}
-	return azure.New(p.host).Bootstrap(ctx, &identity, via)
-}
-
-func askVersion(ctx context.Context, a apiserver.Access) (string, error) {
-	c, err := apiserver.NewClient(a)
-	if err != nil {
-		return "", err
-	}
-	defer c.Close()
-	return c.ServerVersion(ctx)
-}
-
-// asNodeOf is an API server with kubelet's credential, if that is for it.
-func (p *parts) asNodeOf(server string) (*apiserver.Client, error) {
-	at := p.kubeconfig()
-	k, err := kubeconfig.Read(p.host, at)
-	if err != nil {
-		return nil, err
-	}
-	if !identity.SameServer(k.Server, server) {
-		return nil, fmt.Errorf("the machine is a node of %s", k.Server)
-	}
-	return apiserver.Open(p.host, at)
 }
 
 // joined runs a join and tells what came of it.

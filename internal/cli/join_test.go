@@ -153,7 +153,7 @@ func TestJoinAsksTheServerOfTheDocument(t *testing.T) {
 		if err := st.Seal(); err != nil {
 			t.Fatal(err)
 		}
-		got := (&parts{host: h}).peers(t.Context(), &join.Wanted{State: st, Server: c.server})
+		got := (&parts{host: h}).peers().Of(t.Context(), &join.Wanted{State: st, Server: c.server})
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s: %s", c.server, d)
 		}
@@ -185,7 +185,7 @@ func TestJoinAsksTheVersionWithItsToken(t *testing.T) {
 			if err := st.Seal(); err != nil {
 				t.Fatal(err)
 			}
-			got := (&parts{host: h}).peers(t.Context(), &join.Wanted{State: st, Server: s.URL})
+			got := (&parts{host: h}).peers().Of(t.Context(), &join.Wanted{State: st, Server: s.URL})
 			if got.Server != "v1.36.3" || open != (shown == "") {
 				t.Errorf("%+v, shown %q", got, shown)
 			}
@@ -223,7 +223,7 @@ func TestJoinAsksTheVersionWithItsIdentity(t *testing.T) {
 	if err := st.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	peers := func() join.Peers { return (&parts{host: h}).peers(t.Context(), &join.Wanted{State: st, Server: s.URL}) }
+	peers := func() join.Peers { return (&parts{host: h}).peers().Of(t.Context(), &join.Wanted{State: st, Server: s.URL}) }
 	if got := peers(); got.Server != "v1.36.3" {
 		t.Errorf("%+v", got)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/join"
 	"github.com/berth-dev/berth/internal/provision"
 )
@@ -84,21 +85,8 @@ func (s stay) keep(w *join.Wanted) (*agent.Keep, error) {
 		Node: provision.NodeOf(s.host, w.State).Name, Kubernetes: w.Version, Server: w.Server, CAFile: kubelet.CAFile}
 	for _, r := range w.State.Resources {
 		if cert, ok := r.(*desired.ClientCertificate); ok && cert.Azure == nil {
-			k.Token = func() (desired.Secret, error) { return tokenOf(s.host, cert) }
+			k.Token = func() (desired.Secret, error) { return identity.BootstrapToken(s.host, cert) }
 		}
 	}
 	return k, nil
-}
-
-// tokenOf is the bootstrap token of a document; "" where its file or variable is no longer
-// there.
-func tokenOf(h host.FS, cert *desired.ClientCertificate) (desired.Secret, error) {
-	switch {
-	case cert.TokenFile != "":
-		text, err := h.ReadFile(cert.TokenFile)
-		return desired.Secret(strings.TrimSpace(string(text))), err
-	case cert.TokenEnv != "":
-		return desired.Secret(strings.TrimSpace(os.Getenv(cert.TokenEnv))), nil
-	}
-	return cert.Token, nil
 }

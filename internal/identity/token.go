@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
@@ -40,29 +41,41 @@ func (i *Issuer) token(ctx context.Context, c *desired.ClientCertificate) (desir
 
 // bootstrapToken reads it where the document says that it is: only when it is needed.
 func (i *Issuer) bootstrapToken(c *desired.ClientCertificate) (desired.Secret, error) {
-	text, from, remedy, err := c.Token.Reveal(), "the contract", "give the contract a bootstrap token", error(nil)
+	from, remedy := "the contract", "give the contract a bootstrap token"
 	switch {
 	case c.TokenFile != "":
 		from, remedy = c.TokenFile, "put a bootstrap token (kubeadm token create) into "+c.TokenFile
-		var b []byte
-		b, err = i.h.ReadFile(c.TokenFile)
-		text = string(b)
 	case c.TokenEnv != "":
 		from, remedy = "the variable "+c.TokenEnv, "run berth with a bootstrap token (kubeadm token create) in the variable "+c.TokenEnv
-		text = os.Getenv(c.TokenEnv)
 	}
-	text = strings.TrimSpace(text)
+	token, err := BootstrapToken(i.h, c)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("no valid certificate is here and the bootstrap token can't be read: %w", err)
-	case text == "":
+		err = fmt.Errorf("no valid certificate is here: %w", err)
+	case token == "":
 		err = errors.New("no valid certificate is here and " + from + " brings no token")
-	case c.Token == "" && !tokenForm().MatchString(text):
+	case c.Token == "" && !tokenForm().MatchString(token.Reveal()):
 		err = errors.New("what " + from + " holds is no bootstrap token, id.secret: 6 and 16 of a-z and 0-9")
 	default:
-		return desired.Secret(text), nil
+		return token, nil
 	}
 	return "", &Error{Reason: ReasonNoToken, Node: c.NodeName, Server: c.Server, Err: err, Remedy: remedy}
+}
+
+// BootstrapToken is that of a document; "" where the variable that it names is not set.
+func BootstrapToken(h host.FS, c *desired.ClientCertificate) (desired.Secret, error) {
+	text := c.Token.Reveal()
+	switch {
+	case c.TokenFile != "":
+		b, err := h.ReadFile(c.TokenFile)
+		if err != nil {
+			return "", fmt.Errorf("read the bootstrap token: %w", err)
+		}
+		text = string(b)
+	case c.TokenEnv != "":
+		text = os.Getenv(c.TokenEnv)
+	}
+	return desired.Secret(strings.TrimSpace(text)), nil
 }
 
 // azureToken is that of an identity of Azure. Its error says itself what to check.

@@ -6,22 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/berth-dev/berth/internal/exitcode"
 )
-
-// Peers is what the cluster says of versions. What could not be found out is empty.
-type Peers struct {
-	// Server is the API server's version, "v1.36.3".
-	Server string
-	// Kubelet is that of the kubelet that the machine's Node speaks of; Unschedulable
-	// and Pods are that Node's.
-	Kubelet       string
-	Unschedulable bool
-	Pods          []core.Pod
-}
 
 // VersionField is where a NodeConfig says kubelet's version.
 const VersionField = "components.kubernetes.version"
