@@ -24,7 +24,7 @@ func (s *Source) applicationToken(ctx context.Context, a *desired.AzureIdentity,
 	during := "ask " + endpoint + " for a token"
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {a.ClientID}, "scope": {resource + "/.default"}}
 	if err := s.prove(form, a, endpoint); err != nil {
-		return "", failed("read what the service principal proves itself with", "Check identity.servicePrincipal: the file or variable that it names, and who may read it.", err)
+		return "", err
 	}
 	c, err := s.endpoints.outward(s.via)
 	if err != nil {
@@ -48,8 +48,24 @@ func (s *Source) applicationToken(ctx context.Context, a *desired.AzureIdentity,
 	return token, nil
 }
 
+// Lacks says why an identity can't prove itself: the secret or the certificate that a
+// service principal names is not here. It asks no server.
+func (s *Source) Lacks(a *desired.AzureIdentity) error {
+	if a.Kind != desired.AzureServicePrincipal {
+		return nil
+	}
+	return s.prove(url.Values{}, a, a.Authority)
+}
+
 // prove adds the secret, or an assertion that the certificate's key signs.
 func (s *Source) prove(form url.Values, a *desired.AzureIdentity, endpoint string) error {
+	if err := s.addProof(form, a, endpoint); err != nil {
+		return failed("read what the service principal proves itself with", "Check identity.servicePrincipal: the file or variable that it names, and who may read it.", err)
+	}
+	return nil
+}
+
+func (s *Source) addProof(form url.Values, a *desired.AzureIdentity, endpoint string) error {
 	if a.ClientCertificateFile != "" {
 		text, err := s.host.ReadFile(a.ClientCertificateFile)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // entra is a token endpoint with TLS.
@@ -58,6 +60,34 @@ func TestApplicationToken(t *testing.T) {
 			if len(form[key]) != 1 || form[key][0] != v {
 				t.Errorf("%s: %s is %q", want, key, form[key])
 			}
+		}
+	}
+}
+
+// What a service principal proves itself with is missed before anybody is asked.
+func TestApplicationLacksItsProof(t *testing.T) {
+	m := machine()
+	m.Put("/empty", "\n", 0o600)
+	m.Put("/odd", "no key", 0o600)
+	m.Put("/secret", "x", 0o600)
+	for name, change := range map[string]func(*desired.AzureIdentity){
+		"/absent":         func(a *desired.AzureIdentity) { a.ClientSecretFile = "/absent" },
+		"/empty":          func(a *desired.AzureIdentity) { a.ClientSecretFile = "/empty" },
+		"BERTH_NO_SECRET": func(a *desired.AzureIdentity) { a.ClientSecretEnv = "BERTH_NO_SECRET" },
+		"/absent.pem":     func(a *desired.AzureIdentity) { a.ClientCertificateFile = "/absent.pem" },
+		"/odd":            func(a *desired.AzureIdentity) { a.ClientCertificateFile = "/odd" },
+		"":                func(a *desired.AzureIdentity) { a.ClientSecretFile = "/secret" },
+		" managed":        func(a *desired.AzureIdentity) { a.Kind = desired.AzureManagedIdentity },
+	} {
+		source, s, a := entra(t, m)
+		change(a)
+		err := source.Lacks(a)
+		e, ok := errors.AsType[*exitcode.Error](err)
+		if there := name == "" || name[0] == ' '; there && err != nil || !there && (!ok || !strings.Contains(err.Error(), name) || !strings.Contains(e.Remedy, "identity.servicePrincipal")) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(s.requests) > 0 {
+			t.Errorf("%s: somebody was asked", name)
 		}
 	}
 }

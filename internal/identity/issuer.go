@@ -26,9 +26,13 @@ type Issuer struct {
 	early *EarlyIssue
 }
 
-// TokenSource gives the token of an identity of Azure for the API server, asked for by
-// a way out of the machine.
-type TokenSource func(ctx context.Context, a *desired.AzureIdentity, via *desired.Egress) (desired.Secret, error)
+// TokenSource has the tokens of identities of Azure.
+type TokenSource interface {
+	// Bootstrap gives the token for the API server, asked for by a way out of the machine.
+	Bootstrap(ctx context.Context, a *desired.AzureIdentity, via *desired.Egress) (desired.Secret, error)
+	// Lacks says what is not here that the identity proves itself with. It asks no server.
+	Lacks(a *desired.AzureIdentity) error
+}
 
 // machine is what the issuer needs of a host: the clock, and files, for a key
 // whose request waits for a person.

@@ -22,13 +22,16 @@ func tokenID(token desired.Secret) string {
 	return id
 }
 
-// Lacks implements converge.Issuer. An identity of Azure is known when it is asked for.
+// Lacks implements converge.Issuer.
 func (i *Issuer) Lacks(c *desired.ClientCertificate) error {
-	if c.Azure != nil {
-		return nil
+	switch {
+	case c.Azure == nil:
+		_, err := i.bootstrapToken(c)
+		return err
+	case i.tokens != nil:
+		return i.tokens.Lacks(c.Azure)
 	}
-	_, err := i.bootstrapToken(c)
-	return err
+	return nil // Issue says who is missing
 }
 
 // token is what the certificate is asked for with.
@@ -83,7 +86,7 @@ func (i *Issuer) azureToken(ctx context.Context, c *desired.ClientCertificate) (
 	if i.tokens == nil {
 		return "", errors.New("there is nobody to ask for a token of Azure")
 	}
-	token, err := i.tokens(ctx, c.Azure, c.Via)
+	token, err := i.tokens.Bootstrap(ctx, c.Azure, c.Via)
 	if err != nil {
 		return "", fmt.Errorf("client certificate for node %s: %w", c.NodeName, err)
 	}

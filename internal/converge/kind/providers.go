@@ -52,7 +52,8 @@ type Images interface {
 type Issuer interface {
 	// Issue sends a certificate signing request and waits for the certificate.
 	Issue(ctx context.Context, c *desired.ClientCertificate) (Credential, error)
-	// Lacks says what nobody has brought that Issue begins with, a bootstrap token.
+	// Lacks says what nobody has brought that Issue begins with: a bootstrap token, or the
+	// secret of an identity.
 	// It asks no server.
 	Lacks(c *desired.ClientCertificate) error
 	// Announce creates the Node that c describes, with a new credential. It is a
