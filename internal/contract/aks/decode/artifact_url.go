@@ -3,6 +3,7 @@ package decode
 import (
 	"net/url"
 	"path"
+	"strings"
 )
 
 // ArtifactURL is where an artifact comes from, as a URL with the scheme https, http, file or oci. The last may
@@ -10,7 +11,7 @@ import (
 // It answers false for what no artifact comes from.
 func ArtifactURL(s string) (string, bool) {
 	u := s
-	if bareReference().MatchString(s) {
+	if !strings.Contains(s, "://") && isOf(bareReference(), s) {
 		u = ociScheme + s
 	}
 	return u, isWeb(u) || isFile(u) || isReference(u)
@@ -19,7 +20,7 @@ func ArtifactURL(s string) (string, bool) {
 const ociScheme = "oci://"
 
 func isReference(s string) bool {
-	return referenceForm().MatchString(s) && isAuthority(s)
+	return strings.HasPrefix(s, ociScheme) && isOf(referenceForm(), s) && isAuthority(s)
 }
 
 func isFile(s string) bool {

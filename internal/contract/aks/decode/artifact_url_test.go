@@ -22,6 +22,7 @@ func TestArtifactURL(t *testing.T) {
 		{"10.0.0.1:5000/a/b_c.d--e:V1_x.y", "oci://10.0.0.1:5000/a/b_c.d--e:V1_x.y"},
 		{"[fd00::1]:5000/a", "oci://[fd00::1]:5000/a"},
 		{"registry.example/a@sha256:" + digits, "oci://registry.example/a@sha256:" + digits},
+		{"registry.example/a:" + strings.Repeat("v", 128), "oci://registry.example/a:" + strings.Repeat("v", 128)},
 		{"registry.example/a:v1@sha256:" + digits + "#sha256=" + digits, "oci://registry.example/a:v1@sha256:" + digits + "#sha256=" + digits},
 	}
 	for _, test := range tests {
@@ -45,6 +46,8 @@ func TestNoArtifactURL(t *testing.T) {
 		"registry.example/", "registry.example/../x", "registry.example/A", "registry.example/a b", "registry.example/a:",
 		"registry.example:0/a", "registry.example:70000/a", "registry.example/a@sha256:1", "registry.example/a?b=c",
 		"oci://registry.example", "OCI://registry.example/a", "oci://u:p@registry.example/a", "-a.example/b",
+		"registry.example/a:" + strings.Repeat("v", 129), "registry.example/a@sha256:" + digits + "0", "oci://registry.example/a#sha256=" + digits + "0",
+		"registry.example/a:v1@sha256:" + digits[1:] + "#sha256=" + digits, "oci://registry.example/a:v1@sha256:" + digits + "#sha256=" + digits[1:],
 		"[fd00::1%eth0]/a", "https://files.example/a\nb", "registry.example/a#sha256=1",
 	} {
 		if got, ok := ArtifactURL(text); ok {
