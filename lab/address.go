@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 
@@ -14,6 +15,26 @@ import (
 // route. It goes with the lab.
 func (l *Lab) AddAddress(ctx context.Context, a netip.Addr) error {
 	return l.ns.IP(ctx, "addr", "replace", netip.PrefixFrom(a, a.BitLen()).String(), "dev", netns.Bridge)
+}
+
+// Redirect has what machines send to an address arrive at another one, which is the
+// lab's. Others do not notice.
+func (l *Lab) Redirect(ctx context.Context, from netip.Prefix, to, at netip.Addr) error {
+	return l.redirect(ctx, "-A", from, to, at)
+}
+
+// EndRedirect ends what Redirect began.
+func (l *Lab) EndRedirect(ctx context.Context, from netip.Prefix, to, at netip.Addr) error {
+	return l.redirect(ctx, "-D", from, to, at)
+}
+
+func (l *Lab) redirect(ctx context.Context, verb string, from netip.Prefix, to, at netip.Addr) error {
+	out, err := l.Command(ctx, "iptables", "-w", "-t", "nat", verb, "PREROUTING", "-s", from.String(), "-d", to.String(),
+		"-j", "DNAT", "--to-destination", at.String()).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("redirect %s to %s: %w: %s", to, at, err, out)
+	}
+	return nil
 }
 
 // Listen listens inside the lab's network namespace.

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +49,7 @@ const (
 type azure struct {
 	lab      *lab.Lab
 	entra    *serve.Entra
-	metadata *privateSite
+	metadata *metadataService
 	url, ca  string
 }
 
@@ -60,7 +61,7 @@ func newAzure(t *testing.T, l *lab.Lab) *azure {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &azure{lab: l, metadata: &privateSite{lab: l, metadata: serve.NewMetadata(serve.Instance{})}}
+	a := &azure{lab: l, metadata: newMetadata(t, l)}
 	a.ca = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[1]}))
 	listen(t, l, func(at net.Listener) *serve.Server {
 		a.url = "https://" + at.Addr().String()
@@ -169,6 +170,8 @@ func (a *azure) machine(t *testing.T, name string, i v1alpha1.Identity, before f
 	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
+	kubeletWas(t, n)
+	a.metadata.reachesNode(t, n)
 	before(n)
 	a.configure(t, n, i)
 	return n
@@ -221,6 +224,7 @@ func (a *azure) tokens(t *testing.T) (n int, last serve.Request) {
 // TestCaseAzure joins machines with tokens of Microsoft Entra ID, which the API server
 // verifies as it does those of a real tenant.
 func TestCaseAzure(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	a := newAzure(t, l)
 	t.Run("managed identity", a.managedIdentity)
@@ -309,11 +313,7 @@ func (a *azure) token(t *testing.T, n *lab.Node) {
 
 func (a *azure) servicePrincipal(t *testing.T) {
 	n := a.join(t, "azure-sp", applicationO, v1alpha1.Identity{ServicePrincipal: &v1alpha1.ServicePrincipal{TenantID: azureTenant, ClientID: application, ClientSecretFile: secretFile}},
-		byJoin, func(n *lab.Node) {
-			if err := n.WriteFile(secretFile, []byte("lab secret+&\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}, nil)
+		withSecret, func(*lab.Node) {}, nil)
 	count, _ := a.entra.Count("/" + azureTenant + "/oauth2/v2.0/token")
 	if asked, _ := a.tokens(t); count != 1 || asked != 0 {
 		t.Errorf("%d tokens of Entra, %d of the metadata service", count, asked)
@@ -325,6 +325,21 @@ func (a *azure) servicePrincipal(t *testing.T) {
 	if err != nil || r.Code != 1 || !strings.Contains(string(r.Stderr), secretFile) {
 		t.Errorf("%v, %d %s", err, r.Code, r.Stderr)
 	}
+}
+
+// withSecret: a join is refused before anything changes while the secret is not here.
+func withSecret(t *testing.T, n *lab.Node) {
+	t.Helper()
+	const result = "/var/lib/berth" // what came of it is told
+	before := lookBeside(t, n, result)
+	if r, said := joinCommand(t, n); r.ExitCode != 1 || !strings.Contains(r.Failure.Cause, secretFile) || !strings.Contains(r.Failure.Hint, "identity.servicePrincipal") {
+		t.Errorf("without its secret: %+v\n%s", r, said)
+	}
+	if diff := cmp.Diff(before, lookBeside(t, n, result)); diff != "" {
+		t.Errorf("a join that was refused changed the machine: %s", diff)
+	}
+	check(t, n.WriteFile(secretFile, []byte("lab secret+&\n"), 0o600))
+	byJoin(t, n)
 }
 
 // directNode is a node that has nothing but its identity's tokens, and its units as they ran

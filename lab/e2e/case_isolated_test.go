@@ -20,7 +20,7 @@ const isolatedPause = "mcr.microsoft.com/oss/kubernetes/pause:3.10"
 func (s *privateSite) isolate(image string) func(*aksnodeconfigv1.Configuration) {
 	return func(c *aksnodeconfigv1.Configuration) {
 		s.identify(c)
-		c.BootstrapProfileContainerRegistryServer = siteRegistry + "/aks"
+		c.BootstrapProfileContainerRegistryServer = s.registryName + "/aks"
 		c.KubeBinaryConfig.PodInfraContainerImageUrl = image
 	}
 }
@@ -50,6 +50,7 @@ func (s *privateSite) fillIsolated(t *testing.T) {
 // not started before the image of the sandbox came from there. That is pinned, and is
 // not pulled where it is.
 func TestCaseIsolated(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	reg, s := serveImages(t, l), serveSite(t, l)
 	s.fillIsolated(t)
@@ -57,6 +58,7 @@ func TestCaseIsolated(t *testing.T) {
 	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
+	s.reachesNode(t, n)
 	m := &badMachine{l, n}
 	t.Run("refused", func(t *testing.T) { s.refusesSandbox(t, m) })
 	s.forget()
@@ -96,9 +98,9 @@ func TestCaseIsolated(t *testing.T) {
 func (s *privateSite) refusesSandbox(t *testing.T, m *badMachine) {
 	const field = "kube_binary_config.pod_infra_container_image_url"
 	for _, c := range []badCase{
-		{name: "no such tag", code: 233, field: field, says: []string{siteRegistry + "/aks/oss/kubernetes/pause", "404"}, hint: "repository and tag",
+		{name: "no such tag", code: 233, field: field, says: []string{s.registryName + "/aks/oss/kubernetes/pause", "404"}, hint: "repository and tag",
 			config: m.document(t, s.isolate(isolatedPause+"-not"))},
-		{name: "no role", code: 212, field: field, says: []string{siteRegistry, "401"}, hint: "AcrPull",
+		{name: "no role", code: 212, field: field, says: []string{s.registryName, "401"}, hint: "AcrPull",
 			config: m.document(t, s.isolate(isolatedPause), as(strangeClient))},
 	} {
 		t.Run(c.name, func(t *testing.T) {

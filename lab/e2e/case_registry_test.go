@@ -14,12 +14,15 @@ import (
 // in managed identities only: programs come out of artifacts and an image, and
 // the identity's token goes to nobody but that registry.
 func TestCaseRegistry(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	reg, s := serveImages(t, l), serveSite(t, l)
 	cfg := nodeConfig(t, l, s.configure, func(c *aksnodeconfigv1.Configuration) {
 		c.KubeBinaryConfig.PodInfraContainerImageUrl = reg.pushPause(t, l)
 	})
-	n := addNode(t, l, lab.NodeConfig{Name: "case-registry", Flavour: lab.Bare, UserData: customData(t, cfg), Files: reg.trust()})
+	n := createNode(t, l, lab.NodeConfig{Name: "case-registry", Flavour: lab.Bare, UserData: customData(t, cfg), Files: reg.trust()})
+	s.reachesNode(t, n)
+	check(t, n.Start(within(t, time.Minute)))
 	status := runCSE(t, n)
 	if _, err := l.WaitNodeReady(within(t, 90*time.Second), n.Name); err != nil {
 		t.Fatal(err)
@@ -88,6 +91,7 @@ func badRegistries(t *testing.T, s *privateSite) {
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
+	s.reachesNode(t, m.node)
 	run(t, m.node, "rm", "/opt/bin/kubelet")
 	for _, c := range s.badPulls(t, m) {
 		t.Run(c.name, func(t *testing.T) {
@@ -127,13 +131,13 @@ func (s *privateSite) badPulls(t *testing.T, m *badMachine) []badCase {
 	t.Helper()
 	untagged := strings.Replace(s.containerd, "tools/containerd:v1", "tools/kubernetes:v2", 1)
 	return []badCase{
-		{name: "no role", code: 212, field: kubeField, says: []string{siteRegistry, "token exchange", "401"}, hint: "AcrPull", config: s.pulling(t, m, s.kubernetes, as(strangeClient))},
-		{name: "unknown identity", code: 212, field: kubeField, says: []string{siteRegistry, "Identity not found"}, hint: "assigned_identity_id", config: s.pulling(t, m, s.kubernetes, as("nobody"))},
+		{name: "no role", code: 212, field: kubeField, says: []string{s.registryName, "token exchange", "401"}, hint: "AcrPull", config: s.pulling(t, m, s.kubernetes, as(strangeClient))},
+		{name: "unknown identity", code: 212, field: kubeField, says: []string{s.registryName, "Identity not found"}, hint: "assigned_identity_id", config: s.pulling(t, m, s.kubernetes, as("nobody"))},
 		{name: "no such tag", code: 207, field: kubeField, says: []string{"manifest v2", "404", "MANIFEST_UNKNOWN"}, hint: "repository and tag", config: s.pulling(t, m, untagged)},
-		{name: "closed port", code: 211, field: kubeField, says: []string{siteRegistry + ":444", "connection refused"}, hint: "port",
-			config: s.pulling(t, m, strings.Replace(s.kubernetes, siteRegistry, siteRegistry+":444", 1), soon)},
-		{name: "no such name", code: 211, field: kubeField, says: []string{"gone." + siteSuffix}, hint: "/etc/resolv.conf",
-			config: s.pulling(t, m, strings.Replace(s.kubernetes, siteRegistry, "gone."+siteSuffix, 1), soon)},
+		{name: "closed port", code: 211, field: kubeField, says: []string{s.registryName + ":444", "connection refused"}, hint: "port",
+			config: s.pulling(t, m, strings.Replace(s.kubernetes, s.registryName, s.registryName+":444", 1), soon)},
+		{name: "no such name", code: 211, field: kubeField, says: []string{"gone." + s.suffix}, hint: "/etc/resolv.conf",
+			config: s.pulling(t, m, strings.Replace(s.kubernetes, s.registryName, "gone."+s.suffix, 1), soon)},
 		{name: "unknown CA", code: 211, field: kubeField, says: []string{"unknown authority"}, hint: "custom CAs",
 			config: s.pulling(t, m, s.kubernetes, soon, func(c *aksnodeconfigv1.Configuration) { c.CustomCaCerts = nil })},
 	}
@@ -143,8 +147,8 @@ func (s *privateSite) badPulls(t *testing.T, m *badMachine) []badCase {
 // pull: it is not told who asks.
 func (s *privateSite) notTheirs(t *testing.T, m *badMachine) {
 	s.forget()
-	m.refuse(t, badCase{name: "other", code: 212, field: kubeField, says: []string{otherRegistry, "401"}, hint: "container_registry_dns_suffix",
-		config: s.pulling(t, m, strings.Replace(s.kubernetes, siteRegistry, otherRegistry, 1))})
+	m.refuse(t, badCase{name: "other", code: 212, field: kubeField, says: []string{s.otherName, "401"}, hint: "container_registry_dns_suffix",
+		config: s.pulling(t, m, strings.Replace(s.kubernetes, s.registryName, s.otherName, 1))})
 	if n := s.tokens(); n > 0 {
 		t.Errorf("%d tokens of the identity", n)
 	}
@@ -157,7 +161,7 @@ func (s *privateSite) notTheirs(t *testing.T, m *badMachine) {
 
 // noTokens has a metadata service that is of no use.
 func (s *privateSite) noTokens(t *testing.T, m *badMachine) {
-	c := badCase{name: "in trouble", code: 210, field: kubeField, says: []string{siteRegistry, "instance metadata service", "503"}, hint: "169.254.169.254",
+	c := badCase{name: "in trouble", code: 210, field: kubeField, says: []string{s.registryName, "instance metadata service", "503"}, hint: "169.254.169.254",
 		config: s.pulling(t, m, s.kubernetes, soon)}
 	s.metadata.Fail(1000, 503)
 	m.refuse(t, c)
@@ -165,10 +169,10 @@ func (s *privateSite) noTokens(t *testing.T, m *badMachine) {
 	if err := s.halt(); err != nil {
 		t.Fatal(err)
 	}
-	c.name, c.says = "gone", []string{siteRegistry, "instance metadata service", "connection refused"}
+	c.name, c.says = "gone", []string{s.registryName, "instance metadata service", "connection refused"}
 	m.refuse(t, c)
-	mute := serve.StartMute(s.listen(t, serve.IMDSAddress))
+	mute := s.mute(t)
 	defer func() { check(t, mute.Close()) }()
-	c.name, c.says = "mute", []string{siteRegistry, "instance metadata service"}
+	c.name, c.says = "mute", []string{s.registryName, "instance metadata service"}
 	m.refuse(t, c)
 }

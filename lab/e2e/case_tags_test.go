@@ -32,7 +32,7 @@ func rotating(c *aksnodeconfigv1.Configuration) {
 // tagged is a machine of a cloud whose owner tags it.
 type tagged struct {
 	*badMachine
-	site *privateSite
+	site *metadataService
 }
 
 // tag sets the tags that the machine's metadata tell.
@@ -45,9 +45,10 @@ func (m *tagged) tag(tags ...serve.Tag) {
 // the cluster's hands, and what the metadata service does not tell changes nothing.
 // The image is laid out as published ones are.
 func TestTags(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
-	m := &tagged{&badMachine{l, addNode(t, l, lab.NodeConfig{Name: "tagged", UserData: idleUserData})},
-		&privateSite{lab: l, metadata: serve.NewMetadata(serve.Instance{})}}
+	m := &tagged{&badMachine{l, addNode(t, l, lab.NodeConfig{Name: "tagged", UserData: idleUserData})}, newMetadata(t, l)}
+	m.site.reachesNode(t, m.node)
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestTags(t *testing.T) {
 // mute has a metadata service that takes connections and never answers: a plan is
 // made all the same, with what is known.
 func (m *tagged) mute(t *testing.T, known bool) {
-	mute := serve.StartMute(m.site.listen(t, serve.IMDSAddress))
+	mute := m.site.mute(t)
 	defer func() { check(t, mute.Close()) }()
 	start := time.Now()
 	m.says(t, "mute", known)
@@ -131,8 +132,11 @@ func (m *tagged) untagged(t *testing.T) {
 		ids := plan(t, m.node).ids()
 		return !slices.ContainsFunc(want, func(id string) bool { return !slices.Contains(ids, id) })
 	})
-	run(t, m.node, berthPath, "apply", "-f", configPath)
-	planIsEmpty(t, m.lab, m.node)
+	eventually(t, "an apply that the metadata did not come too late for", 30*time.Second, func() bool {
+		run(t, m.node, berthPath, "apply", "-f", configPath)
+		return !m.node.Exists(ownServing)
+	})
+	eventually(t, "an empty plan", 10*time.Second, func() bool { return len(plan(t, m.node).Actions) == 0 })
 	eventually(t, "a request for a serving certificate", 30*time.Second, func() bool { return m.requests(t) > 0 })
 	node, err := m.lab.Client().CoreV1().Nodes().Get(within(t, 10*time.Second), m.node.Name, metav1.GetOptions{})
 	if err != nil || node.Labels[servingCA] != "cluster" || m.node.Exists(ownServing) {

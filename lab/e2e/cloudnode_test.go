@@ -25,6 +25,7 @@ type cloudNode struct {
 // kubelet's certificate, and enters a domain. What changes in the cloud reaches the node by
 // itself, and leave takes it all back, but for the domain, in which the machine stays.
 func TestCloudNode(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	c := newCloudNode(t, l)
 	n, between := c.node, caOf(t, "between.lab.test")
@@ -64,9 +65,9 @@ func TestCloudNode(t *testing.T) {
 }
 
 // lookBeside looks at what is neither containerd's nor kubelet's, see TestLeave.
-func lookBeside(t *testing.T, n *lab.Node) asItIs {
+func lookBeside(t *testing.T, n *lab.Node, skip ...string) asItIs {
 	t.Helper()
-	now := look(t, n, "/var/lib/containerd")
+	now := look(t, n, append(skip, "/var/lib/containerd")...)
 	delete(now.Live, "sysctl")
 	return now
 }
@@ -114,10 +115,13 @@ func newCloudNode(t *testing.T, l *lab.Lab) *cloudNode {
 	if _, err := n.WaitBooted(within(t, 2*time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	c := &cloudNode{&tagged{&badMachine{l, n}, &privateSite{lab: l, metadata: serve.NewMetadata(serve.Instance{})}}, serve.NewWireServer()}
+	c := &cloudNode{&tagged{&badMachine{l, n}, newMetadata(t, l)}, serve.NewWireServer()}
 	c.configure(t, c.document(t, ofCloud, attests, streams, joinsRealm))
 	c.site.start(t)
-	wire := serve.Start(c.site.listen(t, serve.WireServerAddress), c.wire)
+	at := newService(t, l, serve.WireServerAddress)
+	wire := serve.Start(at.listen(t, 80), c.wire)
 	t.Cleanup(func() { check(t, wire.Close()) })
+	c.site.reachesNode(t, n)
+	at.reachesNode(t, n)
 	return c
 }

@@ -20,7 +20,7 @@ func (c *cloudNode) tagAPIServer(address string) {
 // moveAPIServer gives the API server another address, and tells it by the tag.
 func (c *cloudNode) moveAPIServer(t *testing.T) {
 	t.Helper()
-	c.site.address(t, movedAPIServer)
+	takeAddress(t, c.lab, addr(t, movedAPIServer))
 	c.tagAPIServer(movedAPIServer)
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"net"
 	"net/http"
-	"net/netip"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -20,43 +19,40 @@ import (
 	"github.com/berth-dev/berth/lab/internal/site"
 )
 
-// The names of a private site, and of a registry that is not its own.
+// Identities of a private site, and what its tokens look like.
 const (
-	siteSuffix     = "azurecr.lab.test"
-	siteRegistry   = "site." + siteSuffix
-	siteStore      = "site.blob.lab.test"
-	siteAddress    = "198.18.0.10"
-	otherRegistry  = "site.azurecr.other.test"
 	puller         = "11111111-0000-0000-0000-000000000001"
 	strangeClient  = "11111111-0000-0000-0000-000000000002"
 	tokenBeginning = "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9" // of every token of the lab
 )
 
-// privateSite is a place with a private registry and managed identities.
+// privateSite is a place with a private registry and managed identities. Its names are
+// those of the registries that its suffix covers, and of one that it does not.
 type privateSite struct {
-	lab      *lab.Lab
+	*metadataService
+	suffix, registryName, storeName, otherName string
+
 	held     *serve.Registry
 	registry *serve.ACR
 	// other is a registry like it, with the same content and another name.
-	other    *serve.ACR
-	metadata *serve.Metadata
-	ca       string // of the registries' certificate, as the contract has it
+	other *serve.ACR
+	ca    string // of the registries' certificate, as the contract has it
 	// archive is the file with kubelet and kubectl.
 	archive string
 	// kubernetes and the others are references; blobs are those of the artifacts.
 	kubernetes, containerd, runc, cni string
 	version                           string // of containerd
 	blobs                             []serve.Pushed
-	// stop ends the metadata service.
-	stop func() error
 }
 
 func serveSite(t *testing.T, l *lab.Lab) *privateSite {
 	t.Helper()
-	held := serve.NewRegistry()
-	s := &privateSite{lab: l, held: held, metadata: serve.NewMetadata(serve.Instance{})}
-	s.registry = serve.NewACR(siteRegistry, siteStore, held, s.metadata)
-	s.other = serve.NewACR(otherRegistry, siteStore, held, s.metadata)
+	held, m := serve.NewRegistry(), newMetadata(t, l)
+	site := "site" + strconv.Itoa(int(m.at.As4()[3])) // of one lab there are several at once
+	s := &privateSite{metadataService: m, held: held, suffix: site + ".azurecr.lab.test", storeName: site + ".blob.lab.test", otherName: site + ".azurecr.other.test"}
+	s.registryName = "registry." + s.suffix
+	s.registry = serve.NewACR(s.registryName, s.storeName, held, s.metadata)
+	s.other = serve.NewACR(s.otherName, s.storeName, held, s.metadata)
 	for _, id := range []string{puller, strangeClient} {
 		s.metadata.AddIdentity(serve.Identity{ClientID: id, ObjectID: "object-" + id, ResourceID: "/identities/" + id})
 	}
@@ -88,7 +84,7 @@ func (s *privateSite) fill(t *testing.T, held *serve.Registry) {
 	}
 	name, _, _ := strings.Cut(path.Base(p.Kubernetes), "#")
 	s.archive = filepath.Join(dir, name)
-	const at = "oci://" + siteRegistry + "/"
+	at := "oci://" + s.registryName + "/"
 	s.kubernetes = at + "tools/kubernetes@" + push("tools/kubernetes", p.Kubernetes).Manifest
 	s.cni = at + "tools/cni:v1@" + push("tools/cni", p.CNI).Manifest
 	push("tools/containerd", p.Containerd)
@@ -102,18 +98,17 @@ func (s *privateSite) fill(t *testing.T, held *serve.Registry) {
 	s.runc = at + "images/runc:v1"
 }
 
-// open serves both registries and the store of blobs on port 443 of an address of
-// their own.
+// open serves both registries and the store of blobs on port 443 of the site's address.
 func (s *privateSite) open(t *testing.T) {
 	t.Helper()
-	hosts := map[string]http.Handler{siteRegistry: s.registry, otherRegistry: s.other, siteStore: s.registry.Blobs}
-	cert, err := serve.Stranger(siteRegistry, otherRegistry, siteStore)
+	hosts := map[string]http.Handler{s.registryName: s.registry, s.otherName: s.other, s.storeName: s.registry.Blobs}
+	cert, err := serve.Stranger(s.registryName, s.otherName, s.storeName)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.ca = base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[1]}))
 	for name := range hosts {
-		if err := s.lab.AddName(name, addr(t, siteAddress)); err != nil {
+		if err := s.lab.AddName(name, s.at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +121,6 @@ func (s *privateSite) open(t *testing.T) {
 			http.Error(w, "nobody of that name", http.StatusMisdirectedRequest)
 		}))
 	})
-	s.address(t, siteAddress)
 	s.redirect(t, port)
 }
 
@@ -137,50 +131,13 @@ func (s *privateSite) redirect(t *testing.T, port int) {
 	rule := func(verb string) error {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		return s.lab.Command(ctx, "iptables", "-w", "-t", "nat", verb, "PREROUTING", "-d", siteAddress, "-p", "tcp", "--dport", "443",
+		return s.lab.Command(ctx, "iptables", "-w", "-t", "nat", verb, "PREROUTING", "-d", s.at.String(), "-p", "tcp", "--dport", "443",
 			"-j", "REDIRECT", "--to-ports", strconv.Itoa(port)).Run()
 	}
 	if err := rule("-A"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { check(t, rule("-D")) })
-}
-
-// start serves the metadata until stop.
-func (s *privateSite) start(t *testing.T) {
-	t.Helper()
-	s.stop = serve.Start(s.listen(t, serve.IMDSAddress), s.metadata).Close
-	t.Cleanup(func() { check(t, s.halt()) })
-}
-
-func (s *privateSite) halt() error {
-	stop := s.stop
-	s.stop = func() error { return nil }
-	return stop()
-}
-
-// listen takes an address for the time of the test and listens there.
-func (s *privateSite) listen(t *testing.T, address string) net.Listener {
-	t.Helper()
-	s.address(t, netip.MustParseAddrPort(address).Addr().String())
-	l, err := s.lab.Listen(within(t, 10*time.Second), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// address gives the lab an address for the time of the test.
-func (s *privateSite) address(t *testing.T, a string) {
-	t.Helper()
-	if err := s.lab.AddAddress(within(t, 10*time.Second), addr(t, a)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = s.lab.Command(ctx, "ip", "addr", "del", a+"/32", "dev", "lab0").Run() // it may be gone
-	})
 }
 
 func check(t *testing.T, err error) {
@@ -194,7 +151,7 @@ func check(t *testing.T, err error) {
 func (s *privateSite) identify(c *aksnodeconfigv1.Configuration) {
 	c.AuthConfig.AssignedIdentityId = puller
 	c.CustomCaCerts = []string{s.ca}
-	c.CustomCloudConfig = &aksnodeconfigv1.CustomCloudConfig{ContainerRegistryDnsSuffix: siteSuffix}
+	c.CustomCloudConfig = &aksnodeconfigv1.CustomCloudConfig{ContainerRegistryDnsSuffix: s.suffix}
 }
 
 // configure makes a node fetch everything from the site's registry.
@@ -204,10 +161,4 @@ func (s *privateSite) configure(c *aksnodeconfigv1.Configuration) {
 	c.ContainerdConfig = &aksnodeconfigv1.ContainerdConfig{ContainerdPackageUrl: s.containerd, ContainerdVersion: s.version}
 	c.RuncConfig = &aksnodeconfigv1.RuncConfig{RuncPackageUrl: s.runc}
 	c.NetworkConfig.CniPluginsUrl = s.cni
-}
-
-// tokens is how often the metadata service gave a token.
-func (s *privateSite) tokens() int {
-	n, _ := s.metadata.Count("/metadata/identity/oauth2/token")
-	return n
 }

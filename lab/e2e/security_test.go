@@ -26,24 +26,28 @@ func restricted(c *aksnodeconfigv1.Configuration) {
 // theirs that nobody forbids.
 var platform = []string{serve.IMDSAddress, serve.WireServerAddress, serve.HostPluginAddress, "168.63.129.16:8080"}
 
-// servePlatform answers at all of them until the test ends.
-func servePlatform(t *testing.T, l *lab.Lab) {
+// servePlatform answers a node and its pods at all of them until the test ends.
+func servePlatform(t *testing.T, l *lab.Lab, n *lab.Node) {
 	t.Helper()
+	pods := netip.MustParsePrefix(routeTo(t, l, n))
+	services := map[netip.Addr]*serviceOfCloud{}
 	for _, address := range platform {
-		if err := l.AddAddress(within(t, 10*time.Second), netip.MustParseAddrPort(address).Addr()); err != nil {
-			t.Fatal(err)
+		known := netip.MustParseAddrPort(address)
+		at := services[known.Addr()]
+		if at == nil {
+			at = newService(t, l, address)
+			at.reachesNode(t, n)
+			at.reaches(t, pods)
+			services[known.Addr()] = at
 		}
-		n, err := l.Listen(within(t, 10*time.Second), "tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := serve.Start(n, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "platform") }))
+		s := serve.Start(at.listen(t, known.Port()), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "platform") }))
 		t.Cleanup(func() { _ = s.Close() })
 	}
 }
 
-// routeTo lets answers find the pods of a node: the cloud's network does that.
-func routeTo(t *testing.T, l *lab.Lab, n *lab.Node) {
+// routeTo lets answers find the pods of a node, whose network it returns: the cloud's
+// network does that.
+func routeTo(t *testing.T, l *lab.Lab, n *lab.Node) string {
 	t.Helper()
 	node, err := l.Client().CoreV1().Nodes().Get(within(t, 10*time.Second), n.Name, metav1.GetOptions{})
 	if err != nil {
@@ -54,6 +58,7 @@ func routeTo(t *testing.T, l *lab.Lab, n *lab.Node) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Cleanup(func() { _, _ = ip(l, "route del "+route) })
+	return node.Spec.PodCIDR
 }
 
 // fromPod are the addresses that answer to the node's only pod, once it has its
@@ -127,14 +132,14 @@ const ownTable = `table inet berth {
 // TestPodsAreKeptFromThePlatform: from the first pod on, after somebody emptied the
 // packet filter, and after a boot in which nobody runs but systemd and kubelet.
 func TestPodsAreKeptFromThePlatform(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
-	servePlatform(t, l)
 	n := addNode(t, l, lab.NodeConfig{Name: "kept", UserData: customData(t, nodeConfig(t, l, restricted))})
 	if _, err := l.WaitNodeReady(within(t, 90*time.Second), n.Name); err != nil {
 		t.Fatal(err)
 	}
 	runPod(t, l, "kept", n.Name)
-	routeTo(t, l, n)
+	servePlatform(t, l, n)
 	kept(t, "as provisioned", n)
 	if diff := cmp.Diff(platform, answers(t, n)); diff != "" {
 		t.Errorf("the node itself (-want +got): %s", diff)

@@ -14,6 +14,7 @@ const (
 var (
 	sharedLab           = setup.Lab
 	addNode             = setup.AddNode
+	createNode          = setup.CreateNode
 	idleUserData        = setup.IdleUserData
 	removeNode          = setup.RemoveNode
 	within              = setup.Within

@@ -19,9 +19,19 @@ const journalLines = 30
 // the end of its journal is logged, after all that the test itself says.
 func AddNode(t *testing.T, l *lab.Lab, c lab.NodeConfig) *lab.Node {
 	t.Helper()
-	n, err := l.AddNode(Within(t, time.Minute), c)
+	n := CreateNode(t, l, c)
+	if err := n.Start(Within(t, time.Minute)); err != nil {
+		t.Fatalf("start node: %v", err)
+	}
+	return n
+}
+
+// CreateNode makes a node that has yet to boot, see AddNode.
+func CreateNode(t *testing.T, l *lab.Lab, c lab.NodeConfig) *lab.Node {
+	t.Helper()
+	n, err := l.CreateNode(Within(t, time.Minute), c)
 	if err != nil {
-		t.Fatalf("add node: %v", err)
+		t.Fatalf("create node: %v", err)
 	}
 	t.Cleanup(func() { RemoveNode(t, n) })
 	return n
