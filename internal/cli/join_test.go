@@ -223,7 +223,9 @@ func TestJoinAsksTheVersionWithItsIdentity(t *testing.T) {
 	if err := st.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	peers := func() join.Peers { return (&parts{host: h}).peers().Of(t.Context(), &join.Wanted{State: st, Server: s.URL}) }
+	peers := func() join.Peers {
+		return (&parts{host: h}).peers().Of(t.Context(), &join.Wanted{State: st, Server: s.URL})
+	}
 	if got := peers(); got.Server != "v1.36.3" {
 		t.Errorf("%+v", got)
 	}

@@ -85,7 +85,9 @@ func (s stay) keep(w *join.Wanted) (*agent.Keep, error) {
 		Node: provision.NodeOf(s.host, w.State).Name, Kubernetes: w.Version, Server: w.Server, CAFile: kubelet.CAFile}
 	for _, r := range w.State.Resources {
 		if cert, ok := r.(*desired.ClientCertificate); ok && cert.Azure == nil {
-			k.Token = func() (desired.Secret, error) { return identity.BootstrapToken(s.host, cert) }
+			k.Token = func() (desired.Secret, error) {
+				return identity.BootstrapToken(s.host, cert.TokenFile, cert.TokenEnv, cert.Token.Reveal())
+			}
 		}
 	}
 	return k, nil

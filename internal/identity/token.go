@@ -51,7 +51,7 @@ func (i *Issuer) bootstrapToken(c *desired.ClientCertificate) (desired.Secret, e
 	case c.TokenEnv != "":
 		from, remedy = "the variable "+c.TokenEnv, "run berth with a bootstrap token (kubeadm token create) in the variable "+c.TokenEnv
 	}
-	token, err := BootstrapToken(i.h, c)
+	token, err := BootstrapToken(i.h, c.TokenFile, c.TokenEnv, c.Token.Reveal())
 	switch {
 	case err != nil:
 		err = fmt.Errorf("no valid certificate is here: %w", err)
@@ -65,18 +65,18 @@ func (i *Issuer) bootstrapToken(c *desired.ClientCertificate) (desired.Secret, e
 	return "", &Error{Reason: ReasonNoToken, Node: c.NodeName, Server: c.Server, Err: err, Remedy: remedy}
 }
 
-// BootstrapToken is that of a document; "" where the variable that it names is not set.
-func BootstrapToken(h host.FS, c *desired.ClientCertificate) (desired.Secret, error) {
-	text := c.Token.Reveal()
+// BootstrapToken is what a file, a variable or the document itself holds, the first that is
+// named; "" where the variable is not set.
+func BootstrapToken(h host.FS, file, variable, text string) (desired.Secret, error) {
 	switch {
-	case c.TokenFile != "":
-		b, err := h.ReadFile(c.TokenFile)
+	case file != "":
+		b, err := h.ReadFile(file)
 		if err != nil {
 			return "", fmt.Errorf("read the bootstrap token: %w", err)
 		}
 		text = string(b)
-	case c.TokenEnv != "":
-		text = os.Getenv(c.TokenEnv)
+	case variable != "":
+		text = os.Getenv(variable)
 	}
 	return desired.Secret(strings.TrimSpace(text)), nil
 }

@@ -111,7 +111,7 @@ func (s PeerSource) firstToken(ctx context.Context, st *desired.State) (desired.
 		switch r := r.(type) {
 		case *desired.ClientCertificate:
 			if r.Azure == nil {
-				return identity.BootstrapToken(s.Host, r)
+				return identity.BootstrapToken(s.Host, r.TokenFile, r.TokenEnv, r.Token.Reveal())
 			}
 			return s.Tokens(ctx, r.Azure, r.Via)
 		case *desired.Artifact:

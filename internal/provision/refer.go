@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/apiserver"
@@ -121,24 +120,9 @@ func discover(ctx context.Context, h host.FS, d *component.Discovery) ([]byte, e
 	if known, err := h.ReadFile(d.Known); err == nil && apiserver.Pinned(known, d.Pin) {
 		return known, nil
 	}
-	token, err := tokenOf(h, d.TokenFile, d.TokenEnv, d.Token)
+	token, err := identity.BootstrapToken(h, d.TokenFile, d.TokenEnv, d.Token)
 	if err != nil {
 		return nil, &apiserver.DiscoveryError{Server: d.Server, Err: err}
 	}
 	return apiserver.ClusterCA(ctx, d.Server, d.Pin, token)
-}
-
-// tokenOf is a token that a file, a variable or the document itself holds.
-func tokenOf(h host.FS, file, variable, text string) (desired.Secret, error) {
-	switch {
-	case file != "":
-		b, err := h.ReadFile(file)
-		if err != nil {
-			return "", err
-		}
-		text = string(b)
-	case variable != "":
-		text = os.Getenv(variable)
-	}
-	return desired.Secret(strings.TrimSpace(text)), nil
 }

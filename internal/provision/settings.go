@@ -8,6 +8,7 @@ import (
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/identity/kubeconfig"
 )
 
@@ -63,7 +64,7 @@ func accesses(h host.FS, q *component.SettingsQuestion, ca []byte) []apiserver.A
 	if k, err := kubeconfig.Read(h, q.Kubeconfig); err == nil && k.Server == q.Server {
 		out = append(out, apiserver.Access{Server: q.Server, CA: ca, Certificate: k.Certificate, Key: k.Key, Token: k.Token})
 	}
-	if token, err := tokenOf(h, q.TokenFile, q.TokenEnv, q.Token); err == nil && token != "" {
+	if token, err := identity.BootstrapToken(h, q.TokenFile, q.TokenEnv, q.Token); err == nil && token != "" {
 		out = append(out, apiserver.Access{Server: q.Server, CA: ca, Token: token})
 	}
 	return out
