@@ -156,6 +156,8 @@ var badInputs = map[string]bad{
 	"odd registry":     {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"registry": "a/b", "url": "https://a"}}}, want: "artifacts.registryMirrors[0].registry", beyond: true},
 	"no registry":      {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"url": "https://a"}}}, want: "artifacts.registryMirrors[0].registry"},
 	"port of nothing":  {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"registry": "a:70000", "url": "https://a"}}}, want: "artifacts.registryMirrors[0].registry", beyond: true},
+	"bare IPv6":        {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"registry": "fd00::1", "url": "https://a"}}}, want: "artifacts.registryMirrors[0].registry", beyond: true},
+	"open bracket":     {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"registry": "[fd00::1", "url": "https://a"}}}, want: "artifacts.registryMirrors[0].registry", beyond: true},
 	"plain registry":   {edits: map[string]any{"artifacts.registryMirrors": []any{map[string]any{"registry": "a", "url": "http://a"}}}, want: "artifacts.registryMirrors[0].url", beyond: true},
 	"odd proxy":        {edits: map[string]any{"proxy.http": "proxy:3128"}, want: "proxy.http", beyond: true},
 	"proxy password":   {edits: map[string]any{"proxy.https": "http://me:SECRETSECRET@proxy"}, want: "proxy.https", detail: "allowInline", beyond: true},
@@ -343,4 +345,16 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Registries as images carry them, and as containerd looks for their mirrors.
+func TestRegistryNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"registry.k8s.io": true, "localhost:5000": true, "10.0.0.1:5000": true, "[fd00::1]:5000": true, "[fd00::1]": true,
+		"fd00::1": false, "[fd00::1": false, "[10.0.0.1]": false, "[fd00::1%eth0]:5000": false, "[fd00::1]5000": false, "[fd00::1]:": false, "a:": false, ":5000": false,
+	} {
+		if got := isRegistry(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"encoding/pem"
+	"net/netip"
 	"net/url"
 	"path"
 	"slices"
@@ -86,14 +87,25 @@ func (v *validation) artifacts(a *v1alpha1.Artifacts) {
 	}
 	for i, m := range a.RegistryMirrors {
 		at := artifactsPath.Child("registryMirrors").Index(i)
-		host, port, cut := strings.Cut(m.Registry, ":")
 		switch { // containerd
 		case !v.required(at.Child("registry"), m.Registry):
-		case hostName(host) != "" || cut && !isPort(port):
+		case !isRegistry(m.Registry):
 			v.expect(at.Child("registry"), m.Registry, "expected the name of a registry, e.g. registry.k8s.io")
 		}
 		v.web(at.Child("url"), m.URL, "https")
 	}
+}
+
+// isRegistry says whether images can carry a name as their registry's: host[:port], where an
+// IPv6 address is in brackets.
+func isRegistry(s string) bool {
+	if rest, ok := strings.CutPrefix(s, "["); ok {
+		host, port, ok := strings.Cut(rest, "]")
+		ip, err := netip.ParseAddr(host)
+		return ok && err == nil && ip.Is6() && ip.Zone() == "" && (port == "" || port[0] == ':' && isPort(port[1:]))
+	}
+	host, port, ok := strings.Cut(s, ":")
+	return hostName(host) == "" && (!ok || isPort(port))
 }
 
 func isPort(text string) bool {
