@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,13 +51,21 @@ func (s *serviceOfCloud) reachesNode(t *testing.T, n *lab.Node) {
 	s.reaches(t, netip.PrefixFrom(n.IP, n.IP.BitLen()))
 }
 
+// listen waits until an earlier listener is gone: a program that another test is starting
+// may hold its socket for a moment.
 func (s *serviceOfCloud) listen(t *testing.T, port uint16) net.Listener {
 	t.Helper()
-	l, err := s.lab.Listen(within(t, 10*time.Second), "tcp", netip.AddrPortFrom(s.at, port).String())
-	if err != nil {
-		t.Fatal(err)
+	ctx, at := within(t, 10*time.Second), netip.AddrPortFrom(s.at, port).String()
+	for {
+		l, err := s.lab.Listen(ctx, "tcp", at)
+		if err == nil {
+			return l
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || ctx.Err() != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	return l
 }
 
 // takeAddress gives the lab an address for the time of the test.
