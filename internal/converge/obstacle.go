@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
@@ -17,17 +18,13 @@ import (
 // place of berth's own file goes: a container runtime makes such a directory for a
 // mount whose source is missing. So does a directory of berth's own of which all
 // entries go.
-func (p *planner) obstacles(ctx context.Context) error {
-	mounted, err := p.mounted(ctx)
-	if err != nil {
-		return err
-	}
+func (p *planner) obstacles(context.Context) error {
 	fixed := map[string]bool{}
 	for _, t := range p.v.Tasks() {
 		for _, q := range t.Changes {
 			why, err := p.nameObstacle(q, fixed)
 			if why == nil && err == nil {
-				why, err = p.obstacle(q, mounted)
+				why, err = p.obstacle(q)
 			}
 			if err != nil {
 				return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}
@@ -40,17 +37,16 @@ func (p *planner) obstacles(ctx context.Context) error {
 	return nil
 }
 
-// mounted are the targets of mounts.
-func (p *planner) mounted(ctx context.Context) (map[string]bool, error) {
-	out := map[string]bool{}
-	mounts, err := p.h.Mounts(ctx)
+// covered says whether something is mounted over what a change takes away.
+func (p *planner) covered(q *kind.Change) (bool, error) {
+	if q.Seen == nil || !q.Temporary() && q.Type != ledger.Gone && !q.OverFile() || p.v.Uncovers(q.Path) {
+		return false, nil
+	}
+	mounts, err := p.v.Mounts()
 	if errors.Is(err, host.ErrOtherRoot) {
-		return out, nil
+		return false, nil
 	}
-	for _, m := range mounts {
-		out[m.Target] = true
-	}
-	return out, err
+	return slices.ContainsFunc(mounts, func(m host.Mount) bool { return m.Target == q.Path }), err
 }
 
 // longestName leaves room for what the name of a temporary file adds, in bytes: a name has
@@ -93,14 +89,16 @@ func (p *planner) immutable(dir string, fixed map[string]bool) (bool, error) {
 	return is, err
 }
 
-func (p *planner) obstacle(q *kind.Change, mounted map[string]bool) (why, err error) {
-	replaced := q.Seen != nil && (q.Temporary() || q.Type == ledger.Gone || q.OverFile())
+func (p *planner) obstacle(q *kind.Change) (why, err error) {
+	covered, err := p.covered(q)
 	switch {
+	case err != nil:
+		return nil, err
 	case q.Seen != nil && q.Seen.Immutable:
 		return obstacle("change", q.Path, "it is immutable (chattr +i or +a)"), nil
 	case q.Seen != nil && hasMode(q) && p.v.Modeless(q.Path) && kind.Exposed(q.Seen, q.Attrs):
 		return obstacle("chmod", q.Path, "its file system keeps no modes, and others have access that they should not have: mount it with a umask"), nil
-	case replaced && mounted[q.Path] && !p.v.Uncovers(q.Path):
+	case covered:
 		return obstacle("replace", q.Path, "something is mounted over it"), nil
 	case q.OverFile() && !p.isOurFile(q.Path):
 		return notDirectory("make directory", q.Path, ledger.DescribeType(p.h, q.Path, q.Seen)), nil
