@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
@@ -48,16 +49,21 @@ func (Kind) Inputs(v *kind.View, r desired.Resource) (out, regenerated []string)
 	return out, nil
 }
 
-// files are the changes that a credential consists of, without content.
+// files are the changes that a credential consists of, without content. Several ask for them
+// in one run, and only read.
 func files(v *kind.View, c *desired.ClientCertificate) []*kind.Change {
-	if v.Issuer == nil {
-		return nil
-	}
-	out, err := issued(v, c, kind.Credential{})
-	if err != nil {
-		return nil
-	}
-	return out
+	return v.Shared(string(c.ID()), func() any {
+		return sync.OnceValue(func() []*kind.Change {
+			if v.Issuer == nil {
+				return nil
+			}
+			out, err := issued(v, c, kind.Credential{})
+			if err != nil {
+				return nil
+			}
+			return out
+		})
+	}).(func() []*kind.Change)()
 }
 
 // Observe implements kind.Kind.
