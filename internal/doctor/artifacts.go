@@ -140,6 +140,8 @@ func checkPlan(ctx context.Context, v *visit) *finding {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return unread("what berth has on this machine", err)
+	case asksFirst(err):
+		return unknownf("", "kubelet's certificate can't be asked for: see the check credential")
 	case err != nil:
 		e := provision.Explain(err)
 		return failf(e.Hint, "%v", err).at(e.Field)
@@ -147,6 +149,19 @@ func checkPlan(ctx context.Context, v *visit) *finding {
 		return okf("nothing is to be done")
 	}
 	return okf("%d actions", len(p.Actions))
+}
+
+// asksFirst says whether a plan fails for nothing but that what the certificate is asked for
+// with is not here, which is another check's to say.
+func asksFirst(err error) bool {
+	if all, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err); ok && len(all.Unwrap()) > 1 {
+		return false
+	}
+	e, ok := errors.AsType[*converge.ActionError](err)
+	return ok && e.Verb == converge.VerbIssue && strings.HasPrefix(string(e.ID), string(desired.ClientCertificateID("")))
 }
 
 // azcmagent is the program of Azure's agent.

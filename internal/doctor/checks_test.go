@@ -212,6 +212,11 @@ var checkCases = []checkCase{
 	{"plan", Preflight, Error, "no luck", func(w *world) {
 		w.o.Plan = func(context.Context, *desired.State) (*converge.Plan, error) { return nil, errTest }
 	}},
+	{"plan", Preflight, Unknown, "see the check credential", func(w *world) {
+		w.o.Plan = func(context.Context, *desired.State) (*converge.Plan, error) {
+			return nil, &converge.ActionError{ID: desired.ClientCertificateID("/k"), Verb: converge.VerbIssue, Err: errTest}
+		}
+	}},
 	{"plan", Preflight, Unknown, "for root", func(w *world) {
 		w.o.Plan = func(context.Context, *desired.State) (*converge.Plan, error) { return nil, syscall.EACCES }
 	}},
