@@ -53,10 +53,12 @@ var packagers = map[string]packager{
 		install: []string{"/usr/bin/dpkg", "--install"}, remove: []string{"/usr/bin/dpkg", "--force-remove-reinstreq", "--purge"},
 	},
 	"rpm": {
-		magic:   "\xed\xab\xee\xdb",
-		name:    []string{"/usr/bin/rpm", "--query", "--queryformat", "%{NAME}", "--package"},
-		state:   []string{"/usr/bin/rpm", "--query"},
-		install: []string{"/usr/bin/rpm", "--install", "--replacepkgs"}, remove: []string{"/usr/bin/rpm", "--erase"},
+		magic: "\xed\xab\xee\xdb",
+		name:  []string{"/usr/bin/rpm", "--query", "--queryformat", "%{NAME}", "--package"},
+		state: []string{"/usr/bin/rpm", "--query"},
+		// --install puts another version beside that of a run which was cut off, and --erase
+		// refuses to choose (seen with rpm 4.18).
+		install: []string{"/usr/bin/rpm", "--upgrade", "--replacepkgs", "--oldpackage"}, remove: []string{"/usr/bin/rpm", "--erase"},
 	},
 }
 

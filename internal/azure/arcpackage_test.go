@@ -56,7 +56,7 @@ func (d *distribution) run(program string, c host.Command) host.Output {
 		return host.Output{ExitCode: 2, Stderr: []byte("dpkg: error: it is locked\n")}
 	}
 	switch {
-	case strings.HasPrefix(call, "rpm --install") && !strings.Contains(call, "--replacepkgs") && d.state != "":
+	case strings.HasPrefix(call, "rpm --upgrade") && !strings.Contains(call, "--replacepkgs") && d.state != "":
 		return host.Output{ExitCode: 1, Stderr: []byte("\tpackage azcmagent-1.0 is already installed\n")}
 	case strings.Contains(call, "--purge") && !strings.Contains(call, "--force-remove-reinstreq") && d.state == "half-installed":
 		return host.Output{ExitCode: 1, Stderr: []byte("dpkg: error: package is in a very bad inconsistent state\n")}
@@ -67,7 +67,7 @@ func (d *distribution) run(program string, c host.Command) host.Output {
 			return host.Output{ExitCode: 1}
 		}
 		return host.Output{Stdout: []byte(d.state)}
-	case strings.Contains(call, "--install"):
+	case strings.Contains(call, "--install"), strings.Contains(call, "--upgrade"):
 		if m, err := d.source.made(); err != nil || m.Package == nil || m.Package.Done {
 			d.t.Errorf("%s was called before it was noted: %+v, %v", call, m.Package, err)
 		}
@@ -100,7 +100,7 @@ func (d *distribution) changes() string {
 func TestPackage(t *testing.T) {
 	for name, c := range map[string]struct{ head, install, remove string }{
 		"deb": {debHead, "fetch; dpkg --install " + component.ArcPackageFile, "dpkg --force-remove-reinstreq --purge azcmagent"},
-		"rpm": {rpmHead, "fetch; rpm --install --replacepkgs " + component.ArcPackageFile, "rpm --erase azcmagent"},
+		"rpm": {rpmHead, "fetch; rpm --upgrade --replacepkgs --oldpackage " + component.ArcPackageFile, "rpm --erase azcmagent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDistribution(t, c.head)
@@ -210,7 +210,7 @@ func TestPackageCutOff(t *testing.T) {
 				d := newDistribution(t, head)
 				ctx, interrupt := context.WithCancel(context.Background())
 				d.host.Program("/usr/bin/"+kind, func(c host.Command) host.Output {
-					if ctx.Err() != nil || c.Args[0] != "--install" {
+					if ctx.Err() != nil || c.Args[0] != "--install" && c.Args[0] != "--upgrade" {
 						return d.run(kind, c)
 					}
 					interrupt()
@@ -324,7 +324,7 @@ func TestPackageOfUnfinishedAgent(t *testing.T) {
 	d := newDistribution(t, debHead)
 	ctx, interrupt := context.WithCancel(context.Background())
 	d.host.Program("/usr/bin/dpkg", func(c host.Command) host.Output {
-		if ctx.Err() != nil || c.Args[0] != "--install" {
+		if ctx.Err() != nil || c.Args[0] != "--install" && c.Args[0] != "--upgrade" {
 			return d.run("dpkg", c)
 		}
 		interrupt()
