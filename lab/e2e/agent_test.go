@@ -53,7 +53,13 @@ func TestAgentHealth(t *testing.T) {
 func TestAgentKilled(t *testing.T) {
 	t.Parallel()
 	m := newAgent(t, "agent-killed", nil)
-	m.parts(t, []agentPart{{"first document", m.first}, {"killed", m.killed}, {"API server away", m.away}, {"large", m.large}})
+	m.parts(t, []agentPart{{"first document", m.first}, {"killed", m.killed}, {"large", m.large}})
+}
+
+func TestAgentAlone(t *testing.T) {
+	t.Parallel()
+	m := newAgent(t, "agent-alone", nil)
+	m.parts(t, []agentPart{{"first document", m.first}, {"API server away", m.away}})
 }
 
 // TestAgentCertificates has the agent's certificate end, go, and be another cluster's.
@@ -296,13 +302,14 @@ func (m *agentMachine) killed(t *testing.T) {
 // agent that has just started. One that it had reached is back after a minute: a document
 // that came meanwhile is in force, and the Lease goes on.
 func (m *agentMachine) away(t *testing.T) {
+	m.applied(t, m.ask(t, hello("here")))
 	withoutServer(t, m.node, "DROP", func() {
 		run(t, m.node, "sh", "-c", "echo away >"+helloFile)
-		m.becomes(t, helloFile, "killed 9")
+		m.becomes(t, helloFile, "here")
 		run(t, m.node, "systemctl", "stop", agentUnit)
 		run(t, m.node, "sh", "-c", "echo stopped >"+helloFile)
 		run(t, m.node, "systemctl", "start", agentUnit)
-		m.becomes(t, helloFile, "killed 9")
+		m.becomes(t, helloFile, "here")
 	})
 	m.applied(t, m.ask(t, hello("back")))
 	was, sum := m.invocation(t, agentUnit), ""
