@@ -13,9 +13,10 @@ import (
 func (e *env) configView() *cobra.Command {
 	var output, file string
 	c := &cobra.Command{
-		Use: "view", Short: "Print settings as they are in force", Args: e.noArgs,
-		Long: "Print settings as they are in force, with the defaults of what is not said: those of a NodeConfig, with secrets\n" +
-			"redacted, or without -f the node agent's options, those of " + config.OptionsPath + ", which may be absent.",
+		Use: "view", Short: "Print settings with their defaults", Args: e.noArgs,
+		Long: "Print settings with the defaults of what is not said: those of a NodeConfig, with secrets\n" +
+			"redacted, or without -f the node agent's options, those of " + config.OptionsPath + ", which may be absent. What the\n" +
+			"cluster decides where a document does not, as its domain, stands with its default.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := oneOf(output, "json", "yaml"); err != nil {
 				return e.usage(c, err)

@@ -103,7 +103,7 @@ func (e *env) doctor() *cobra.Command {
 // doctorOptions are what all checks need of the program.
 func (e *env) doctorOptions(h host.Host) doctor.Options {
 	return doctor.Options{
-		Host: h, Survey: survey.Machine{}, UID: e.uid, Env: os.Getenv,
+		Host: h, Survey: survey.Machine{}, UID: e.uid, Env: os.Getenv, Tokens: azure.New(host.ReadOnly{Host: h}).Bootstrap,
 		Runtime: func(ctx context.Context) (doctor.Runtime, error) { return cri.Open(ctx, cri.Socket) },
 	}
 }
@@ -121,7 +121,6 @@ func (e *env) examine(ctx context.Context, text []byte, ignore []string) (doctor
 	e.requireDigests = e.requireDigests || c.Terms().RequireDigests
 	p, o := e.parts(host.ReadOnly{Host: h}), e.doctorOptions(h)
 	o.Config, o.Fetcher = contract.NodeConfigOf(c), p.fetcher
-	o.Tokens = azure.New(host.ReadOnly{Host: h}).Bootstrap
 	o.References = contract.ReferencesOf(c)
 	o.Settled = func() bool { return provision.Settled(h, o.References, contract.ServerOf(c)) }
 	o.Granted = func(ctx context.Context, q doctor.AzureQuestion) ([]azure.Grant, error) { return granted(ctx, h, q) }

@@ -17,7 +17,9 @@ import (
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/provision"
 )
 
@@ -160,8 +162,11 @@ func asksFirst(err error) bool {
 	}](err); ok && len(all.Unwrap()) > 1 {
 		return false
 	}
-	e, ok := errors.AsType[*converge.ActionError](err)
-	return ok && e.Verb == converge.VerbIssue && strings.HasPrefix(string(e.ID), string(desired.ClientCertificateID("")))
+	if e, ok := errors.AsType[*identity.Error](err); ok {
+		return e.Reason == identity.ReasonNoToken
+	}
+	e, ok := errors.AsType[*exitcode.Error](err)
+	return ok && e.Number == exitcode.Credential
 }
 
 // azcmagent is the program of Azure's agent.

@@ -22,9 +22,11 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/host/survey"
+	"github.com/berth-dev/berth/internal/identity"
 )
 
 // checkCase is a world that is changed, and what a check says of it.
@@ -214,7 +216,22 @@ var checkCases = []checkCase{
 	}},
 	{"plan", Preflight, Unknown, "see the check credential", func(w *world) {
 		w.o.Plan = func(context.Context, *desired.State) (*converge.Plan, error) {
+			return nil, &converge.ActionError{ID: desired.ClientCertificateID("/k"), Verb: converge.VerbIssue, Err: &identity.Error{Reason: identity.ReasonNoToken, Err: errTest}}
+		}
+	}},
+	{"plan", Preflight, Unknown, "see the check credential", func(w *world) {
+		w.o.Plan = func(context.Context, *desired.State) (*converge.Plan, error) {
+			return nil, &converge.ActionError{ID: desired.ClientCertificateID("/k"), Verb: converge.VerbIssue, Err: &exitcode.Error{Number: exitcode.Credential, Err: errTest}}
+		}
+	}},
+	{"plan", Preflight, Error, "no luck", func(w *world) { // a kubeconfig that is a directory
+		w.o.Plan = func(context.Context, *desired.State) (*converge.Plan, error) {
 			return nil, &converge.ActionError{ID: desired.ClientCertificateID("/k"), Verb: converge.VerbIssue, Err: errTest}
+		}
+	}},
+	{"plan", Preflight, Error, "no luck", func(w *world) { // not the token alone
+		w.o.Plan = func(context.Context, *desired.State) (*converge.Plan, error) {
+			return nil, errors.Join(&identity.Error{Reason: identity.ReasonNoToken, Err: syscall.ENOENT}, errTest)
 		}
 	}},
 	{"plan", Preflight, Unknown, "for root", func(w *world) {
@@ -467,6 +484,15 @@ var checkCases = []checkCase{
 	{"certificate", Node, Error, "ended at", func(w *world) { w.node(-time.Minute) }},
 	{"certificate", Node, Error, "kubelet has none", nil},
 	{"certificate", Node, Warning, "has not renewed", func(w *world) { w.node(time.Minute) }},
+	{"certificate", Node, OK, "but a token", func(w *world) { w.shows("") }},
+	{"certificate", Node, OK, "of the identity arc", func(w *world) { w.shows(desired.AzureArc) }},
+	{"certificate", Node, Error, "no luck", func(w *world) {
+		w.shows(desired.AzureArc)
+		w.o.Tokens = func(context.Context, *desired.AzureIdentity, *desired.Egress) (desired.Secret, error) {
+			return "", errTest
+		}
+	}},
+	{"certificate", Node, Unknown, "for root", func(w *world) { w.shows(desired.AzureArc); w.denied = []string{azureidentity.Path} }},
 	{"certificate", Node, Unknown, "for root", func(w *world) { w.node(time.Hour); w.denied = []string{kubelet.Kubeconfig} }},
 
 	{"node", Node, OK, "node-1 is Ready", func(w *world) { w.node(time.Hour); w.runs(kubelet.Unit); w.ready("True", "") }},

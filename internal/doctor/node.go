@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/apiserver"
+	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/cri"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // unit says how a unit is that has to run; false where that is all there is to say.
@@ -137,7 +139,7 @@ func (v *visit) healthz() (string, error) {
 	return kubelet.Healthz(config), nil
 }
 
-func checkCertificate(_ context.Context, v *visit) *finding {
+func checkCertificate(ctx context.Context, v *visit) *finding {
 	k, err := v.kubeconfig()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -145,7 +147,7 @@ func checkCertificate(_ context.Context, v *visit) *finding {
 	case err != nil:
 		return unread("kubelet's certificate", err)
 	case len(k.Certificate) == 0:
-		return okf("kubelet shows the API server no certificate, but a token")
+		return v.tokenInstead(ctx)
 	}
 	c, err := firstCertificate(k.Certificate)
 	if err != nil {
@@ -163,6 +165,29 @@ func checkCertificate(_ context.Context, v *visit) *finding {
 		return warnf("journalctl -u kubelet says why it is not renewed: is the request approved?", "it ends at %s, and kubelet has not renewed it", until)
 	}
 	return okf("of %s, good until %s", c.Subject.CommonName, until)
+}
+
+// tokenInstead says of a node without a certificate whether its identity gives it tokens.
+func (v *visit) tokenInstead(ctx context.Context) *finding {
+	const shows = "kubelet shows the API server no certificate, but a token"
+	text, err := v.Host.ReadFile(azureidentity.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), v.Tokens == nil:
+		return okf(shows)
+	case err != nil:
+		return unread("the machine's identity", err)
+	}
+	a, err := azureidentity.Parse(text)
+	if err == nil {
+		_, err = v.Tokens(ctx, &a, nil)
+	}
+	switch {
+	case isHidden(err):
+		return unread("the token of the machine's identity", err)
+	case err != nil:
+		return failf(provision.Explain(err).Hint, "%s of the identity %s, and there is none to be had: %v", shows, a.Kind, err)
+	}
+	return okf("%s of the identity %s", shows, a.Kind)
 }
 
 // nodeBudget is how long the Node is waited for: it is there, or not.

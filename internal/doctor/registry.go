@@ -37,7 +37,7 @@ func all() []Check {
 		{"containerd", "the container runtime's unit and its answer", "error: it does not run or is not ready", Node, checkContainerd},
 		{"cni", "the network of pods, as the container runtime has it", "error: there is no configuration, or it does not work", Node, checkCNI},
 		{"kubelet", "kubelet's unit and health endpoint", "error: it does not run or is not healthy", Node, checkKubelet},
-		{"certificate", "kubelet's client certificate", "error: missing or over; warning: a tenth of its life is left", Node, checkCertificate},
+		{"certificate", "kubelet's client certificate, or the token of an Azure identity that it shows instead", "error: missing or over, or the token is not to be had; warning: a tenth of its life is left", Node, checkCertificate},
 		{"drained", "whether berth has cordoned the Node for another kubelet", "error: what came then broke and was not taken back; warning: the run that did so has not ended", Node, checkDrained},
 		{"node", "the Node in the cluster", "error: it is not registered by this boot, or not Ready", Node, checkNode},
 	}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/converge"
@@ -145,6 +146,30 @@ func (w *world) started(args ...string) {
 
 func (w *world) noState(err error) {
 	w.o.State = func(context.Context) (*desired.State, error) { return nil, err }
+}
+
+// shows makes the machine a node that shows the API server a token: of an identity, or
+// somebody else's.
+func (w *world) shows(kind desired.AzureKind) {
+	w.memory.Put("/ca", w.api.ca, 0o644)
+	w.memory.Put(w.kubeconfig, `apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: k, user: u}}]
+clusters: [{name: k, cluster: {server: "`+w.api.URL+`", certificate-authority: /ca}}]
+users: [{name: u, user: {token: theirs}}]
+`, 0o600)
+	w.o.Tokens = func(context.Context, *desired.AzureIdentity, *desired.Egress) (desired.Secret, error) {
+		return "token", nil
+	}
+	if kind == "" {
+		return
+	}
+	text, err := azureidentity.Marshal(desired.AzureIdentity{Kind: kind, ServerID: azureidentity.AKS})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.memory.Put(azureidentity.Path, string(text), 0o600)
 }
 
 // node makes the machine a node with a certificate that is good for a time.

@@ -48,15 +48,16 @@ func TestAgentHealth(t *testing.T) {
 	m.parts(t, []agentPart{{"first document", m.first}, {"health", m.health}})
 }
 
-// TestAgentKilled kills the agent, takes the API server away, and then gives it a
-// document that is as large as a Secret may be.
+// TestAgentKilled kills the agent, and then gives it a document that is as large as a
+// Secret may be.
 func TestAgentKilled(t *testing.T) {
 	t.Parallel()
 	m := newAgent(t, "agent-killed", nil)
 	m.parts(t, []agentPart{{"first document", m.first}, {"killed", m.killed}, {"large", m.large}})
 }
 
-func TestAgentAlone(t *testing.T) {
+// TestAgentWithoutServer takes the API server away.
+func TestAgentWithoutServer(t *testing.T) {
 	t.Parallel()
 	m := newAgent(t, "agent-alone", nil)
 	m.parts(t, []agentPart{{"first document", m.first}, {"API server away", m.away}})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -28,7 +27,8 @@ var services atomic.Uint32
 // newService gives the lab an address until the test ends.
 func newService(t *testing.T, l *lab.Lab, known string) *serviceOfCloud {
 	t.Helper()
-	s := &serviceOfCloud{l, netip.MustParseAddrPort(known).Addr(), addr(t, "198.18.1."+strconv.Itoa(int(services.Add(1))))}
+	n := services.Add(1)
+	s := &serviceOfCloud{l, netip.MustParseAddrPort(known).Addr(), netip.AddrFrom4([4]byte{198, 18, byte(1 + n>>8), byte(n)})}
 	takeAddress(t, l, s.at)
 	return s
 }

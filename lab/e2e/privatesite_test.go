@@ -27,7 +27,8 @@ const (
 )
 
 // privateSite is a place with a private registry and managed identities. Its names are
-// those of the registries that its suffix covers, and of one that it does not.
+// those of a registry that its suffix covers, of one that it does not, and of both's store
+// of blobs.
 type privateSite struct {
 	*metadataService
 	suffix, registryName, storeName, otherName string
@@ -48,7 +49,7 @@ type privateSite struct {
 func serveSite(t *testing.T, l *lab.Lab) *privateSite {
 	t.Helper()
 	held, m := serve.NewRegistry(), newMetadata(t, l)
-	site := "site" + strconv.Itoa(int(m.at.As4()[3])) // of one lab there are several at once
+	site := "site-" + strings.ReplaceAll(m.at.String(), ".", "-") // of one lab there are several at once
 	s := &privateSite{metadataService: m, held: held, suffix: site + ".azurecr.lab.test", storeName: site + ".blob.lab.test", otherName: site + ".azurecr.other.test"}
 	s.registryName = "registry." + s.suffix
 	s.registry = serve.NewACR(s.registryName, s.storeName, held, s.metadata)

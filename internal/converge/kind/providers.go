@@ -53,8 +53,7 @@ type Issuer interface {
 	// Issue sends a certificate signing request and waits for the certificate.
 	Issue(ctx context.Context, c *desired.ClientCertificate) (Credential, error)
 	// Lacks says what nobody has brought that Issue begins with: a bootstrap token, or the
-	// secret of an identity.
-	// It asks no server.
+	// secret or certificate of an identity. It asks no server.
 	Lacks(c *desired.ClientCertificate) error
 	// Announce creates the Node that c describes, with a new credential. It is a
 	// best effort for kubelet, which registers itself where it fails. created is false
