@@ -174,7 +174,7 @@ func (f *Fetcher) inBundle(h host.FS, p string, a *desired.Artifact) (*source, e
 }
 
 // findIn looks for an artifact by its URLs (then it is named), else by name and
-// version.
+// version. Where the document says neither URL nor version, its name is enough.
 func findIn(b *bundle.Bundle, a *desired.Artifact, arch string) (found *bundle.Artifact, named bool) {
 	for _, raw := range a.Addresses() {
 		want, _, _ := strings.Cut(raw, "#")
@@ -184,6 +184,11 @@ func findIn(b *bundle.Bundle, a *desired.Artifact, arch string) (found *bundle.A
 	}
 	if found, ok := b.FindVersion(a.Name, a.Version, arch); ok {
 		return &found, false
+	}
+	if len(a.Addresses()) == 0 && a.Version == "" {
+		if found, ok := b.FindOnly(a.Name, arch); ok {
+			return &found, false
+		}
 	}
 	return nil, false
 }

@@ -57,6 +57,7 @@ func TestBundle(t *testing.T) {
 		"URL has another digest":   {a: desired.Artifact{URLs: []string{url + "#sha256=" + other}}, want: new(*DigestError)},
 		"document has another":     {a: desired.Artifact{URLs: []string{url}, SHA256: other}, want: new(*DigestError)},
 		"list has another":         {a: desired.Artifact{URLs: []string{url}}, list: other, want: new(*DigestError)},
+		"by name alone":            {a: desired.Artifact{}},
 		"another version":          {a: desired.Artifact{Version: "1.2.4"}, want: new(*AbsentError)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,13 +1,19 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strings"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/artifact"
+	"github.com/berth-dev/berth/internal/artifact/bundle"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -32,6 +38,31 @@ func TestFetchPackage(t *testing.T) {
 		}
 		if info, err := h.Lstat(component.ArcPackageFile); want != "" && (err != nil || info.Mode.Perm() != 0o600) {
 			t.Errorf("%v, %v", info.Mode, err)
+		}
+	}
+}
+
+// A package of which the document says no more than that it is wanted comes out of the
+// machine's bundle; without one it is refused.
+func TestPackageOutOfABundle(t *testing.T) {
+	const content = "!<arch>\ndebian-binary out of a bundle"
+	var packed bytes.Buffer
+	spec := bundle.Spec{Platform: "linux/" + runtime.GOARCH, Artifacts: []bundle.ArtifactSpec{{Name: component.ArcPackage, Content: bundle.Content{
+		Local: true, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }}}}}
+	if _, err := bundle.Create(t.Context(), spec, nil, nil, &packed); err != nil {
+		t.Fatal(err)
+	}
+	wanted := &desired.Artifact{Name: component.ArcPackage, Files: []desired.ArtifactFile{{Path: component.ArcPackageFile, Mode: 0o600}}}
+	for _, there := range []bool{true, false} {
+		h := memory.New()
+		h.PutDir("/var/lib/berth")
+		if there {
+			h.Put(artifact.BundleDir+"/site.bundle", packed.String(), 0o600)
+		}
+		err := (&parts{host: h}).fetchPackage(t.Context(), wanted)
+		got, _ := h.ReadFile(component.ArcPackageFile) // it may not be there
+		if there && (err != nil || string(got) != content) || !there && (err == nil || got != nil || !strings.Contains(err.Error(), component.ArcPackage)) {
+			t.Errorf("a bundle: %v; %q, %v", there, got, err)
 		}
 	}
 }

@@ -256,6 +256,21 @@ func TestFind(t *testing.T) {
 			t.Errorf("%v: found %+v", c, a)
 		}
 	}
+	if a, ok := b.FindOnly("runc", "amd64"); !ok || a.Version != "1.4.3" {
+		t.Errorf("the only one of its name: %+v, %v", a, ok)
+	}
+	for _, c := range [][2]string{{"runc", "arm64"}, {"x", "amd64"}} {
+		if a, ok := b.FindOnly(c[0], c[1]); ok {
+			t.Errorf("%v: found %+v", c, a)
+		}
+	}
+	twice := sample(t)
+	for i := range twice.Artifacts {
+		twice.Artifacts[i].Name = "runc"
+	}
+	if a, ok := open(t, create(t, twice, nil)).FindOnly("runc", "amd64"); ok {
+		t.Errorf("one of two: %+v", a)
+	}
 	if i, ok := b.FindImage(pause); !ok || i.Size == 0 {
 		t.Error("no image")
 	}

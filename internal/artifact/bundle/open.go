@@ -169,6 +169,24 @@ func (b *Bundle) FindVersion(name, version, arch string) (Artifact, bool) {
 	return Artifact{}, false
 }
 
+// FindOnly is the one artifact of a name, for an architecture as Go names it. Of several
+// none is meant.
+func (b *Bundle) FindOnly(name, arch string) (found Artifact, ok bool) {
+	if b.manifest.Platform != "linux/"+arch {
+		return Artifact{}, false
+	}
+	for _, a := range b.manifest.Artifacts {
+		if a.Name != name {
+			continue
+		}
+		if ok {
+			return Artifact{}, false
+		}
+		found, ok = a, true
+	}
+	return found, ok
+}
+
 // FindImage is the image of a reference, short or complete.
 func (b *Bundle) FindImage(reference string) (Image, bool) {
 	complete, err := oci.ParseImage(reference)
