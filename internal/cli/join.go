@@ -164,6 +164,9 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 	case err != nil:
 		return nil, fmt.Errorf("translate the document: %w", err)
 	}
+	if err := join.LacksProof(p.host, st, azure.New(p.host).Lacks); err != nil {
+		return nil, err
+	}
 	unsaid := func(n desired.FieldNote) bool { return n.Path == node.ClusterDNSField }
 	return &join.Wanted{State: st, Server: join.ServerOf(st, contract.ServerOf(c)), Version: contract.KubeletOf(c), Drains: p.drains > 0, Keeps: keeps, Notes: c.Notes(), Open: slices.ContainsFunc(st.Partial, unsaid)}, nil
 }

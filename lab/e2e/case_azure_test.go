@@ -313,7 +313,7 @@ func (a *azure) token(t *testing.T, n *lab.Node) {
 
 func (a *azure) servicePrincipal(t *testing.T) {
 	n := a.join(t, "azure-sp", applicationO, v1alpha1.Identity{ServicePrincipal: &v1alpha1.ServicePrincipal{TenantID: azureTenant, ClientID: application, ClientSecretFile: secretFile}},
-		withSecret, func(*lab.Node) {}, nil)
+		withSecret("lab secret+&\n"), func(*lab.Node) {}, nil)
 	count, _ := a.entra.Count("/" + azureTenant + "/oauth2/v2.0/token")
 	if asked, _ := a.tokens(t); count != 1 || asked != 0 {
 		t.Errorf("%d tokens of Entra, %d of the metadata service", count, asked)
@@ -328,7 +328,16 @@ func (a *azure) servicePrincipal(t *testing.T) {
 }
 
 // withSecret: a join is refused before anything changes while the secret is not here.
-func withSecret(t *testing.T, n *lab.Node) {
+func withSecret(secret string) func(*testing.T, *lab.Node) {
+	return func(t *testing.T, n *lab.Node) {
+		t.Helper()
+		refusedWithout(t, n)
+		check(t, n.WriteFile(secretFile, []byte(secret), 0o600))
+		byJoin(t, n)
+	}
+}
+
+func refusedWithout(t *testing.T, n *lab.Node) {
 	t.Helper()
 	const result = "/var/lib/berth" // what came of it is told
 	before := lookBeside(t, n, result)
@@ -338,8 +347,6 @@ func withSecret(t *testing.T, n *lab.Node) {
 	if diff := cmp.Diff(before, lookBeside(t, n, result)); diff != "" {
 		t.Errorf("a join that was refused changed the machine: %s", diff)
 	}
-	check(t, n.WriteFile(secretFile, []byte("lab secret+&\n"), 0o600))
-	byJoin(t, n)
 }
 
 // directNode is a node that has nothing but its identity's tokens, and its units as they ran
@@ -358,8 +365,8 @@ func (a *azure) direct(t *testing.T) *directNode {
 	a.entra.AddApplication(serve.Application{ClientID: client, ObjectID: object, Secret: "another", Lifetime: shortLife})
 	applyRBAC(t, a.lab, "--direct", "--object-id", object)
 	i := v1alpha1.Identity{Direct: true, ServicePrincipal: &v1alpha1.ServicePrincipal{TenantID: azureTenant, ClientID: client, ClientSecretFile: secretFile}}
-	n := a.machine(t, "azure-direct", i, func(n *lab.Node) { check(t, n.WriteFile(secretFile, []byte("another\n"), 0o600)) }, nil)
-	byJoin(t, n)
+	n := a.machine(t, "azure-direct", i, func(*lab.Node) {}, nil)
+	withSecret("another\n")(t, n)
 	a.askedAs(t, n)
 	a.standsWell(t, n)
 	again(t, n)
