@@ -65,6 +65,13 @@ func TestJoinUpgrades(t *testing.T) {
 	}
 	stands(earlier)
 
+	versions["1.99.0"] = "https://no-such-host.invalid/kubernetes.tar.gz"
+	r, said = joins("1.99.0", nil)
+	if r.ExitCode != 1 || r.Failure.Field != "components.kubernetes.version" || !strings.Contains(r.Failure.Cause, "newer than the API server") || r.Changes != 0 {
+		t.Errorf("a kubelet that is newer than the API server: %+v\n%s", r, said)
+	}
+	stands(earlier)
+
 	if r, _ := joins(l.KubernetesVersion(), nil); r.ExitCode != 0 || r.Stage != "ready" {
 		t.Fatalf("upgrade: %+v", r)
 	}
