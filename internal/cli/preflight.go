@@ -93,7 +93,16 @@ func (e *env) doctor() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return e.reportChecks(doctor.Run(c.Context(), doctor.Node, e.doctorOptions(h), f.ignore), f)
+			o := e.doctorOptions(h)
+			o.Tokens = func(ctx context.Context, a *desired.AzureIdentity, _ *desired.Egress) (desired.Secret, error) { // as berth token does
+				source, err := tokenSource(host.ReadOnly{Host: h}, a)
+				if err != nil {
+					return "", err
+				}
+				t, err := source.ForServer(ctx, a)
+				return t.Text, err
+			}
+			return e.reportChecks(doctor.Run(c.Context(), doctor.Node, o, f.ignore), f)
 		},
 	}
 	f.bind(c)
@@ -103,7 +112,7 @@ func (e *env) doctor() *cobra.Command {
 // doctorOptions are what all checks need of the program.
 func (e *env) doctorOptions(h host.Host) doctor.Options {
 	return doctor.Options{
-		Host: h, Survey: survey.Machine{}, UID: e.uid, Env: os.Getenv, Tokens: azure.New(host.ReadOnly{Host: h}).Bootstrap,
+		Host: h, Survey: survey.Machine{}, UID: e.uid, Env: os.Getenv,
 		Runtime: func(ctx context.Context) (doctor.Runtime, error) { return cri.Open(ctx, cri.Socket) },
 	}
 }
@@ -120,6 +129,7 @@ func (e *env) examine(ctx context.Context, text []byte, ignore []string) (doctor
 	}
 	e.requireDigests = e.requireDigests || c.Terms().RequireDigests
 	p, o := e.parts(host.ReadOnly{Host: h}), e.doctorOptions(h)
+	o.Tokens = azure.New(host.ReadOnly{Host: h}).Bootstrap
 	o.Config, o.Fetcher = contract.NodeConfigOf(c), p.fetcher
 	o.References = contract.ReferencesOf(c)
 	o.Settled = func() bool { return provision.Settled(h, o.References, contract.ServerOf(c)) }

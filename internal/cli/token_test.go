@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/component/azureidentity"
+	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/proxy"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -149,9 +150,15 @@ func TestTokenByProxy(t *testing.T) {
 	h.Put(azureidentity.Path, `{"kind":"servicePrincipal","serverId":"`+azureidentity.AKS+`","tenantId":"`+tenant+`","clientId":"`+tenant+
 		`","clientSecret":"s3cret","authority":"https://login.example"}`, 0o600)
 	h.Put(proxy.VariablesFile, "# Written by berth.\nHTTPS_PROXY=\""+p.URL+"\"\nNO_PROXY=\"10.0.0.1\"\n", 0o600)
-	invoke(h, "berth", "node", "token")
-	if got := p.asked.Load(); got == nil || *got != "login.example:443" {
-		t.Errorf("the proxy was asked for %v", got)
+	h.Put("/ca", "", 0o644)
+	h.Put(kubelet.Kubeconfig, `{"clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1", "certificate-authority": "/ca"}}],
+		"users": [{"name": "u", "user": {"token": "t"}}], "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}], "current-context": "x"}`, 0o600)
+	for _, command := range [][]string{{"berth", "node", "token"}, {"berth", "doctor"}} {
+		p.asked.Store(nil)
+		invoke(h, command...)
+		if got := p.asked.Load(); got == nil || *got != "login.example:443" {
+			t.Errorf("%v: the proxy was asked for %v", command, got)
+		}
 	}
 }
 

@@ -177,6 +177,8 @@ func (v *visit) tokenInstead(ctx context.Context) *finding {
 	case err != nil:
 		return unread("the machine's identity", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, reachBudget)
+	defer cancel()
 	a, err := azureidentity.Parse(text)
 	if err == nil {
 		_, err = v.Tokens(ctx, &a, nil)

@@ -151,14 +151,7 @@ func (w *world) noState(err error) {
 // shows makes the machine a node that shows the API server a token: of an identity, or
 // somebody else's.
 func (w *world) shows(kind desired.AzureKind) {
-	w.memory.Put("/ca", w.api.ca, 0o644)
-	w.memory.Put(w.kubeconfig, `apiVersion: v1
-kind: Config
-current-context: c
-contexts: [{name: c, context: {cluster: k, user: u}}]
-clusters: [{name: k, cluster: {server: "`+w.api.URL+`", certificate-authority: /ca}}]
-users: [{name: u, user: {token: theirs}}]
-`, 0o600)
+	w.user("{token: theirs}")
 	w.o.Tokens = func(context.Context, *desired.AzureIdentity, *desired.Egress) (desired.Secret, error) {
 		return "token", nil
 	}
@@ -176,13 +169,18 @@ users: [{name: u, user: {token: theirs}}]
 func (w *world) node(left time.Duration) {
 	pair := pairOf(w.t, w.memory.Now().Add(-time.Hour), w.memory.Now().Add(left))
 	w.memory.Put("/pki/pair.pem", pair, 0o600)
+	w.user("{client-certificate: /pki/pair.pem, client-key: /pki/pair.pem}")
+}
+
+// user gives kubelet a kubeconfig with a user.
+func (w *world) user(user string) {
 	w.memory.Put("/ca", w.api.ca, 0o644)
 	w.memory.Put(w.kubeconfig, `apiVersion: v1
 kind: Config
 current-context: c
 contexts: [{name: c, context: {cluster: k, user: u}}]
 clusters: [{name: k, cluster: {server: "`+w.api.URL+`", certificate-authority: /ca}}]
-users: [{name: u, user: {client-certificate: /pki/pair.pem, client-key: /pki/pair.pem}}]
+users: [{name: u, user: `+user+`}]
 `, 0o600)
 }
 
