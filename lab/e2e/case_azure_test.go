@@ -382,7 +382,7 @@ func (d *directNode) goesOn(t *testing.T) {
 		t.Errorf("kubelet has a certificate, or no token: %s", out)
 	}
 	r, err := n.Exec(within(t, time.Minute), berthPath, "doctor") // the lab's container is ill in ways of its own
-	if check(t, err); !strings.Contains(string(r.Stdout), "but a token") {
+	if check(t, err); !strings.Contains(string(r.Stdout), "but a token of the identity servicePrincipal") || strings.Contains(string(r.Stdout), "none to be had") {
 		t.Errorf("%s", r.Stdout)
 	}
 	admin, err := os.ReadFile(a.lab.Kubeconfig())
