@@ -34,21 +34,20 @@ func (x *executor) commit(ctx context.Context) error {
 		return err
 	}
 	remote := x.remoteGraph()
-	if err := x.stayUp(ctx, remote); err != nil {
+	if x.live != nil && len(remote.nodes) == 0 && !x.try.onTrial() {
+		x.live()
+	}
+	if err := x.stayUp(ctx); err != nil {
 		return err
 	}
 	return remote.run(ctx)
 }
 
-// stayUp waits until what was started has stayed up. Where that is all that is left,
-// it says so before.
-func (x *executor) stayUp(ctx context.Context, remote *graph) error {
+// stayUp waits until what was started has stayed up.
+func (x *executor) stayUp(ctx context.Context) error {
 	for _, t := range x.v.Tasks() {
 		if t.StayUp == nil {
 			continue
-		}
-		if x.live != nil && len(remote.nodes) == 0 && !x.try.onTrial() {
-			x.live()
 		}
 		if err := Safely(func() error { return t.StayUp(ctx) }); err != nil {
 			return &ActionError{ID: t.ID, Verb: VerbStart, Field: t.Base.Field, Err: err}

@@ -20,9 +20,9 @@ type Scope struct {
 	// two.
 	Ready func() error
 	// Live is called when all is done, all names are durable and all jobs of units are
-	// through, but for one thing: what was started has yet to stay up for a moment. It is
-	// not called where a trial or the API server is waited for besides, nor where nothing
-	// was to be done.
+	// through, but for two things: what was started has yet to stay up for a moment, and the
+	// engine has yet to note that the run has ended, and with what contract. It is not called
+	// where a trial or the API server is waited for besides, nor where nothing was to be done.
 	Live func()
 }
 

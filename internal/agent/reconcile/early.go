@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// early returns what is called when all that a document asks for is done and durable, and
-// its units have yet to stay up. Where there is nothing of that kind, it is not called.
+// early returns what is called when all that a document asks for is done and durable, while
+// its units have yet to stay up and the document is yet to be kept as the last good one.
 func (r *Reconciler) early(t *Target) func() {
 	say := r.sayEarly(t)
 	return sync.OnceFunc(func() {
-		r.o.Log.Debug("a document is durable, and its units have yet to stay up", "checksum", t.Checksum)
+		r.o.Log.Debug("a document is durable", "checksum", t.Checksum)
 		say()
 	})
 }
 
-// sayEarly returns what has the Node say that a document is in force while its units have
-// yet to stay up (docs/decisions/0012). That is not said before it is proved where there is
+// sayEarly returns what has the Node say that a document is in force while the engine has
+// yet to see its units stay up, and to keep it (docs/decisions/0012). That is not said before it is proved where there is
 // nothing to go back to, where the document has failed before, and where the agent itself
 // is still to be updated.
 func (r *Reconciler) sayEarly(t *Target) func() {

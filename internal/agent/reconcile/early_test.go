@@ -2,10 +2,15 @@ package reconcile
 
 import (
 	"context"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -184,6 +189,59 @@ func TestWhatTheNodeSaysOfOthersStays(t *testing.T) {
 		b.pass(5 * time.Second)
 		if is := b.Get().Annotations[AppliedAnnotation]; is != "another" {
 			t.Errorf("the Node says %q", is)
+		}
+	})
+}
+
+// archive is a machine on which something happens when a document is about to be kept as
+// the last good one.
+type archive struct {
+	host.Host
+	first func() error
+}
+
+// Create implements host.FS.
+func (k archive) Create(p string) (host.File, error) {
+	if strings.HasPrefix(p, trial.Dir+"/") {
+		if err := k.first(); err != nil {
+			return nil, err
+		}
+	}
+	return k.Host.Create(p)
+}
+
+// TestSaidBeforeItIsKept: whoever waits for the checksum does not wait for the copy of the
+// document that berth keeps. Where that can't be written the Node says the former one again.
+func TestSaidBeforeItIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		full := error(nil)
+		var said []string
+		b.engineHost = archive{b.h, func() error {
+			time.Sleep(time.Millisecond)
+			said = append(said, b.Get().Annotations[AppliedAnnotation])
+			return full
+		}}
+		b.start()
+		defer b.stop()
+		b.give("file /etc/a one")
+		b.pass(time.Second)
+		b.give("file /etc/a two")
+		b.pass(time.Second)
+		b.wantApplied("file /etc/a two")
+		full = syscall.ENOSPC
+		b.give("file /etc/a three")
+		b.pass(time.Millisecond)
+		b.wantApplied("file /etc/a two")
+		if b.count("OSCApplied") != 2 || b.lastCondition() != "False ApplyFailed" {
+			t.Errorf("%q, %q", b.events, b.conditions)
+		}
+		full = nil
+		b.pass(10 * time.Minute)
+		b.wantApplied("file /etc/a three")
+		want := []string{"", "sum of file /etc/a two", "sum of file /etc/a three"}
+		if diff := cmp.Diff(want, said[:min(3, len(said))]); diff != "" {
+			t.Errorf("when the documents were about to be kept the Node said (-want +got):\n%s", diff)
 		}
 	})
 }
