@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
@@ -38,15 +37,9 @@ func (p *planner) obstacles(context.Context) error {
 }
 
 // covered says whether something is mounted over what a change takes away.
-func (p *planner) covered(q *kind.Change) (bool, error) {
-	if q.Seen == nil || !q.Temporary() && q.Type != ledger.Gone && !q.OverFile() || p.v.Uncovers(q.Path) {
-		return false, nil
-	}
-	mounts, err := p.v.Mounts()
-	if errors.Is(err, host.ErrOtherRoot) {
-		return false, nil
-	}
-	return slices.ContainsFunc(mounts, func(m host.Mount) bool { return m.Target == q.Path }), err
+func (p *planner) covered(q *kind.Change) bool {
+	takes := q.Temporary() || q.Type == ledger.Gone || q.OverFile()
+	return takes && q.Seen != nil && q.Seen.MountPoint && !p.v.Uncovers(q.Path)
 }
 
 // longestName leaves room for what the name of a temporary file adds, in bytes: a name has
@@ -90,15 +83,12 @@ func (p *planner) immutable(dir string, fixed map[string]bool) (bool, error) {
 }
 
 func (p *planner) obstacle(q *kind.Change) (why, err error) {
-	covered, err := p.covered(q)
 	switch {
-	case err != nil:
-		return nil, err
 	case q.Seen != nil && q.Seen.Immutable:
 		return obstacle("change", q.Path, "it is immutable (chattr +i or +a)"), nil
-	case q.Seen != nil && hasMode(q) && p.v.Modeless(q.Path) && kind.Exposed(q.Seen, q.Attrs):
+	case q.Seen != nil && hasMode(q) && kind.Exposed(q.Seen, q.Attrs) && p.v.Modeless(q.Path):
 		return obstacle("chmod", q.Path, "its file system keeps no modes, and others have access that they should not have: mount it with a umask"), nil
-	case covered:
+	case p.covered(q):
 		return obstacle("replace", q.Path, "something is mounted over it"), nil
 	case q.OverFile() && !p.isOurFile(q.Path):
 		return notDirectory("make directory", q.Path, ledger.DescribeType(p.h, q.Path, q.Seen)), nil

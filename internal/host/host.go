@@ -161,6 +161,9 @@ type Info struct {
 	// Immutable: nobody can change or replace what is there, not even root, until
 	// the attribute is taken away (chattr(1), i or a).
 	Immutable bool
+	// MountPoint: something is mounted here, so that nobody can rename or remove it. Linux
+	// says so from 5.8 on; before it is false.
+	MountPoint bool
 }
 
 // IsRegular says whether the path is a regular file.

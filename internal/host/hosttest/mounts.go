@@ -65,8 +65,10 @@ func mountAndUnmount(t *testing.T, h host.Host, dir string) {
 	if lstat(t, h, p).Device == lstat(t, h, dir).Device {
 		t.Error("the device is that of the directory below")
 	}
+	mountPoints(t, h, map[string]bool{"/": true, dir: false, p: true})
 	put(t, h, p+"/f", "inside")
 	expect(t, h, p+"/f", "inside")
+	mountPoints(t, h, map[string]bool{p + "/f": false})
 	want(t, "link out of it", h.Link(p+"/f", dir+"/f"), syscall.EXDEV)
 	want(t, "rename out of it", h.Rename(p+"/f", dir+"/f"), syscall.EXDEV)
 	want(t, "remove of what is mounted on", h.Remove(p), syscall.EBUSY)
@@ -76,7 +78,17 @@ func mountAndUnmount(t *testing.T, h host.Host, dir string) {
 	if got := on(t, h, p); len(got) > 0 {
 		t.Errorf("still mounted: %+v", got)
 	}
+	mountPoints(t, h, map[string]bool{p: false})
 	must(t, h.Remove(p))
+}
+
+func mountPoints(t *testing.T, h host.FS, want map[string]bool) {
+	t.Helper()
+	for p, is := range want {
+		if got := lstat(t, h, p).MountPoint; got != is {
+			t.Errorf("%s: something is mounted there: %v", p, got)
+		}
+	}
 }
 
 func nestedMounts(t *testing.T, h host.Host, dir string) {

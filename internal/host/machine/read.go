@@ -62,6 +62,7 @@ func describe(st *unix.Statx_t) host.Info {
 		ModTime:    moment(st.Mtime),
 		ChangeTime: moment(st.Ctime),
 		Immutable:  st.Attributes&(unix.STATX_ATTR_IMMUTABLE|unix.STATX_ATTR_APPEND) != 0,
+		MountPoint: st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0,
 	}
 }
 

@@ -104,5 +104,10 @@ func (h *Host) unmountAll() {
 
 // mounted says whether something is mounted at a directory entry.
 func (h *Host) mounted(at dirEntry) bool {
-	return at.node != nil && slices.ContainsFunc(h.mounts, func(m *mount) bool { return m.root == at.node })
+	return at.node != nil && h.isMountRoot(at.node)
+}
+
+// isMountRoot says whether an inode is what something else shows where it is mounted.
+func (h *Host) isMountRoot(n *inode) bool {
+	return slices.ContainsFunc(h.mounts, func(m *mount) bool { return m.root == n })
 }

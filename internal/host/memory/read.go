@@ -28,7 +28,11 @@ func look[T any](h *Host, op, p string, read func(*inode) (T, error)) (T, error)
 
 // Lstat implements host.FS.
 func (h *Host) Lstat(p string) (host.Info, error) {
-	return look(h, "lstat", p, func(n *inode) (host.Info, error) { return n.info(), nil })
+	return look(h, "lstat", p, func(n *inode) (host.Info, error) {
+		info := n.info()
+		info.MountPoint = n == h.root || h.isMountRoot(n)
+		return info, nil
+	})
 }
 
 // Describe implements host.Describer.
