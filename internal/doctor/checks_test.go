@@ -52,6 +52,8 @@ var checkCases = []checkCase{
 	{"kernel", Preflight, OK, "6.1.0", nil},
 	{"kernel", Preflight, Error, "older than 4.19", func(w *world) { w.memory.Value("/proc/sys/kernel/osrelease", "4.18.20\n") }},
 	{"kernel", Preflight, Warning, "older than 5.8", func(w *world) { w.memory.Value("/proc/sys/kernel/osrelease", "5.7.0-x\n") }},
+	{"kernel", Preflight, Error, "needs Linux 5.6", func(w *world) { w.denied, w.denial = []string{"/proc"}, host.ErrOldKernel }},
+	{"kernel", Preflight, Unknown, "for root", func(w *world) { w.denied = []string{"/proc/sys/kernel/osrelease"} }},
 	{"kernel", Preflight, Unknown, "calls itself", func(w *world) { w.memory.Value("/proc/sys/kernel/osrelease", "next\n") }},
 
 	{"cgroups", Preflight, OK, "version 2", func(w *world) { w.cgroup2("cpuset cpu io memory pids") }},

@@ -62,7 +62,7 @@ func TestNamesAreUnique(t *testing.T) {
 func TestRun(t *testing.T) {
 	w := newWorld(t)
 	w.swap()
-	w.o.Host = &guarded{w.memory, nil, nil}
+	w.o.Host = &guarded{w.memory, nil, nil, nil}
 	r := Run(t.Context(), Preflight, w.o, []string{"cgroups"})
 	for i, c := range Checks(Preflight) {
 		if r.Checks[i].Name != c.Name || r.Checks[i].Finding == "" {

@@ -59,6 +59,9 @@ var (
 
 func checkKernel(_ context.Context, v *visit) *finding {
 	text, err := v.line("/proc/sys/kernel/osrelease")
+	if errors.Is(err, host.ErrOldKernel) {
+		return failf("update the machine's kernel", "%v", host.ErrOldKernel)
+	}
 	if err != nil {
 		return unread("the kernel's version", err)
 	}

@@ -8,7 +8,7 @@ func all() []Check {
 		{"document", "what the document asks for on this machine", "error: a file that it names is missing or of no use, the cluster's CA can't be found out", Preflight, checkDocument},
 		{"root", "who runs berth", "warning: not root; what only root may see is unknown", both, checkRoot},
 		{"os", "distribution, architecture, systemd", "error: systemd is not the service manager, or the architecture is neither amd64 nor arm64", both, checkOS},
-		{"kernel", "the kernel's version", "error: older than 4.19; warning: older than 5.8", both, checkKernel},
+		{"kernel", "the kernel's version", "error: older than 4.19, or without openat2(2), which came with 5.6; warning: older than 5.8", both, checkKernel},
 		{"cgroups", "version and controllers of control groups", "error: controllers are missing, or version 1 where kubelet refuses it; warning: version 1", both, checkCgroups},
 		{"modules", "overlay, br_netfilter, nf_conntrack: loaded, built in or there to be loaded", "error: neither", both, checkModules},
 		{"swap", "swap areas in use, and whether kubelet takes them", "error: kubelet would refuse to start", both, checkSwap},

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -47,6 +48,8 @@ type world struct {
 	state  *desired.State
 	// denied are the paths and units that nobody may see.
 	denied []string
+	// denial is why; nil is that they are for root alone.
+	denial error
 	mounts []host.Mount
 	// kubeconfig is where kubelet has its own.
 	kubeconfig string
@@ -202,7 +205,7 @@ func (w *world) runs(units ...string) {
 
 // check makes one check of this world.
 func (w *world) check(name string, when Occasion) Result {
-	w.o.Host = &guarded{w.memory, w.denied, w.mounts}
+	w.o.Host = &guarded{w.memory, w.denied, cmp.Or(w.denial, error(syscall.EACCES)), w.mounts}
 	if when == Node {
 		w.o.Config, w.o.State = nil, nil
 	}
@@ -221,12 +224,13 @@ func (w *world) check(name string, when Occasion) Result {
 type guarded struct {
 	*memory.Host
 	denied []string
+	denial error
 	mounts []host.Mount
 }
 
 func (g *guarded) may(name string) error {
 	if slices.ContainsFunc(g.denied, func(d string) bool { return d == name || strings.HasPrefix(name, d+"/") }) {
-		return &fs.PathError{Op: "open", Path: name, Err: syscall.EACCES}
+		return &fs.PathError{Op: "open", Path: name, Err: g.denial}
 	}
 	return nil
 }

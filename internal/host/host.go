@@ -182,6 +182,10 @@ func (i Info) Unchanged(since Info) bool {
 	return i.Inode == since.Inode && i.Device == since.Device && i.Size == since.Size && i.ChangeTime.Equal(since.ChangeTime)
 }
 
+// ErrOldKernel is a kernel without openat2(2), by which all paths are found: it came with
+// Linux 5.6. Filters of system calls may keep it from a program, too.
+var ErrOldKernel = errors.New("the kernel does not have, or does not allow, openat2(2): berth needs Linux 5.6 or newer")
+
 // ErrUnsafeParent is the error for a path through a link that root does not own
 // or that leads into /proc, /sys or /dev.
 var ErrUnsafeParent = errors.New("a parent is a link that berth does not follow")

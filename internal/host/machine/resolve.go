@@ -72,6 +72,9 @@ func (t tree) open(p string, flags uint64) (int, error) {
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS}
 	for {
 		fd, err := unix.Openat2(t.root, rel, &how)
+		if errors.Is(err, unix.ENOSYS) {
+			return -1, host.ErrOldKernel
+		}
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
 			return fd, err
 		}
