@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/effect"
@@ -304,5 +305,25 @@ func TestSSHOffByAllNames(t *testing.T) {
 	activities(t, h, map[string]string{sshUnit: "active"})
 	if diff := cmp.Diff(before, others(h)); diff != "" {
 		t.Errorf("withdrawn: %s", diff)
+	}
+}
+
+// A server that is masked in the same run has nothing to read any more, and refuses to be
+// asked as soon as systemd has read that.
+func TestServerIsMaskedWithItsSettings(t *testing.T) {
+	const other = "/etc/systemd/system/containerd.service.d/x.conf"
+	mask := &desired.Link{Path: "/etc/systemd/system/" + sshUnit, Target: "/dev/null"}
+	for order, pick := range map[string]func(int) int{"first": func(int) int { return 0 }, "last": func(n int) int { return n - 1 }} {
+		h := serving()
+		must(h.StartUnit(tctx, "containerd.service"))
+		runs(t, h, sealed(t, append(keyless(false), managed(other, "[Service]\nNice=1\n"))...))
+		off := sealed(t, managed(other, "[Service]\nNice=2\n"), mask, &desired.Unit{Base: desired.Base{After: []desired.ID{mask.ID()}}, Name: sshUnit, Activation: desired.Stopped})
+		if _, err := engine(h, &providers{}, func(o *converge.Options) { o.Pick = pick }).Apply(t.Context(), off); err != nil {
+			t.Errorf("%s: %v", order, err)
+		}
+		if st, err := h.Unit(tctx, sshUnit); err != nil || st.ActiveState == "active" || st.LoadState != "masked" {
+			t.Errorf("%s: %s is %s, %s, %v", order, sshUnit, st.LoadState, st.ActiveState, err)
+		}
+		converged(t, h, off)
 	}
 }

@@ -89,13 +89,21 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, _ string, e 
 		return nil
 	}
 	t.Act(kind.VerbReload, "settings of "+strings.Join(running, ", ")+" go", kind.DisruptReload)
-	t.Live = func(ctx context.Context) error {
-		for _, name := range running {
-			if err := v.Host.ReloadUnit(ctx, name); err != nil {
-				return err
-			}
+	t.Live = func(ctx context.Context) error { return reload(ctx, v.Host, running) }
+	return nil
+}
+
+// reload has servers read their files again. One that this run masks has no use for them,
+// and refuses as soon as systemd has read that, which another part of the run may ask for.
+func reload(ctx context.Context, h host.Host, names []string) error {
+	for _, name := range names {
+		err := h.ReloadUnit(ctx, name)
+		if err == nil {
+			continue
 		}
-		return nil
+		if st, asked := h.Unit(ctx, name); asked != nil || st.LoadState != "masked" {
+			return err
+		}
 	}
 	return nil
 }
