@@ -16,9 +16,9 @@ func (r *Reconciler) early(t *Target) func() {
 }
 
 // sayEarly returns what has the Node say that a document is in force while the engine has
-// yet to see its units stay up, and to keep it (docs/decisions/0012). That is not said before it is proved where there is
-// nothing to go back to, where the document has failed before, and where the agent itself
-// is still to be updated.
+// yet to see its units stay up, and to keep it (docs/decisions/0012). That is not said
+// before it is proved where there is nothing to go back to, where the document has failed
+// before, and where the agent itself is still to be updated.
 func (r *Reconciler) sayEarly(t *Target) func() {
 	_, failed := r.said[applying]
 	r.mu.Lock()
