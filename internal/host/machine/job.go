@@ -5,22 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"path/filepath"
 	"time"
 
 	"github.com/godbus/dbus/v5"
 
 	"github.com/berth-dev/berth/internal/host"
-	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // statusAfter bounds the look at a unit whose job went wrong, in the time that is
 // left to nobody.
 const statusAfter = 2 * time.Second
-
-// unusedAfter bounds the wait for systemd to see that a swap area is out of use. It sees
-// nothing while it reads its definitions anew, which takes seconds on a slow machine.
-const unusedAfter = time.Minute
 
 // submit is a method of go-systemd that enqueues a job.
 type submit func(c *connection, ctx context.Context, name, mode string, done chan<- string) (int, error)
@@ -56,51 +50,12 @@ func (m *manager) StartUnit(ctx context.Context, name string) error { return m.j
 
 // StopUnit implements host.Systemd.
 func (m *manager) StopUnit(ctx context.Context, name string) error {
-	if device := m.kernelSwap(ctx, name); device != "" {
-		if err := unlessUnknown(m.job(ctx, "stop", device)); err != nil {
-			return err
+	if path.Ext(name) == ".swap" {
+		if err := m.swapOff(ctx, name); err != nil {
+			return &host.UnitError{Unit: name, Err: err}
 		}
-		m.awaitUnused(ctx, name)
 	}
 	return unlessUnknown(m.job(ctx, "stop", name))
-}
-
-// kernelSwap is the unit that has the kernel's name of an area in use, of which a unit has
-// another name, as by UUID; else "". Of a masked one systemd has forgotten the area, and calls
-// swapoff(8) without it (seen with 252); that of the kernel's name it reads from
-// /proc/swaps, and both stop with that. Whether it is masked may change at any moment:
-// another unit of the same run may need a reload.
-func (m *manager) kernelSwap(ctx context.Context, name string) string {
-	area, ok := unitname.Path(name)
-	if path.Ext(name) != ".swap" || !ok {
-		return ""
-	}
-	if st, err := m.Unit(ctx, name); err != nil || st.ActiveState != "active" {
-		return ""
-	}
-	device, err := filepath.EvalSymlinks(area)
-	if err != nil || device == area {
-		return ""
-	}
-	return unitname.OfPath(device) + ".swap"
-}
-
-// awaitUnused waits until systemd has read from /proc/swaps that an area is out of use,
-// which it does some time after the stop of the unit by the kernel's name: until then a
-// stop of a masked one would call swapoff(8) all the same.
-func (m *manager) awaitUnused(ctx context.Context, name string) {
-	ctx, cancel := context.WithTimeout(ctx, unusedAfter)
-	defer cancel()
-	for pause := reconnectPause; ; pause = min(2*pause, lockLast) {
-		if st, err := m.Unit(ctx, name); err != nil || st.ActiveState != "active" {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-	}
 }
 
 // RestartUnit implements host.Systemd.

@@ -9,8 +9,8 @@ import (
 	"github.com/berth-dev/berth/lab/e2e/setup"
 )
 
-// automount has the engine put automounts on the machine, change and withdraw them:
-// a container has no kernel of its own for those.
+// automount has the engine put automounts on the machine, change and withdraw them, and
+// stops masked swap areas: a container has no kernel of its own for those.
 func (m *machine) automount(t *testing.T) {
 	t.Helper()
 	ctx := setup.Within(t, vmDeadline)
@@ -20,11 +20,13 @@ func (m *machine) automount(t *testing.T) {
 	}
 	m.step(t, "the lives are there")
 	// The node's own contract is another owner's, and stays as it is.
-	r, err := m.Exec(ctx, nil, "env", "BERTH_CONFORMANCE=kernel", program, "-test.v", "-test.run=TestLives/machine")
+	r, err := m.Exec(ctx, nil, "env", "BERTH_CONFORMANCE=kernel", program, "-test.v", "-test.run=TestLives/machine|TestStopSwap")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(r.Stdout), "--- PASS: TestLives/machine/"); r.ExitCode != 0 || n < 2 || strings.Contains(string(r.Stdout), "--- SKIP") {
+	said := string(r.Stdout)
+	n := strings.Count(said, "--- PASS: TestLives/machine/")
+	if r.ExitCode != 0 || n < 2 || !strings.Contains(said, "--- PASS: TestStopSwap") || strings.Contains(said, "--- SKIP") {
 		t.Errorf("exit code %d, %d lives\n%s%s", r.ExitCode, n, r.Stdout, r.Stderr)
 	}
 	m.sh(t, "rm "+program)
