@@ -102,6 +102,20 @@ func (w *world) arrange(l *life) {
 	w.rest()
 }
 
+// await waits until a unit is in a state.
+func (w *world) await(name, state string) {
+	st, err := w.Unit(tctx, name)
+	for range 200 {
+		must(err)
+		if st.ActiveState == state {
+			return
+		}
+		must(w.Sleep(tctx, 50*time.Millisecond))
+		st, err = w.Unit(tctx, name)
+	}
+	panic(name + " stays " + st.ActiveState)
+}
+
 // edit is somebody else's change of a file.
 func (w *world) edit(p, content string) {
 	must(host.WriteFile(w, p, []byte(content), host.Attributes{Mode: 0o644}))
