@@ -154,5 +154,6 @@ func keepsResolved(t *testing.T, n *lab.Node) {
 	if said := run(t, n, "sh", "-c", "systemctl is-active systemd-resolved localdns; cat /run/systemd/resolved.conf.d/*"); said != "active\nactive\n# Written by berth.\n[Resolve]\nDNS=169.254.10.10\n" {
 		t.Errorf("after crashes: %s", said)
 	}
-	run(t, n, "sh", "-ec", "systemctl stop localdns systemd-resolved; rm -r "+unit+" /run/systemd/resolve; systemctl mask -q systemd-resolved; systemctl daemon-reload; systemctl start localdns")
+	// One after the other: localdns restarts the resolver when it stops, in place of another job of that.
+	run(t, n, "sh", "-ec", "systemctl stop localdns; systemctl stop systemd-resolved; rm -r "+unit+" /run/systemd/resolve; systemctl mask -q systemd-resolved; systemctl daemon-reload; systemctl start localdns")
 }
