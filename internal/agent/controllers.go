@@ -138,11 +138,14 @@ func (a *Agent) checkUnits(ctx context.Context, g *errgroup.Group, client *apise
 	}
 }
 
-// units are those of all documents, each once.
+// units are those of all documents, each once; nil where no document is applied yet.
 func (a *Agent) units() []unitcheck.Unit {
 	var all []unitcheck.Unit
 	for _, r := range a.reconcilers() {
 		st, _ := r.Kept().Get()
+		if st != nil && all == nil {
+			all = []unitcheck.Unit{}
+		}
 		for _, u := range units(st) {
 			if !slices.ContainsFunc(all, func(have unitcheck.Unit) bool { return have.Name == u.Name }) {
 				all = append(all, u)

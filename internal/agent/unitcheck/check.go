@@ -33,7 +33,8 @@ type Check struct {
 	Systemd Systemd
 	Calls   Calls
 	Node    *apiserver.Latest[core.Node]
-	// Units are those of the document that is applied; none is nothing to tell.
+	// Units are those of the document that is applied, which may be none; nil where no
+	// document is: then there is nothing to tell.
 	Units func() []Unit
 	// Every is between two looks, Stuck how long a unit may start or stop.
 	Every, Stuck time.Duration
@@ -74,7 +75,7 @@ func (c *Check) Run(ctx context.Context) error {
 func (c *Check) look(ctx context.Context) error {
 	node, _ := c.Node.Get()
 	units := c.Units()
-	if node == nil || len(units) == 0 {
+	if node == nil || units == nil {
 		return nil
 	}
 	found, err := c.findings(ctx, units)

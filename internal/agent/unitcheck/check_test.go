@@ -104,6 +104,22 @@ func TestTheConditionIsWrittenOnChangeAndNowAndThen(t *testing.T) {
 	})
 }
 
+func TestADocumentWithoutUnitsHasAllWell(t *testing.T) {
+	s := &server{node: &apiserver.Latest[core.Node]{}}
+	s.node.Set(nodeWith(core.NodeCondition{Type: ConditionType, Status: core.ConditionFalse, Reason: reasonUnhealthy}))
+	var units []Unit
+	c := &Check{Systemd: machine(t), Calls: s, Node: s.node, Units: func() []Unit { return units }}
+	for _, want := range []int{0, 1} {
+		if err := c.look(t.Context()); err != nil || len(s.patches) != want {
+			t.Fatalf("%v, %d writes, want %d", err, len(s.patches), want)
+		}
+		units = []Unit{}
+	}
+	if got := s.patches[0]; got.Status != core.ConditionTrue || got.Reason != reasonHealthy {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestAConditionThatAnotherChangedIsWrittenAgain(t *testing.T) {
 	run(t, machine(t), func(s *server, now chan struct{}) {
 		s.node.Set(nodeWith())
