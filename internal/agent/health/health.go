@@ -22,6 +22,8 @@ const (
 	every    = 30 * time.Second
 	patience = time.Minute
 	longest  = 16 * time.Minute
+	// lasting is how long a program has to be well until its restarts count no more.
+	lasting = 10 * time.Minute
 	// answer bounds a question, job a restart.
 	answer = 10 * time.Second
 	job    = 5 * time.Minute
@@ -52,10 +54,10 @@ type Program struct {
 	// Paused, if set and true: nothing is restarted, all is told.
 	Paused func() bool
 
-	// since is when it was found unwell, zero if it is well; restarts how often it
-	// was restarted since it was last well.
-	since    time.Time
-	restarts int
+	// since is when it was found unwell, zero if it is well, wellSince the reverse;
+	// restarts how often it was restarted since it was last well for long.
+	since, wellSince time.Time
+	restarts         int
 	// busy: it is looked at.
 	busy atomic.Bool
 }
@@ -102,7 +104,7 @@ func (r Round) list(ctx context.Context) map[string]host.UnitStatus {
 // look looks at the program, whose unit was listed as u.
 func (p *Program) look(ctx context.Context, u host.UnitStatus) {
 	if !p.expected(ctx, u) {
-		p.since, p.restarts = time.Time{}, 0
+		p.since, p.wellSince, p.restarts = time.Time{}, time.Time{}, 0
 		return
 	}
 	asking, cancel := context.WithTimeout(ctx, answer)
@@ -113,7 +115,7 @@ func (p *Program) look(ctx context.Context, u host.UnitStatus) {
 	case err == nil:
 		p.well()
 	case p.since.IsZero():
-		p.since = time.Now()
+		p.since, p.wellSince = time.Now(), time.Time{}
 		slog.Warn("health check", "program", p.Name, "error", err)
 		p.Events.Warning(p.Name, fmt.Sprintf("%s is not well: %v", p.Name, err))
 	case time.Since(p.since) >= p.waits():
@@ -139,7 +141,13 @@ func (p *Program) well() {
 		slog.Info("health check", "program", p.Name, "well", true)
 		p.Events.Normal(p.Name, p.Name+" is well again")
 	}
-	p.since, p.restarts = time.Time{}, 0
+	p.since = time.Time{}
+	if p.wellSince.IsZero() {
+		p.wellSince = time.Now()
+	}
+	if time.Since(p.wellSince) >= lasting {
+		p.restarts = 0
+	}
 }
 
 func (p *Program) waits() time.Duration { return min(patience<<min(p.restarts, 10), longest) }

@@ -110,6 +110,35 @@ func TestRestartsBecomeRare(t *testing.T) {
 	})
 }
 
+// A program that is well for a while after each restart is no less ill, until it is well for
+// long.
+func TestRestartsOfOneThatRelapsesBecomeRare(t *testing.T) {
+	looked(t, nothing, func(sick *atomic.Bool, _ *Program, h *memory.Host) {
+		relapse := func(d time.Duration) {
+			for had, end := len(h.Jobs()), time.Now().Add(d); time.Now().Before(end); had = len(h.Jobs()) {
+				time.Sleep(30 * time.Second)
+				if len(h.Jobs()) > had {
+					sick.Store(false)
+					time.Sleep(time.Minute)
+					sick.Store(true)
+				}
+			}
+		}
+		relapse(2 * time.Hour)
+		if got := len(h.Jobs()); got != 9 { // after 1 + 2 + 4 + 8 + 16 + 16 … minutes, each with one in which it is well
+			t.Errorf("%d restarts in two hours", got)
+		}
+		sick.Store(false)
+		time.Sleep(lasting + every)
+		sick.Store(true)
+		before := len(h.Jobs())
+		time.Sleep(patience + 2*every)
+		if len(h.Jobs()) != before+1 {
+			t.Error("restarted no sooner after it was well for long")
+		}
+	})
+}
+
 func TestAShortIllnessIsOnlyTold(t *testing.T) {
 	told := looked(t, nothing, func(sick *atomic.Bool, _ *Program, h *memory.Host) {
 		for range 10 {
