@@ -83,7 +83,7 @@ func (e *env) unbootstrap() *cobra.Command {
 				return err
 			}
 			p := newProgress(e)
-			o, err := e.leaving(h, p, func() (*desired.AzureIdentity, error) { return flexRegistrar(h, file) })
+			o, err := e.leaving(h, p, "berth leave", func() (*desired.AzureIdentity, error) { return flexRegistrar(h, file) })
 			if err != nil {
 				return err
 			}

@@ -60,7 +60,7 @@ func (e *env) leave() *cobra.Command {
 				}
 			}
 			p := newProgress(e)
-			o, err := e.leaving(h, p, nil)
+			o, err := e.leaving(h, p, "berth leave", nil)
 			if err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ func knownOwner(name string) bool {
 
 // leaving is what leaving needs of the program; the command adds the rest. secret is of
 // who registered the machine, where a document that is there still has it.
-func (e *env) leaving(h host.Host, p *progress, secret azure.Secret) (join.Options, error) {
+func (e *env) leaving(h host.Host, p *progress, command string, secret azure.Secret) (join.Options, error) {
 	owner, err := agent.DocumentsOwner(h)
 	if err != nil {
 		return join.Options{}, err
@@ -105,11 +105,11 @@ func (e *env) leaving(h host.Host, p *progress, secret azure.Secret) (join.Optio
 	} else if keeps {
 		owner = desired.OwnerNode // it goes with the document that asked for it
 	}
-	opt := e.parts(h).engineOptions(h, "berth leave", p.observe)
+	opt := e.parts(h).engineOptions(h, command, p.observe)
 	opt.Trial = nil // what is left of the machine can't prove itself
 	apply := converge.New(opt).Apply
 	return join.Options{
-		Host: h, Apply: apply, AgentOwner: owner, AgentThere: func() (bool, error) { return agent.There(h) }, AgentUnit: config.Unit, Command: "berth leave", Say: p.say,
+		Host: h, Apply: apply, AgentOwner: owner, AgentThere: func() (bool, error) { return agent.There(h) }, AgentUnit: config.Unit, Command: command, Say: p.say,
 		Unregister: func(ctx context.Context, did func(string)) []error { return azure.New(h).Unregister(ctx, secret, did) },
 		Reset:      func(ctx context.Context) ([]string, error) { return agent.Reset(ctx, h, apply) },
 		Network:    podnet.Network{Programs: h, Files: h},

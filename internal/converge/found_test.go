@@ -49,8 +49,8 @@ func TestWhatWasFound(t *testing.T) {
 	if diff := cmp.Diff(ledger.Found{Names: []string{"inet theirs", "inet theirs c", "ip nat", "ip nat CNI-theirs"}}, found[ledger.FilterFound]); diff != "" {
 		t.Error(diff)
 	}
-	if _, ok := found["/var/lib/cni"]; ok {
-		t.Error("what was not there was found")
+	if diff := cmp.Diff(ledger.Found{}, found["/var/lib/cni"]); diff != "" {
+		t.Errorf("what was not there: %s", diff)
 	}
 	h.Put("/var/lib/kubelet/cpu_manager_state", "", 0o600)
 	h.Put("/var/lib/cni/results/r", "", 0o600)

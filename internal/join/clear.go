@@ -25,7 +25,7 @@ func (l *leave) clearDirs(ctx context.Context) {
 		return slices.ContainsFunc(mounts, func(m host.Mount) bool { return m.Target == p })
 	}}
 	for _, dir := range ledger.FilledByOthers {
-		if dir == linksDir {
+		if _, looked := l.led.Found[dir]; dir == linksDir || dir == ledger.VolumePlugins && !looked || slices.Contains(l.Keep, dir) {
 			continue
 		}
 		found, known := l.found(dir)

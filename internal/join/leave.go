@@ -79,15 +79,85 @@ func (l *leave) run(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, step := range []func(context.Context){
-		l.stopAgent, l.drain, l.stopKubelet, l.endSandboxes, l.endGroups, l.stopRuntime, l.clearNetwork, l.unmountAll, l.offTempDisk, l.clearDirs, l.unregister, l.withdraw, l.restoreProxyValues, l.restoreDirs, l.removeNode,
-	} {
+	steps := append([]func(context.Context){l.stopAgent, l.drain}, l.endNode()...)
+	if err := inTurn(ctx, append(steps, l.unregister, l.withdraw, l.restoreProxyValues, l.restoreDirs, l.removeNode)...); err != nil {
+		return err
+	}
+	return l.forget(ctx)
+}
+
+// endNode ends what makes the machine a node, and takes away what that left.
+func (l *leave) endNode() []func(context.Context) {
+	return []func(context.Context){l.stopKubelet, l.endSandboxes, l.endGroups, l.stopRuntime, l.clearNetwork, l.unmountAll, l.offTempDisk, l.clearDirs}
+}
+
+// inTurn takes steps until the context ends.
+func inTurn(ctx context.Context, steps ...func(context.Context)) error {
+	for _, step := range steps {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		step(ctx)
 	}
-	return l.forget(ctx)
+	return nil
+}
+
+// TakeAgent takes the agent away with what documents of its own owners asked for. Where
+// kubelet goes with them and did not run before berth, its pods end first and what it, the
+// runtime and CNI plugins left goes, too; nothing is evicted, and the Node stays in the
+// cluster. Where nobody else has anything on the machine, berth's own state goes. A run that
+// was cut off is continued by the next. It returns what is not as it was before, and why.
+func TakeAgent(ctx context.Context, o Options, own ...desired.Owner) (stayed []string, err error) {
+	l := &leave{Options: o}
+	if l.led, err = new(ledger.Reader).Load(o.Host); err != nil {
+		return nil, err
+	}
+	there, err := o.hasState()
+	if err != nil {
+		return nil, err
+	}
+	for _, owner := range l.allOwners() {
+		if !slices.Contains(own, owner) {
+			l.others = append(l.others, owner)
+		}
+	}
+	if l.endsNode() && !l.ranBefore(kubelet.Unit) {
+		if err := inTurn(ctx, append([]func(context.Context){l.stopAgent}, l.endNode()...)...); err != nil {
+			return l.stayed, err
+		}
+	}
+	kept, err := o.Reset(ctx)
+	l.stayed = append(l.stayed, kept...)
+	if err != nil {
+		return l.stayed, err
+	}
+	l.removeTokens()
+	if len(l.others) == 0 && there {
+		l.restoreDirs(ctx)
+		err = l.forget(ctx)
+	}
+	return l.stayed, err
+}
+
+// ranBefore says whether a unit ran when berth first came, as on a node of another agent: then
+// the engine has it run again.
+func (l *leave) ranBefore(unit string) bool {
+	e := l.led.Entries[string(desired.UnitID(unit))]
+	return e.Was != nil && e.Was.Value == "active"
+}
+
+// allOwners are those who have something on the machine, in order.
+func (l *leave) allOwners() []desired.Owner {
+	all := map[desired.Owner]bool{}
+	for _, e := range l.led.Entries {
+		for o := range e.Owners {
+			all[o] = true
+		}
+	}
+	if l.led.Owed != nil {
+		all[l.led.Owed.Owner] = true
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // hasState says whether berth remembers anything of this machine.
@@ -116,24 +186,13 @@ func (l *leave) look(ctx context.Context) (err error) {
 	if l.begun, err = l.interrupted(ctx); err != nil {
 		return err
 	}
-	all := map[desired.Owner]bool{}
-	for _, e := range l.led.Entries {
-		for o := range e.Owners {
-			all[o] = true
-		}
-	}
-	if l.led.Owed != nil {
-		all[l.led.Owed.Owner] = true
-	}
-	for o := range maps.Keys(all) {
+	for _, o := range l.allOwners() {
 		if l.Owner == "" || o == l.Owner {
 			l.owners = append(l.owners, o)
 		} else {
 			l.others = append(l.others, o)
 		}
 	}
-	slices.Sort(l.owners)
-	slices.Sort(l.others)
 	inAzure, err := l.inAzure()
 	owed := inAzure && (l.Owner == "" || l.Owner == desired.OwnerNode)
 	l.nothing = len(l.owners) == 0 && l.begun == nil && !owed && (l.Owner != "" || len(l.others) > 0)

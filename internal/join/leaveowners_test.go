@@ -10,6 +10,8 @@ import (
 	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/effect"
+	"github.com/berth-dev/berth/internal/report"
 )
 
 // TestLeaveOfOneOwner: as long as another document wants kubelet, the machine is a node.
@@ -60,6 +62,109 @@ func TestLeaveTakesTheAgentAway(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTakeAgent: what its documents made a node is none without it, wherever a run was cut
+// off; what another document did is one still.
+func TestTakeAgent(t *testing.T) {
+	take := func(w *world, edit ...func(*Options)) ([]string, error) {
+		o := w.options()
+		for _, f := range edit {
+			f(&o)
+		}
+		o.Reset = func(ctx context.Context) ([]string, error) {
+			for _, owner := range []desired.Owner{desired.OwnerOSC, desired.OwnerBerth} {
+				if _, err := o.Apply(ctx, nodeless(t, owner)); err != nil {
+					return nil, err
+				}
+			}
+			return nil, w.call("reset the agent")
+		}
+		return TakeAgent(t.Context(), o, desired.OwnerOSC, desired.OwnerBerth)
+	}
+	made := func() *world {
+		w := newWorld(t)
+		w.join(desired.OwnerOSC)
+		if err := w.m.Remove(report.SentinelPath); err != nil { // another kind of document's
+			t.Fatal(err)
+		}
+		return w
+	}
+	t.Run("a node of its documents", func(t *testing.T) {
+		w := made()
+		if stayed, err := take(w); err != nil || len(stayed) > 0 {
+			t.Errorf("%q, %v", stayed, err)
+		}
+		w.isAsBefore()
+		if want := []string{"list", "end 1", "network ", "reset the agent"}; !slices.Equal(w.log, want) {
+			t.Errorf("asked %q", w.log)
+		}
+	})
+	t.Run("a node of another agent", func(t *testing.T) {
+		w := newWorld(t)
+		w.m.Put("/etc/systemd/system/kubelet.service", service("/opt/bin/kubelet"), 0o644)
+		if err := w.m.StartUnit(t.Context(), "kubelet.service"); err != nil {
+			t.Fatal(err)
+		}
+		w.join(desired.OwnerOSC)
+		if _, err := take(w); err != nil {
+			t.Error(err)
+		}
+		if !w.active("kubelet.service") || len(w.boxes) != 1 || !slices.Equal(w.log, []string{"reset the agent"}) {
+			t.Errorf("asked %q", w.log)
+		}
+	})
+	t.Run("a disk of kubelet's data", func(t *testing.T) {
+		w := made()
+		if stayed, err := take(w, func(o *Options) { o.Keep = []string{"/var/lib/kubelet"} }); err != nil || len(stayed) > 0 {
+			t.Errorf("%q, %v", stayed, err)
+		}
+		if _, err := w.m.Lstat("/var/lib/kubelet/pods/u1/etc-hosts"); err != nil || len(w.boxes) > 0 {
+			t.Errorf("%v, %v", err, w.boxes)
+		}
+	})
+	t.Run("killed", func(t *testing.T) {
+		for at := 1; ; at++ {
+			w := made()
+			injector := effect.Inject(w.m, effect.Plan{{At: at, Kind: effect.StopAfter}})
+			w.h = injector
+			_, _ = take(w)
+			if injector.Hit() == nil {
+				if at < 20 {
+					t.Errorf("only %d effects", at)
+				}
+				break
+			}
+			w.h = w.m
+			if stayed, err := take(w); err != nil || len(stayed) > 0 {
+				t.Errorf("%q, %v", stayed, err)
+			}
+			if w.isAsBefore(); t.Failed() {
+				t.Fatalf("killed at %s", injector.Hit())
+			}
+		}
+	})
+	t.Run("a node of another document", func(t *testing.T) {
+		w := newWorld(t)
+		w.join(desired.OwnerAKS)
+		w.join(desired.OwnerOSC, &desired.File{Path: "/etc/more", Content: desired.Text("x"), Mode: 0o644, Life: desired.Managed})
+		if stayed, err := take(w); err != nil || len(stayed) > 0 {
+			t.Errorf("%q, %v", stayed, err)
+		}
+		if _, err := w.m.Lstat("/etc/more"); err == nil || !w.active("kubelet.service") || len(w.boxes) != 1 || !w.hasBridge {
+			t.Errorf("%v, asked %q", err, w.log)
+		}
+	})
+}
+
+// nodeless is a state of an owner who wants nothing.
+func nodeless(t *testing.T, owner desired.Owner) *desired.State {
+	t.Helper()
+	st := &desired.State{Owner: owner}
+	if err := st.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	return st
 }
 
 // TestLeaveTokens: they go with the identity that they are of, also where another

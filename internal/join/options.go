@@ -34,6 +34,8 @@ type Options struct {
 	AgentThere func() (bool, error)
 	// AgentUnit is the service that would repair what goes.
 	AgentUnit string
+	// Keep are directories whose content stays, filled by whom it may be; nil for none.
+	Keep []string
 	// Network takes away what pods had of it, and Foreign names what the cluster's own
 	// network left: neither speaks of what was there before.
 	Network interface {

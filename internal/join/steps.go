@@ -88,7 +88,7 @@ func (l *leave) tell(boxes []cri.Sandbox, errs []error) {
 // run as it did.
 func (l *leave) stopRuntime(ctx context.Context) {
 	e, ok := l.led.Entries[string(desired.UnitID(containerd.Unit))]
-	if ok && !slices.ContainsFunc(l.others, e.Owns) && (e.Was == nil || e.Was.Value != "active") {
+	if ok && !slices.ContainsFunc(l.others, e.Owns) && !l.ranBefore(containerd.Unit) {
 		l.stop(ctx, containerd.Unit)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/cri"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -67,6 +68,7 @@ func newWorld(t *testing.T) *world {
 	m.Put("/etc/containerd/config.toml", "theirs", 0o644)
 	m.Put("/var/lib/kubelet/theirs/file", "x", 0o600)
 	m.PutFilterNames(theirChain)
+	m.PutDir("/usr/libexec")
 	m.PutDir("/run/berth")
 	m.PutDir("/opt/azure/containers")
 	m.Put("/etc/machine-id", "0123456789abcdef0123456789abcdef\n", 0o444)
@@ -117,6 +119,7 @@ func (w *world) join(owner desired.Owner, more ...desired.Resource) {
 		"/opt/azure/containers/provision.complete", "/run/containerd/io.containerd.runtime.v2.task/k8s.io/1/init.pid"} {
 		w.m.Put(p, "x", 0o600)
 	}
+	w.m.PutDir(ledger.VolumePlugins + "/kubelet-plugins/volume/exec")
 	w.m.PutDir("/var/lib/kubelet/pods/u1/volumes/token")
 	if err := w.m.Mount(w.t.Context(), host.Mount{Source: "tmpfs", Target: "/var/lib/kubelet/pods/u1/volumes/token", Type: "tmpfs"}); err != nil {
 		w.t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -174,7 +175,46 @@ func TestInitDataAgent(t *testing.T) {
 				initNode(t, l, machine, checksum)
 			})
 		}
+		t.Run("init-agent-reset", func(t *testing.T) {
+			t.Parallel()
+			initReset(t, l, reg.trust())
+		})
 	})
+}
+
+// initReset: an agent that made a machine a node takes all of it away, the pods that run, too.
+func initReset(t *testing.T, l *lab.Lab, trust map[string]lab.File) {
+	t.Helper()
+	n := addNode(t, l, lab.NodeConfig{Name: "init-agent-reset", UserData: idleUserData, Files: trust})
+	_, err := n.WaitBooted(within(t, 2*time.Minute))
+	check(t, err)
+	kubeletWas(t, n)
+	d := initData(t, l, n.Name)
+	run(t, n, "mkdir", "-p", nodeinit.Dir+"/credentials")
+	for name, content := range map[string][]byte{
+		"cluster-ca.crt": d.ClusterCA, "credentials/bootstrap-token": []byte(d.BootstrapToken), "machine-name": []byte(n.Name), "config-v0.0.0-test.yaml": d.Configuration,
+	} {
+		check(t, n.WriteFile(nodeinit.Dir+"/"+name, content, 0o600))
+	}
+	see := func() asItIs {
+		now := look(t, n, "/var/lib/containerd", nodeinit.Dir)
+		delete(now.Live, "sysctl") // kubelet's, see TestLeave
+		return now
+	}
+	before := see()
+	run(t, n, berthPath, "agent", "bootstrap", "--config-dir", nodeinit.Dir)
+	_, err = l.WaitNodeReady(within(t, 2*time.Minute), n.Name)
+	check(t, err)
+	runPod(t, l, "init-agent-pod", n.Name)
+	if out := run(t, n, "sh", "-c", berthPath+" agent reset 2>&1"); strings.Contains(out, "kept") || !strings.Contains(out, "the agent is gone") {
+		t.Errorf("reset: %s", out)
+	}
+	if diff := cmp.Diff(before, see()); diff != "" {
+		t.Error(diff)
+	}
+	if out := run(t, n, "sh", "-c", "cd "+nodeinit.Dir+"; find . -type f | sort | xargs; ls -A /run/containerd/io.containerd.runtime.v2.task/k8s.io || true"); out != "./cluster-ca.crt ./config-v0.0.0-test.yaml ./machine-name\n" {
+		t.Errorf("left: %s", out)
+	}
 }
 
 // initNode boots a machine and waits until its agent has made it a node.

@@ -16,13 +16,19 @@ import (
 // another or none is there. What a kubelet that is not down has there stays: the error
 // is a *RunningError.
 func Release(ctx context.Context, h host.Host) (device string, err error) {
-	if info, err := ledger.Lstat(h, mountedPath); err != nil || info == nil {
+	if mounted, err := Mounted(h); err != nil || !mounted {
 		return "", err
 	}
 	if device, err = unmount(ctx, h); err != nil {
 		return device, err
 	}
 	return device, forget(h, mountedPath)
+}
+
+// Mounted says whether Ensure has mounted a disk that was not released since.
+func Mounted(h host.FS) (bool, error) {
+	info, err := ledger.Lstat(h, mountedPath)
+	return info != nil, err
 }
 
 func unmount(ctx context.Context, h host.Host) (device string, err error) {

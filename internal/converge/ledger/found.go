@@ -13,8 +13,12 @@ import (
 // fill while the machine is a node, besides what berth puts there.
 var FilledByOthers = []string{
 	"/etc/cni/net.d", "/opt/cni/bin", "/opt/containerd", "/run/containerd", "/sys/class/net",
-	"/var/lib/cni", "/var/lib/containerd", "/var/lib/kubelet",
+	VolumePlugins, "/var/lib/cni", "/var/lib/containerd", "/var/lib/kubelet",
 }
+
+// VolumePlugins is above the directory that a kubelet makes whose configuration names no
+// other (volumePluginDir). Ledgers of older programs do not have it.
+const VolumePlugins = "/usr/libexec/kubernetes"
 
 // MountsFound is under what Found has the mount points that stood where kubelet and the
 // runtime mount for pods: by its path alone nobody tells a disk of others from theirs.
@@ -53,13 +57,14 @@ type Found struct {
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// find looks into the directories that others fill. What can't be looked into is
-// unknown, which is no reason to end a run.
+// find looks into the directories that others fill. One that is not there has no mode; what
+// can't be looked into is unknown, which is no reason to end a run.
 func find(h host.Host) map[string]Found {
 	found := map[string]Found{MountsFound: findMounts(h), FilterFound: findFilter(h), ValuesFound: findValues(h)}
 	for _, dir := range FilledByOthers {
 		info, err := Lstat(h, dir)
 		if err == nil && info == nil {
+			found[dir] = Found{}
 			continue
 		}
 		f := Found{Unknown: true}
