@@ -219,6 +219,20 @@ var definitions = []*life{
 		runs:   [3]counts{{a: 1}, {a: 1}, {a: 1}},
 	},
 	{
+		name:    "drop-in of a name that leads to another definition",
+		there:   map[string]string{vendor + a: daemon("vendor"), admin + "life-name.service": "-> " + vendor + a},
+		running: []string{a}, up: []string{a}, read: []string{a},
+		first:  []desired.Resource{unit("life-name.service", "started")},
+		second: []desired.Resource{unit("life-name.service", "started"), file(admin+"life-name.service.d/10.conf", "[Service]\n"+reloading)},
+		runs:   [3]counts{{}, {a: 1}, {a: 1}},
+	},
+	{
+		name:    "drop-in of such a name, of a unit that nobody asks for",
+		there:   map[string]string{vendor + a: daemon("vendor"), admin + "life-name.service": "-> " + vendor + a},
+		running: []string{a}, up: []string{a}, read: []string{a},
+		second: []desired.Resource{file(admin+"life-name.service.d/10.conf", "[Service]\n"+reloading)},
+	},
+	{
 		name:   "alias",
 		first:  []desired.Resource{file(admin+a, daemon("1")+"[Install]\nAlias=life-alias.service\n"), unit(a, "enabled started")},
 		second: []desired.Resource{file(admin+a, daemon("2")+"[Install]\nAlias=life-alias.service\n"), unit(a, "enabled started")},

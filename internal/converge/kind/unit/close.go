@@ -70,7 +70,11 @@ func (Kind) Close(ctx context.Context, v *kind.View) error {
 // each unit that systemd has loaded.
 func (s *systemd) reread(ctx context.Context, name string) error {
 	p, _ := partOf(name)
-	for _, known := range s.concerned(p) {
+	concerned, err := s.concerned(ctx, p)
+	if err != nil {
+		return err
+	}
+	for _, known := range concerned {
 		if p.role == wantedLink && (!running(known) || s.isLate(name)) {
 			continue
 		}

@@ -102,6 +102,17 @@ func (p *planner) isMask(at string) bool {
 	return err == nil && target == "/dev/null"
 }
 
+// names are all that the unit has, its real one first: systemd reads the drop-ins of each.
+func (p *planner) names() []string {
+	out := []string{p.name}
+	for _, name := range append([]string{p.u.Name}, p.status.Names...) {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // futureDropIns are the drop-ins that will be in force: of several with one base
 // name the strongest.
 func (p *planner) futureDropIns() ([]string, error) {
@@ -111,7 +122,12 @@ func (p *planner) futureDropIns() ([]string, error) {
 			by[path.Base(at)] = at
 		}
 	}
-	names := configurers(p.name)
+	var names []string
+	for _, name := range p.names() {
+		names = append(names, configurers(name)...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	for _, dir := range dirs {
 		for _, name := range names {
 			if err := p.addDropIns(dir, name+".d", by); err != nil {

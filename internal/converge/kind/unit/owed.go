@@ -220,7 +220,7 @@ func (p *planner) lastAfter(paths []string, start time.Time) (string, error) {
 func (p *planner) vanishedFrom() []string {
 	var out []string
 	for _, name := range p.Vanished() {
-		if part, ok := partOf(name); !ok || part.role == wantedLink || !part.concerns(p.name) {
+		if part, ok := partOf(name); !ok || part.role == wantedLink || !slices.ContainsFunc(p.names(), part.concerns) {
 			continue
 		}
 		for name = path.Dir(name); name != "/"; name = path.Dir(name) {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -132,15 +134,59 @@ func (s *systemd) touched() []string {
 	return slices.Compact(out)
 }
 
-// concerned are the units that systemd has loaded and that a part concerns.
-func (s *systemd) concerned(p part) []host.UnitStatus {
+// concerned are the units that systemd has loaded and that a part concerns. It lists them by
+// their real names.
+func (s *systemd) concerned(ctx context.Context, p part) ([]host.UnitStatus, error) {
 	var out []host.UnitStatus
+	if p.role == dropIn {
+		real, err := s.leadsTo(p.of)
+		if err != nil {
+			return nil, err
+		}
+		if real != "" {
+			return s.loaded(ctx, real)
+		}
+	}
 	for _, name := range sorted(s.known) {
 		if p.concerns(name) && s.known[name].LoadState != "not-found" {
 			out = append(out, s.known[name])
 		}
 	}
-	return out
+	return out, nil
+}
+
+// loaded is a unit, if systemd has loaded it.
+func (s *systemd) loaded(ctx context.Context, name string) ([]host.UnitStatus, error) {
+	if loaded, err := s.v.Host.Loaded(ctx, name); err != nil || !loaded {
+		return nil, err
+	}
+	st, err := s.unit(ctx, name)
+	return []host.UnitStatus{st}, err
+}
+
+// leadsTo is the unit of which a name is another one, by a link; "" where it is not.
+func (s *systemd) leadsTo(name string) (string, error) {
+	if _, known := s.known[name]; known || !isUnit(name) {
+		return "", nil
+	}
+	for _, dir := range dirs {
+		info, err := s.v.Lstat(dir + "/" + name)
+		if err != nil {
+			return "", err
+		}
+		if info == nil {
+			continue
+		}
+		if info.Mode&fs.ModeSymlink == 0 {
+			return "", nil
+		}
+		target, err := s.v.Host.Readlink(dir + "/" + name)
+		if real := path.Base(target); err != nil || real != name && isUnit(real) {
+			return real, err
+		}
+		return "", nil
+	}
+	return "", nil
 }
 
 // outdated notes that systemd has to read definitions again.
