@@ -47,6 +47,14 @@ func TestBlocks(t *testing.T) {
 			want:   theirs + "# BEGIN berth a\nA=1\n# END berth a\n# BEGIN berth b\nB=1\n# END berth b\n",
 			second: []desired.Resource{lines("b", "B=1\n")}, thenWant: theirs + "# BEGIN berth b\nB=1\n# END berth b\n",
 		},
+		"a block more in a file that was not there": {
+			absent: true, first: []desired.Resource{lines("b", "B=1\n")}, want: "# BEGIN berth b\nB=1\n# END berth b\n",
+			second: []desired.Resource{lines("a", "A=1\n"), lines("b", "B=1\n")}, thenWant: "# BEGIN berth b\nB=1\n# END berth b\n# BEGIN berth a\nA=1\n# END berth a\n",
+		},
+		"one block after another in a file that was not there": {
+			absent: true, first: []desired.Resource{lines("a", "A=1\n"), lines("b", "B=1\n")}, want: "# BEGIN berth a\nA=1\n# END berth a\n# BEGIN berth b\nB=1\n# END berth b\n",
+			second: []desired.Resource{lines("b", "B=1\n"), lines("c", "C=1\n")}, thenWant: "# BEGIN berth b\nB=1\n# END berth b\n# BEGIN berth c\nC=1\n# END berth c\n",
+		},
 		"keys": {
 			before: theirs, first: []desired.Resource{keys("HTTP_PROXY", "new", "NO_PROXY", "x")}, want: "LANG=C\nHTTP_PROXY=new\nNO_PROXY=x\n",
 			second: []desired.Resource{keys("LANG", "de", "NO_PROXY", "y")}, thenWant: "LANG=de\nHTTP_PROXY=old\nNO_PROXY=y\n",

@@ -91,7 +91,7 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 // before is what was in the file before the block, or before those of its keys that
 // are new.
 func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
-	w := was{Absent: f.info == nil, Lines: linesOf(f.text, b.Keys), Keys: sortedKeys(b.Keys)}
+	w := was{Absent: f.info == nil || madeByAnother(v, b), Lines: linesOf(f.text, b.Keys), Keys: sortedKeys(b.Keys)}
 	if len(f.text) <= maxText {
 		text := f.text
 		w.Text = &text
@@ -115,6 +115,22 @@ func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
 	slices.Sort(w.Keys)
 	w.Keys = slices.Compact(w.Keys)
 	return w, nil
+}
+
+// madeByAnother says whether an earlier block found no file: then there is none when all have
+// gone.
+func madeByAnother(v *kind.View, b *desired.Block) bool {
+	for id, e := range v.Ledger.Entries {
+		path, _, _ := strings.Cut(strings.TrimPrefix(id, "block:"), "#")
+		if path != b.Path || !strings.HasPrefix(id, "block:") || e.Was == nil {
+			continue
+		}
+		var other was
+		if json.Unmarshal([]byte(e.Was.Value), &other) == nil && other.Absent {
+			return true
+		}
+	}
+	return false
 }
 
 // claim enters the block; what the ledger says of before grows with its keys.
