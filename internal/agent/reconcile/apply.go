@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -112,9 +113,7 @@ func (r *Reconciler) apply(ctx, until context.Context, ready func() error, d *Do
 	if err != nil {
 		return r.failed(ctx, d, err)
 	}
-	for _, n := range t.Notes {
-		r.o.Log.Info("of the document", "note", n)
-	}
+	r.tellNotes(t.Notes)
 	before, err := r.noteOwner()
 	if err != nil {
 		return r.failed(ctx, d, err)
@@ -174,6 +173,19 @@ func (r *Reconciler) apply(ctx, until context.Context, ready func() error, d *Do
 		r.o.Log.Warn("left for the next run", "error", err)
 	}
 	return r.update(ctx)
+}
+
+// tellNotes tells what of a document has no effect: nobody but the cluster's people can mend
+// that, and they see events and no log. What was said last is not said again.
+func (r *Reconciler) tellNotes(notes []string) {
+	for _, n := range notes {
+		r.o.Log.Info("of the document", "note", n)
+	}
+	if said := strings.Join(notes, "; "); said != r.noted {
+		if r.noted = said; said != "" {
+			r.o.Events.Normal("OSCNotes", said)
+		}
+	}
 }
 
 // rest ends what was begun for a document that is no longer asked for, or is in

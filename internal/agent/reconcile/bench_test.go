@@ -296,7 +296,17 @@ func (b *bench) Former(_ context.Context, d *Document) (*Target, error) {
 }
 
 func (b *bench) target(d *Document, st *desired.State) *Target {
-	return &Target{Document: d, State: st, Agent: agentOf(d.Text), Engine: b.engine(d.Text, 0)}
+	return &Target{Document: d, State: st, Agent: agentOf(d.Text), Engine: b.engine(d.Text, 0), Notes: notesOf(d.Text)}
+}
+
+func notesOf(document []byte) []string {
+	var out []string
+	for line := range strings.Lines(string(document)) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "note "); ok {
+			out = append(out, text+" has no effect")
+		}
+	}
+	return out
 }
 
 func agentOf(document []byte) *selfupdate.Parts {
@@ -323,7 +333,7 @@ func state(document []byte) (*desired.State, error) {
 			u := &desired.Unit{Name: f[1], Enablement: desired.Enabled}
 			u.After = []desired.ID{def.ID()}
 			st.Add(def, u)
-		case len(f) > 1 && f[0] == "agent", len(f) == 1 && (f[0] == "node" || f[0] == "aks"):
+		case len(f) > 1 && (f[0] == "agent" || f[0] == "note"), len(f) == 1 && (f[0] == "node" || f[0] == "aks"):
 		default:
 			return nil, fmt.Errorf("no such line: %s", line)
 		}

@@ -25,6 +25,44 @@ var documentScenarios = map[string]func(b *bench){
 			b.t.Error(b.node.Labels, b.events, b.joined, b.conditions)
 		}
 	},
+	"what has no effect is told once": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one", "note a", "note b")
+		b.give("file /etc/a two", "note a", "note b")
+		b.give("file /etc/a three", "note a")
+		var got []string
+		for _, e := range b.told() {
+			if text, ok := strings.CutPrefix(e, "OSCNotes "); ok {
+				got = append(got, text)
+			}
+		}
+		if diff := cmp.Diff([]string{"a has no effect; b has no effect", "a has no effect"}, got); diff != "" {
+			b.t.Error(diff)
+		}
+	},
+	"a full disk takes no document, and the last one stays": func(b *bench) {
+		full := false
+		b.engineHost = refusing{b.h, &full}
+		b.start()
+		b.give("file /etc/a one", "file /etc/b one")
+		b.set(&full, true)
+		b.give("file /etc/a two", "file /etc/c two")
+		b.pass(time.Minute)
+		b.wantFile("/etc/a", "one")
+		b.wantFile("/etc/b", "one")
+		b.wantApplied("file /etc/a one", "file /etc/b one")
+		said := b.Get().Status.Conditions[0].Message
+		if b.lastCondition() != "False ApplyFailed" || !strings.Contains(said, "/etc/") || !strings.Contains(said, "no space left on device") {
+			b.t.Errorf("%q: %s", b.lastCondition(), said)
+		}
+		if _, err := b.h.Lstat("/etc/c"); err == nil {
+			b.t.Error("a file of the document is there")
+		}
+		b.set(&full, false)
+		b.pass(10 * time.Minute)
+		b.wantApplied("file /etc/a two", "file /etc/c two")
+		b.wantFile("/etc/c", "two")
+	},
 	"the jobs of a document are told with the published reasons": func(b *bench) {
 		b.start()
 		b.give("file /etc/a one", "unit u.service /etc/a")

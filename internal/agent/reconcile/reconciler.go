@@ -173,6 +173,8 @@ type Reconciler struct {
 	refused map[string]string
 	// announced is the checksum that an event told of last; it is of that worker, too.
 	announced string
+	// noted are the notes of a document that an event told of last.
+	noted string
 
 	// The rest belongs to the one worker of queue.
 	// saved is what is on the disk of record.
