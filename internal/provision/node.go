@@ -101,7 +101,8 @@ func (n *Node) readFlags(text []byte) {
 	}
 }
 
-var nodeFlag = lazyregexp.New(`--(kubeconfig|bootstrap-kubeconfig|hostname-override)=([^\s"']+)`)
+// nodeFlag matches a flag as kubelet takes it: its value follows "=" or a space.
+var nodeFlag = lazyregexp.New(`--(kubeconfig|bootstrap-kubeconfig|hostname-override)(?:=|[ \t]+)([^\s"'-][^\s"']*)`)
 
 // healthz is the health endpoint of a configuration of kubelet; "" for none.
 func healthz(text []byte) string {

@@ -74,6 +74,8 @@ func TestKubeconfigs(t *testing.T) {
 		"flags":           {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--v=2 --kubeconfig=/etc/k --bootstrap-kubeconfig=/b\n"}, "/etc/k"},
 		"drop-in":         {map[string]string{kubelet.DropInDir + "/50-x.conf": "[Service]\nEnvironment=\"X=--kubeconfig=/etc/k\"\n"}, "/etc/k"},
 		"the other place": {map[string]string{KubeletUnitFile: "[Service]\nExecStart=/opt/bin/kubelet --kubeconfig=" + kubelet.AgentKubeconfig + " --v=2\n"}, kubelet.AgentKubeconfig},
+		"after a space":   {map[string]string{KubeletUnitFile: "[Service]\nExecStart=/opt/bin/kubelet --kubeconfig  /etc/k --v=2\n"}, "/etc/k"},
+		"without a value": {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--kubeconfig --v=2\n"}, ""},
 		"a comment":       {map[string]string{kubelet.FlagsFile: "# --kubeconfig=/etc/k\n"}, ""},
 		"no drop-in":      {map[string]string{kubelet.DropInDir + "/50-x.conf.bak": "--kubeconfig=/etc/k"}, ""},
 		"flags go last":   {map[string]string{kubelet.DropInDir + "/50-x.conf": "--kubeconfig=/etc/j", kubelet.FlagsFile: "--kubeconfig=/etc/k"}, "/etc/k"},
