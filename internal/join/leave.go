@@ -133,6 +133,7 @@ func TakeAgent(ctx context.Context, o Options, own ...desired.Owner) (stayed []s
 	}
 	l.removeTokens()
 	if len(l.others) == 0 && there {
+		l.restoreProxyValues(ctx)
 		l.restoreDirs(ctx)
 		err = l.forget(ctx)
 	}
