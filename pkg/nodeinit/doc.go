@@ -10,7 +10,7 @@
 package nodeinit
 
 const (
-	// Unit is the service that fetches and starts the agent. The agent removes it once it runs.
+	// Unit is the service that fetches and starts the agent. The agent disables it once it runs.
 	Unit = "gardener-node-init.service"
 
 	// Dir is where the agent finds the files.

@@ -97,7 +97,7 @@ func faultsAt(n int) []fault {
 // undisturbed one makes of it, with the same runs of the same units; after a power
 // cut all but the runs.
 func TestLivesCutOffAnywhere(t *testing.T) {
-	for _, l := range slices.Concat(lives(), autofs) {
+	for _, l := range slices.Concat(lives(), ofKernels()) {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			tried := 0

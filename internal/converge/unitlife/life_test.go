@@ -124,7 +124,7 @@ func state(t testing.TB, o desired.Owner, rs []desired.Resource) *desired.State 
 
 // TestLives lives each life on the model, and in a machine on that.
 func TestLives(t *testing.T) {
-	for _, l := range slices.Concat(lives(), autofs) {
+	for _, l := range slices.Concat(lives(), ofKernels()) {
 		t.Run("model/"+l.name, func(t *testing.T) { l.live(t, modelled()) })
 	}
 	if !inMachine() {
@@ -132,7 +132,7 @@ func TestLives(t *testing.T) {
 	}
 	of := lives()
 	if ownKernel() {
-		of = autofs
+		of = ofKernels()
 	}
 	for _, l := range of {
 		t.Run("machine/"+l.name, func(t *testing.T) {

@@ -465,7 +465,9 @@ func mounting(size string) string {
 
 const automount = "run-lifeauto.automount"
 
-// autofs are lives that a container has no kernel for.
+// ofKernels are lives that a container has no kernel for.
+func ofKernels() []*life { return slices.Concat(autofs, setBackClocks) }
+
 var autofs = []*life{
 	{
 		name:   "automount",

@@ -3,6 +3,8 @@ package unitlife_test
 import (
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -54,6 +56,11 @@ var olderFiles = []*life{
 		second: []desired.Resource{unit(a, "started")},
 		runs:   [3]counts{{}, {a: 1}}, read: []string{a}, edits: []string{data + "older", vendor + a},
 	},
+}
+
+// setBackClocks are lives in which the clock is set back: between two changes, or before the
+// second.
+var setBackClocks = []*life{
 	{
 		name:    "definition that changes when the clock was set back",
 		there:   map[string]string{vendor + a: daemon("vendor")},
@@ -83,10 +90,21 @@ var olderFiles = []*life{
 	},
 }
 
-// setBack sets a model's clock back. A machine in a container has the clock of the
-// one that it runs on; lab/e2e/vm sets one.
+// setBack sets the clock back.
 func setBack(w *world) {
 	if w.model != nil {
 		w.model.Advance(-24 * time.Hour)
+		return
 	}
+	w.late += backBy
+	setClock(-backBy)
+}
+
+// backBy is less than what others on the machine take for a day or a certificate's life.
+const backBy = 10 * time.Minute
+
+func setClock(by time.Duration) {
+	now, err := unix.TimeToTimespec(time.Now().Add(by))
+	must(err)
+	must(unix.ClockSettime(unix.CLOCK_REALTIME, &now))
 }

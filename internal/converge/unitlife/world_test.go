@@ -42,6 +42,8 @@ type world struct {
 	host.Host
 	// model is the machine in memory; nil on a real one.
 	model *memory.Host
+	// late is by how much the clock of a real one was set back.
+	late time.Duration
 	// reloads counts how often systemd was asked to read all definitions anew.
 	reloads int
 }
@@ -124,6 +126,9 @@ func (w *world) edit(p, content string) {
 // clear takes away what a life left: the units that run on, what was there before
 // it, and, where it failed, all that berth put there.
 func (w *world) clear(l *life, failed bool) {
+	if w.late > 0 {
+		setClock(w.late)
+	}
 	if failed {
 		for _, o := range []desired.Owner{desired.OwnerAKS, desired.OwnerOSC} {
 			_, _ = w.apply(&desired.State{Owner: o})
