@@ -15,7 +15,7 @@ func (e *env) agentReset() *cobra.Command {
 		Use: "reset", Short: "Take the agent from this machine, with all that it put there", Args: e.noArgs,
 		Long: "Take the agent from this machine, with all that it put there: its unit, its certificate, its token files, and what\n" +
 			"its documents asked for. Where kubelet goes with them, the pods that run end, and what kubelet, the container\n" +
-			"runtime and CNI plugins left goes; the Node stays in the cluster: berth leave evicts pods and takes that, too.\n" +
+			"runtime and CNI plugins left goes; the Node stays in the cluster. berth leave evicts pods, and can delete it.\n" +
 			"What was there before is there again; what others changed since is kept and named. The disk of kubelet's data\n" +
 			"is unmounted and keeps them, unless kubelet runs. The agent's configuration is somebody else's and stays.",
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -173,14 +173,13 @@ type Reconciler struct {
 	refused map[string]string
 	// announced is the checksum that an event told of last; it is of that worker, too.
 	announced string
-	// noted are the notes of a document that an event told of last.
-	noted string
 
 	// The rest belongs to the one worker of queue.
 	// saved is what is on the disk of record.
-	record  record
-	saved   record
-	current *Target
+	record, saved record
+	current       *Target
+	// noted are the notes of a document that an event told of last.
+	noted string
 	// owner is whose current is, or is to be.
 	owner desired.Owner
 	// resumed is the last good document with which this process began; nil where there was

@@ -58,8 +58,7 @@ var olderFiles = []*life{
 	},
 }
 
-// setBackClocks are lives in which the clock is set back: between two changes, or before the
-// second.
+// setBackClocks are lives in which the clock is set back between two changes.
 var setBackClocks = []*life{
 	{
 		name:    "definition that changes when the clock was set back",
