@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -27,20 +28,53 @@ func (x *executor) commit(ctx context.Context) error {
 	if err := g.run(ctx); err != nil {
 		return err
 	}
-	if err := x.liveGraph().run(ctx); err != nil {
-		return err
-	}
-	if err := x.last(ctx); err != nil {
-		return err
+	missed, err := x.goLive(ctx)
+	if err != nil {
+		return errors.Join(missed, err)
 	}
 	remote := x.remoteGraph()
-	if x.live != nil && len(remote.nodes) == 0 && !x.try.onTrial() {
+	if x.live != nil && missed == nil && len(remote.nodes) == 0 && !x.try.onTrial() {
 		x.live()
 	}
-	if err := x.stayUp(ctx); err != nil {
-		return err
+	if err := x.stayUp(ctx); err != nil || missed != nil {
+		return x.beside(ctx, missed, err)
 	}
 	return remote.run(ctx)
+}
+
+// goLive changes the running machine, and does what comes when all is live. missed is of
+// units that failed and that the run goes on beside.
+func (x *executor) goLive(ctx context.Context) (missed, err error) {
+	live := x.liveGraph()
+	err = live.run(ctx)
+	if err == nil {
+		return nil, x.last(ctx)
+	}
+	if !x.opt.GoOn || !live.isWell() || ctx.Err() != nil {
+		return nil, err
+	}
+	missed = err
+	if err := x.last(ctx); err != nil {
+		return missed, err
+	}
+	return missed, x.haveRead()
+}
+
+// haveRead takes out of what the run owes what it owed to units that did not fail: the next
+// one would read their definitions again.
+func (x *executor) haveRead() error {
+	x.run.Definitions, x.run.Revive, x.run.Boot = nil, nil, ledger.Boot{}
+	return x.led.Begin(x.h, x.run)
+}
+
+// beside is the error of units that did not start, or did not stay up. Where the run goes on
+// beside units that fail, those that are not on trial take nothing back.
+func (x *executor) beside(ctx context.Context, start, stay error) error {
+	err := errors.Join(start, stay)
+	if x.opt.GoOn && x.try.onTrial() && ctx.Err() == nil && (stay == nil || !x.try.isOf(stay)) {
+		x.try.apart = err
+	}
+	return err
 }
 
 // stayUp waits until what was started has stayed up.
@@ -79,7 +113,10 @@ func (x *executor) last(ctx context.Context) error {
 		}
 		known := *t
 		err := Safely(func() error {
-			ctx, cancel := x.unitTime(ctx)
+			ctx, cancel := ctx, context.CancelFunc(func() {})
+			if !x.try.onTrial() {
+				ctx, cancel = x.unitTime(ctx)
+			}
 			defer cancel()
 			return t.Last(ctx, t)
 		})
@@ -140,27 +177,38 @@ func (x *executor) bestEffort(ctx context.Context, b *kind.BestEffort) error {
 // that have nothing to do themselves.
 func (x *executor) liveGraph() *graph {
 	g := x.newGraph("commit")
-	g.goOn = x.opt.GoOn && !x.try.onTrial()
 	for _, t := range x.sorted() {
 		if t.Live != nil {
-			g.nodes = append(g.nodes, &node{id: t.ID, verb: t.Verb(), field: t.Base.Field, after: x.liveBefore(t), do: x.inTime(t)})
+			g.nodes = append(g.nodes, &node{id: t.ID, verb: t.Verb(), field: t.Base.Field, after: x.liveBefore(t), optional: x.isOptional(t), do: x.inTime(t)})
 		}
 	}
 	for _, t := range x.v.Tasks() {
 		if b := t.BestEffort; b != nil {
-			g.nodes = append(g.nodes, &node{id: b.ID, verb: b.Verb, after: b.After, do: func(ctx context.Context) error { return x.bestEffort(ctx, b) }})
+			g.nodes = append(g.nodes, &node{id: b.ID, verb: b.Verb, after: b.After, optional: true, do: func(ctx context.Context) error { return x.bestEffort(ctx, b) }})
 		}
 	}
 	if x.hasLate() {
-		g.nodes = append(g.nodes, &node{id: lateID, verb: VerbEnable,
+		g.nodes = append(g.nodes, &node{id: lateID, verb: VerbEnable, optional: x.opt.GoOn && !x.try.onTrial(),
 			do: func(context.Context) error { return x.commitNames(true) }})
 	}
 	return g
 }
 
+// isOptional says whether a run goes on where a task fails. What a trial is about is not
+// optional, nor is anything that it has not to do with but units: they alone may fail for
+// reasons of their own.
+func (x *executor) isOptional(t *kind.Task) bool {
+	if !x.opt.GoOn || !x.try.onTrial() {
+		return x.opt.GoOn
+	}
+	unit, isUnit := x.unitOf(t.ID)
+	return isUnit && !x.try.tries(unit, t)
+}
+
 // inTime bounds the job of a unit.
 func (x *executor) inTime(t *kind.Task) func(context.Context) error {
-	if _, isUnit := x.unitOf(t.ID); !isUnit {
+	unit, isUnit := x.unitOf(t.ID)
+	if !isUnit || x.try.tries(unit, t) {
 		return t.Live
 	}
 	return func(ctx context.Context) error {
@@ -170,11 +218,11 @@ func (x *executor) inTime(t *kind.Task) func(context.Context) error {
 	}
 }
 
-// unitTime bounds what waits for units. A change on trial waits for as long as systemd does:
+// unitTime bounds what waits for units. What is on trial waits for as long as systemd does:
 // it would be taken back for good.
 func (x *executor) unitTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	most := x.opt.UnitTimeout
-	if most == 0 || x.try.onTrial() {
+	if most == 0 {
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, most, &host.BoundError{After: most})

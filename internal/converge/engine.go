@@ -56,10 +56,10 @@ type Options struct {
 	// Trial makes changes of what runs trials; nil: nothing is taken back.
 	Trial *Trial
 	// GoOn: a unit that fails keeps only what comes after it from what is to happen to
-	// it. A change on trial ends with its first failure.
+	// it. A change on trial goes on beside units that are not on trial.
 	GoOn bool
-	// UnitTimeout is how long a run that is no trial waits for one unit; zero leaves it to
-	// the host.
+	// UnitTimeout is how long a run waits for one unit that is not on trial; zero leaves it
+	// to the host.
 	UnitTimeout time.Duration
 	// Drainer empties the node for the time of a change; nil: nobody does.
 	Drainer  Drainer

@@ -3,6 +3,7 @@ package converge
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +17,11 @@ type node struct {
 	verb  Verb
 	field string
 	after []desired.ID
-	do    func(ctx context.Context) error
+	// optional: where it fails, all starts that does not come after it.
+	optional bool
+	do       func(ctx context.Context) error
+	// well: it has run, and did not fail.
+	well bool
 }
 
 // graph runs nodes, each as soon as what it comes after has succeeded. Edges to
@@ -25,9 +30,7 @@ type graph struct {
 	nodes   []*node
 	workers int
 	// pick chooses among n ready nodes; nil takes the first.
-	pick func(n int) int
-	// goOn: after a failure all starts that does not come after what failed.
-	goOn  bool
+	pick  func(n int) int
 	phase string
 	now   func() time.Time
 	tell  func(Span)
@@ -42,8 +45,8 @@ type done struct {
 	err error
 }
 
-// run returns the errors of the nodes that failed, joined. After a failure
-// nothing new starts and what runs is cancelled, unless the graph goes on.
+// run returns the errors of the nodes that failed, joined. After the failure of one that
+// is not optional nothing new starts and what runs is cancelled.
 func (g *graph) run(ctx context.Context) error {
 	stopped := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -53,8 +56,8 @@ func (g *graph) run(ctx context.Context) error {
 	results := make(chan done)
 	last := map[*node]desired.ID{}
 	var errs []error
-	ended := 0
-	goesOn := func() bool { return len(errs) == 0 || g.goOn && stopped.Err() == nil }
+	ended, broken := 0, false
+	goesOn := func() bool { return len(errs) == 0 || !broken && stopped.Err() == nil }
 	for running := 0; running > 0 || (len(ready) > 0 && goesOn()); {
 		for len(ready) > 0 && running < g.workers && goesOn() {
 			var n *node
@@ -68,11 +71,13 @@ func (g *graph) run(ctx context.Context) error {
 		ended++
 		if d.err != nil {
 			errs = append(errs, d.err)
-			if !g.goOn {
+			if !d.n.optional {
+				broken = true
 				cancel()
 			}
 			continue
 		}
+		d.n.well = true
 		for _, f := range followers[d.n.id] {
 			if waits[f]--; waits[f] == 0 {
 				last[f] = d.n.id
@@ -101,6 +106,11 @@ func causes(errs []error) error {
 		real = errs
 	}
 	return errors.Join(real...)
+}
+
+// isWell says whether all is done but what is optional.
+func (g *graph) isWell() bool {
+	return !slices.ContainsFunc(g.nodes, func(n *node) bool { return !n.optional && !n.well })
 }
 
 func (g *graph) edges() (waits map[*node]int, followers map[desired.ID][]*node) {

@@ -67,9 +67,9 @@ func TestGraphGoesOn(t *testing.T) {
 			return ctx.Err()
 		}
 	}
-	g := &graph{workers: 1, goOn: true, now: time.Now, tell: func(Span) {}}
+	g := &graph{workers: 1, now: time.Now, tell: func(Span) {}}
 	for id, after := range map[desired.ID][]desired.ID{"a": nil, "b": {"a"}, "c": {"b"}, "d": {"a"}, "e": {"a"}} {
-		g.nodes = append(g.nodes, &node{id: id, after: after, do: do(id)})
+		g.nodes = append(g.nodes, &node{id: id, after: after, optional: true, do: do(id)})
 	}
 	err := g.run(t.Context())
 	slices.Sort(order)

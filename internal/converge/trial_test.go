@@ -39,9 +39,9 @@ var (
 	badWish  = wish{"bad\n", "version = 3\n"}
 )
 
-func (w wish) state(t *testing.T) *desired.State {
+func (w wish) state(t *testing.T, edit ...func(*desired.State)) *desired.State {
 	t.Helper()
-	return sampleState(t, func(s *desired.State) {
+	return sampleState(t, append(edit, func(s *desired.State) {
 		for _, r := range s.Resources {
 			f, ok := r.(*desired.File)
 			switch {
@@ -51,7 +51,7 @@ func (w wish) state(t *testing.T) *desired.State {
 				f.Content = desired.Text(w.Containerd)
 			}
 		}
-	})
+	})...)
 }
 
 func (w wish) contract() trial.Contract {

@@ -85,8 +85,9 @@ type try struct {
 	note *trial.Note
 	// touched says that the run has changed something that shows.
 	touched bool
-	// awaits is why what waits for the API server was not done.
-	awaits error
+	// apart is why something was not done without which the change on trial is decided
+	// about: what waits for the API server, or units that are not on trial.
+	apart error
 	// armed says that this run has begun the trial, at began by the program's own clock,
 	// which does not jump.
 	armed bool
@@ -337,9 +338,9 @@ func (t *try) end(ctx context.Context, err error) error {
 		return err
 	case err != nil && (t.note == nil || !t.touched):
 		return errors.Join(err, t.unchanged(ctx))
-	case t.awaits != nil && errors.Is(err, t.awaits) && ctx.Err() == nil:
+	case t.apart != nil && errors.Is(err, t.apart) && ctx.Err() == nil:
 		return t.local(ctx)
-	case t.awaits != nil && errors.Is(err, t.awaits) && errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case t.apart != nil && errors.Is(err, t.apart) && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return t.local(context.WithoutCancel(ctx)) // the API server alone took all of the time
 	case err == nil && t.note != nil:
 		if err = t.confirm(ctx); err == nil {
@@ -371,15 +372,14 @@ func (t *try) aside(do func() error) error {
 	t.touched = false
 	err := do()
 	if err != nil && !t.touched {
-		t.awaits = err
+		t.apart = err
 	}
 	t.touched = t.touched || before
 	return err
 }
 
-// local decides about a change of which a part waits for the API server. What holds stays,
-// for good or until a person has had a word on it, but the contract as a whole is not known
-// to be good.
+// local decides about a change of which a part is not done. What holds stays, for good or
+// until a person has had a word on it, but the contract as a whole is not known to be good.
 func (t *try) local(ctx context.Context) error {
 	err := t.confirm(ctx)
 	if err == nil {
@@ -390,11 +390,22 @@ func (t *try) local(ctx context.Context) error {
 		return t.failed(ctx, err)
 	case t.byHand():
 		if err := trial.ForgetTried(t.h, t.st.Owner); err != nil {
-			return errors.Join(t.awaits, err)
+			return errors.Join(t.apart, err)
 		}
-		return errors.Join(t.awaits, t.wait())
+		return errors.Join(t.apart, t.wait())
 	}
-	return errors.Join(t.awaits, trial.Disarm(context.WithoutCancel(ctx), t.h, t.note))
+	return errors.Join(t.apart, trial.Disarm(context.WithoutCancel(ctx), t.h, t.note))
+}
+
+// tries says whether a unit, and what is done for it, is what the trial is about.
+func (t *try) tries(unit string, task *kind.Task) bool {
+	return t.onTrial() && (slices.Contains(t.note.Units, unit) || len(task.Revive) > 0)
+}
+
+// isOf says whether an error is of what the trial is about, or of nothing that is known.
+func (t *try) isOf(err error) bool {
+	u, ok := errors.AsType[*UnitError](err)
+	return !ok || slices.Contains(t.note.Units, u.Unit)
 }
 
 // onTrial says whether the run is a trial.

@@ -2,6 +2,8 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing/synctest"
 	"time"
 
@@ -106,6 +108,21 @@ var failureScenarios = map[string]func(b *bench){
 			b.t.Error(b.told())
 		}
 	},
+	"a new unit that fails takes nothing back of what holds, and keeps no agent from coming": func(b *bench) {
+		b.h.Behave("u.service", fails)
+		b.ends = true
+		b.start()
+		b.give("file /etc/a one", "unit v.service /etc/a")
+		b.pass(time.Minute)
+		b.give("file /etc/a two", "unit v.service /etc/a", "unit u.service /etc/a", "agent two")
+		b.pass(10 * time.Minute)
+		b.wantFile("/etc/a", "two")
+		if b.isOnTrial() || b.placed == 0 || b.lastCondition() != "False ApplyFailed" || b.restarts("v.service") != 2 {
+			b.t.Error(b.isOnTrial(), b.placed, b.restarts("v.service"), b.told())
+		}
+		b.give("file /etc/a two", "unit v.service /etc/a")
+		b.wantApplied("file /etc/a two", "unit v.service /etc/a")
+	},
 	"a unit that fails keeps no other from running": func(b *bench) {
 		b.h.Behave("u.service", fails)
 		b.start()
@@ -121,6 +138,9 @@ var failureScenarios = map[string]func(b *bench){
 		b.pass(10 * time.Minute)
 		if n := b.restarts("v.service"); n != 1 {
 			b.t.Errorf("%d starts of what runs", n)
+		}
+		if told := b.told(); strings.Contains(fmt.Sprint(told), "systemd holds another definition") {
+			b.t.Error("systemd has not read what the document brought:", told)
 		}
 	},
 	"what a unit that fails leaves undone comes about by itself": func(b *bench) {
