@@ -104,6 +104,15 @@ func (l *Lab) Gateway() netip.Addr { return l.subnet.Masked().Addr().Next() }
 // APIServer is the API server's URL for nodes, by address.
 func (l *Lab) APIServer() string { return l.plane.URL() }
 
+// AnotherAPIServer is the URL of the API server that StartAnotherAPIServer starts.
+func (l *Lab) AnotherAPIServer() string { return l.plane.AnotherURL() }
+
+// StartAnotherAPIServer starts one more API server of the cluster, and returns what ends it.
+func (l *Lab) StartAnotherAPIServer(ctx context.Context) (end func(context.Context) error, err error) {
+	id, err := l.plane.StartAnother(ctx)
+	return id.Kill, err
+}
+
 // Namespace is the name of the lab's network namespace, below /run/netns.
 func (l *Lab) Namespace() string { return string(l.ns) }
 

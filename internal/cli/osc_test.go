@@ -19,7 +19,7 @@ import (
 const oscHead = "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: OperatingSystemConfig\n"
 
 // An OperatingSystemConfig is taken as any other document is, and what it no longer
-// has goes.
+// has goes; so below a root directory, where nothing is started.
 func TestOperatingSystemConfig(t *testing.T) {
 	full, less := path.Join(t.TempDir(), "full.yaml"), path.Join(t.TempDir(), "less.yaml")
 	write(t, full, oscHead+`spec:
@@ -29,6 +29,12 @@ func TestOperatingSystemConfig(t *testing.T) {
   - {path: /etc/a, permissions: 416, content: {inline: {data: hunter2}}}
 `)
 	write(t, less, oscHead)
+	for _, root := range []string{"", "/mnt"} {
+		t.Run("root "+root, func(t *testing.T) { followed(t, root, full, less) })
+	}
+}
+
+func followed(t *testing.T, root, full, less string) {
 	h := memory.New()
 	h.Put("/bin/a", "", 0o755)
 	for _, step := range []struct {
@@ -44,15 +50,28 @@ func TestOperatingSystemConfig(t *testing.T) {
 		{"apply -f " + less, 0, "applied"},
 		{"plan -f " + less, 0, "no changes"},
 	} {
-		code, stdout, stderr := invoke(h, append([]string{"berth"}, strings.Fields(step.args)...)...)
+		args := append([]string{"berth"}, strings.Fields(step.args)...)
+		if root != "" {
+			args = append(args, "--root", root)
+		}
+		code, stdout, stderr := invoke(h, args...)
 		if code != step.code || !strings.Contains(stdout+stderr, step.want) || strings.Contains(stdout+stderr, "hunter2") {
 			t.Errorf("%s: code %d\n%s%s", step.args, code, stdout, stderr)
+		}
+		if step.args == "apply -f "+full {
+			linked, err := h.Readlink("/etc/systemd/system/multi-user.target.wants/a.service")
+			if data, _ := h.ReadFile("/etc/a"); string(data) != "hunter2" || !strings.HasSuffix(linked, "a.service") {
+				t.Errorf("/etc/a is %q, the unit's link %q, %v", data, linked, err)
+			}
 		}
 	}
 	for _, p := range []string{"/etc/a", "/etc/systemd/system/a.service"} {
 		if _, err := h.Lstat(p); err == nil {
 			t.Errorf("%s is left", p)
 		}
+	}
+	if root != "" && len(h.Jobs()) > 0 {
+		t.Errorf("jobs of the machine beside its root: %v", h.Jobs())
 	}
 }
 

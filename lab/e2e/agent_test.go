@@ -45,7 +45,7 @@ func TestAgent(t *testing.T) {
 func TestAgentHealth(t *testing.T) {
 	t.Parallel()
 	m := newAgent(t, "agent-health", nil)
-	m.parts(t, []agentPart{{"first document", m.first}, {"health", m.health}})
+	m.parts(t, []agentPart{{"first document", m.first}, {"health", m.health}, {"kubelet's health", m.kubeletHealth}, {"every period", m.everyPeriod}})
 }
 
 // TestAgentKilled kills the agent, and then gives it a document that is as large as a
@@ -56,11 +56,11 @@ func TestAgentKilled(t *testing.T) {
 	m.parts(t, []agentPart{{"first document", m.first}, {"killed", m.killed}, {"large", m.large}})
 }
 
-// TestAgentWithoutServer takes the API server away.
+// TestAgentWithoutServer takes the API server away, what it knew, and the space on the disk.
 func TestAgentWithoutServer(t *testing.T) {
 	t.Parallel()
 	m := newAgent(t, "agent-alone", nil)
-	m.parts(t, []agentPart{{"first document", m.first}, {"API server away", m.away}})
+	m.parts(t, []agentPart{{"first document", m.first}, {"API server away", m.away}, {"watch expired", m.watchExpired}, {"full disk", m.fullDisk}})
 }
 
 // TestAgentCertificates has the agent's certificate end, go, and be another cluster's.
@@ -82,8 +82,13 @@ func TestAgentFiles(t *testing.T) {
 // first: the agent gets a certificate for the token, takes the document, and says so;
 // nothing that provision has put there stirs.
 func (m *agentMachine) first(t *testing.T) {
+	m.firstOf(t, hello("one"))
+}
+
+func (m *agentMachine) firstOf(t *testing.T, document string) {
+	t.Helper()
 	m.told(t)
-	sum := m.ask(t, hello("one"))
+	sum := m.ask(t, document)
 	before := invocations(t, m.node)
 	run(t, m.node, berthPath, "agent", "bootstrap")
 	node := m.applied(t, sum)
@@ -357,6 +362,11 @@ func (m *agentMachine) certificateLost(t *testing.T) {
 // withdrawn: what a document does not mention any more is gone, and what provision put
 // there stands as it did.
 func (m *agentMachine) withdrawn(t *testing.T) {
+	const theirs, text = unitDir + "hello.service.d/99-theirs.conf", "[Service]\nNice=7\n"
+	m.applied(t, m.ask(t, withDropIn(hello("beside theirs"))))
+	check(t, m.node.WriteFile(theirs, []byte(text), 0o644))
+	run(t, m.node, "systemctl", "daemon-reload")
+	m.applied(t, m.ask(t, withDropIn(hello("still beside theirs"))))
 	before := invocations(t, m.node)
 	m.applied(t, m.ask(t, "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: OperatingSystemConfig\nspec:\n  files:\n"+oscFile("/etc/hello/b.conf", "b")))
 	if _, err := m.node.ReadFile(helloFile); err == nil {
@@ -365,6 +375,10 @@ func (m *agentMachine) withdrawn(t *testing.T) {
 	if s := run(t, m.node, "systemctl", "show", "-p", "LoadState", "--value", "hello.service"); strings.TrimSpace(s) != "not-found" {
 		t.Errorf("hello.service is %s", s)
 	}
+	if got := read(t, m.node, theirs); got != strings.TrimSpace(text) || m.node.Exists(helloDropIn) {
+		t.Errorf("their drop-in is %q, ours is there: %v", got, m.node.Exists(helloDropIn))
+	}
+	run(t, m.node, "rm", "-r", unitDir+"hello.service.d")
 	if got := restarted(before, invocations(t, m.node)); len(got) > 0 {
 		t.Errorf("restarted: %q", got)
 	}

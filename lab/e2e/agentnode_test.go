@@ -123,6 +123,8 @@ func (m *agentMachine) secretName(t *testing.T) {
 	}
 	m.patch(t, `{"metadata":{"labels":{%q:""}}}`, agentSecretLabel)
 	m.event(t, "SecretNameRefused", "is empty; the agent stays with "+m.secret)
+	m.patch(t, `{"metadata":{"labels":{%q:null}}}`, agentSecretLabel)
+	m.event(t, "SecretNameRefused", "is missing; the agent stays with "+m.secret)
 	m.patch(t, `{"metadata":{"labels":{%q:"another"}}}`, agentSecretLabel)
 	eventually(t, "another name", 10*time.Second, named("another"))
 	m.patch(t, `{"metadata":{"labels":{%q:%q}}}`, agentSecretLabel, m.secret)
@@ -130,6 +132,32 @@ func (m *agentMachine) secretName(t *testing.T) {
 	if got := strings.TrimSpace(run(t, m.node, "stat", "-c", "%a", agentDir+"/config-v0.0.1.yaml")); got != "600" {
 		t.Errorf("mode %s", got)
 	}
+}
+
+// kubeletHealth: a kubelet that answers systemd's watchdog and nobody else is restarted.
+func (m *agentMachine) kubeletHealth(t *testing.T) {
+	rule := []string{"INPUT", "-i", "lo", "-p", "tcp", "--dport", "10248", "-j", "REJECT", "--reject-with", "tcp-reset"}
+	before := m.invocation(t, "kubelet.service")
+	run(t, m.node, append([]string{"iptables", "-I"}, rule...)...)
+	defer run(t, m.node, append([]string{"iptables", "-D"}, rule...)...)
+	eventually(t, "restart of kubelet", 3*time.Minute, func() bool { return m.invocation(t, "kubelet.service") != before })
+	m.event(t, "kubelet", "restarted kubelet.service, which was not well for")
+}
+
+// everyPeriod: what nobody tells of, here an edit by another name of the file, is found when
+// everything is looked at.
+func (m *agentMachine) everyPeriod(t *testing.T) {
+	run(t, m.node, "sh", "-c", "cd "+agentDir+" && sed -i 's/secretName: "+m.secret+"/&, syncPeriod: 15s/' config-v0.0.1.yaml && grep -q syncPeriod config-v0.0.1.yaml")
+	m.applied(t, m.ask(t, hello("each period")))
+	for range 5 {
+		run(t, m.node, "sh", "-c", "ln -f "+helloFile+" /root/hello && echo edited >/root/hello; sleep 2")
+		if read(t, m.node, helloFile) == "edited" {
+			m.becomes(t, helloFile, "each period")
+			m.event(t, "DriftRepaired", helloFile)
+			return
+		}
+	}
+	t.Error("each edit is repaired at once: something tells of it")
 }
 
 // health: a containerd that does not answer is restarted after a minute. kubelet

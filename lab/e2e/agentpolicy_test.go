@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,36 +22,55 @@ func TestAgentPolicies(t *testing.T) {
 	reg := serveImages(t, sharedLab(t))
 	m := newAgent(t, "agent-policies", reg.trust())
 	m.parts(t, []agentPart{
-		{"first document", m.first}, {"what provision put there", m.alike}, {"policies", m.policies}, {"storm", m.storm}, {"pause by annotation", m.pausedByAnnotation},
-		{"delay", m.delay}, {"units that fail or hang", m.unitsThatHang}, {"broken containerd", m.brokenRuntime},
+		{"first document", m.firstAlike}, {"what provision put there", m.alike}, {"policies", m.policies}, {"storm", m.storm}, {"pause by annotation", m.pausedByAnnotation},
+		{"delay", m.delay}, {"units that fail or hang", m.unitsThatHang}, {"half-way and back", m.halfWay}, {"broken containerd", m.brokenRuntime},
 		{"one image, without containerd", func(t *testing.T) { m.filesOfOneImage(t, reg) }},
 	})
 }
 
-// alike: a document that asks for what provision put there disturbs nothing, nor does one
-// that does not name it any more.
-func (m *agentMachine) alike(t *testing.T) {
+// firstAlike: the first document asks for what provision put there.
+func (m *agentMachine) firstAlike(t *testing.T) {
+	was := m.made(t)
+	m.firstOf(t, m.alikeDocument(t))
+	if now := m.made(t); now != was {
+		t.Errorf("files were written:\n%s\n%s", was, now)
+	}
+}
+
+// made is what of provision's files shows that they were written.
+func (m *agentMachine) made(t *testing.T) string {
+	t.Helper()
+	return run(t, m.node, "stat", "-c", "%n %a %i %y", unitDir+"kubelet.service", flagsPath, containerdToml)
+}
+
+// alikeDocument asks for hello, and for what provision put there.
+func (m *agentMachine) alikeDocument(t *testing.T) string {
+	t.Helper()
 	files, units := oscFile(helloFile, "one"), oscUnit("hello.service", helloUnit, helloFile)
-	kubelet, containerd := unitDir+"kubelet.service", "/etc/containerd/config.toml"
 	content := func(p string) string {
 		data, err := m.node.ReadFile(p)
 		check(t, err)
 		return string(data)
 	}
-	for _, p := range []string{flagsPath, containerd} {
+	for _, p := range []string{flagsPath, containerdToml} {
 		info, err := m.node.Stat(p)
 		check(t, err)
 		files += strings.Replace(oscFile(p, content(p)), "420", fmt.Sprint(int(info.Mode().Perm())), 1)
 	}
-	units += oscUnit("kubelet.service", content(kubelet), flagsPath) + "  - name: containerd.service\n    command: start\n    filePaths: [" + containerd + "]\n"
-	stats := func() string { return run(t, m.node, "stat", "-c", "%n %a %i %y", kubelet, flagsPath, containerd) }
-	before, was := invocations(t, m.node), stats()
-	for _, text := range []string{oscDocument(files, units), hello("one")} {
+	units += oscUnit("kubelet.service", content(unitDir+"kubelet.service"), flagsPath) + "  - name: containerd.service\n    command: start\n    filePaths: [" + containerdToml + "]\n"
+	return oscDocument(files, units)
+}
+
+// alike: a document that asks for what provision put there disturbs nothing, nor does one
+// that does not name it any more.
+func (m *agentMachine) alike(t *testing.T) {
+	before, was := invocations(t, m.node), m.made(t)
+	for _, text := range []string{hello("one"), m.alikeDocument(t), hello("one")} {
 		m.applied(t, m.ask(t, text))
 		if got := restarted(before, invocations(t, m.node)); len(got) > 0 {
 			t.Errorf("restarted: %q", got)
 		}
-		if now := stats(); now != was {
+		if now := m.made(t); now != was {
 			t.Errorf("files were written:\n%s\n%s", was, now)
 		}
 	}
@@ -147,13 +167,14 @@ func (m *agentMachine) delay(t *testing.T) {
 }
 
 // unitsThatHang: a unit that fails and one that never starts keep neither other units nor
-// tokens from coming, and are named.
+// tokens from coming, and are named. What ran well and is started anew beside them stays.
 func (m *agentMachine) unitsThatHang(t *testing.T) {
+	former := m.invocation(t, "hello.service")
 	units := oscUnit("hello.service", helloUnit, helloFile) +
 		oscUnit("bad.service", "[Service]\nType=oneshot\nExecStart=/bin/false\n") +
 		oscUnit("hang.service", "[Service]\nType=notify\nTimeoutStartSec=infinity\nExecStart=/bin/sleep infinity\n") +
 		oscUnit("well.service", strings.Replace(helloUnit, "hello", "well", 1))
-	m.ask(t, oscDocument(oscFile(helloFile, "later")+oscFile("/etc/hello/b.conf", "b"), units))
+	m.ask(t, oscDocument(oscFile(helloFile, "beside")+oscFile("/etc/hello/b.conf", "b"), units))
 	active := func(unit, want string) {
 		t.Helper()
 		eventually(t, unit, 30*time.Second, func() bool {
@@ -174,6 +195,9 @@ func (m *agentMachine) unitsThatHang(t *testing.T) {
 	if said := m.condition(t, corev1.ConditionFalse); !containsAll(said, "bad.service", "hang.service") {
 		t.Errorf("it says %q", said)
 	}
+	if got := read(t, m.node, helloFile); got != "beside" || m.invocation(t, "hello.service") == former || m.node.Exists("/var/lib/berth/trial.json") {
+		t.Errorf("hello.service was taken back, or was not started anew: %q", got)
+	}
 	m.applied(t, m.ask(t, hello("after")))
 	m.condition(t, corev1.ConditionTrue)
 	run(t, m.node, "systemctl", "stop", "stopper.service")
@@ -182,6 +206,31 @@ func (m *agentMachine) unitsThatHang(t *testing.T) {
 			t.Errorf("%s is %s", u, s)
 		}
 	}
+}
+
+// halfWay: what a document that fails half-way has changed, without a trial, is undone by the
+// one before it.
+func (m *agentMachine) halfWay(t *testing.T) {
+	m.options(t, agentOptions+"trial: false\n")
+	good := withDropIn(hello("A"))
+	m.applied(t, m.ask(t, good))
+	all := func() []string {
+		return slices.DeleteFunc(m.everything(t), func(s string) bool { return strings.HasSuffix(s, "/var/lib/berth/agent.json") }) // it has times
+	}
+	before := all()
+	bad := oscDocument(oscFile(helloFile, "B")+oscFile("/etc/hello/b.conf", "b"),
+		oscUnit("hello.service", strings.Replace(helloUnit, "/bin/sleep infinity", "/bin/false", 1), helloFile)+oscUnit("other.service", helloUnit, helloFile))
+	m.ask(t, bad)
+	if said := m.condition(t, corev1.ConditionFalse); !strings.Contains(said, "hello.service") || strings.Contains(said, "last good") {
+		t.Errorf("it says %q", said)
+	}
+	m.becomes(t, helloFile, "B")
+	m.applied(t, m.ask(t, good))
+	m.condition(t, corev1.ConditionTrue)
+	if diff := cmp.Diff(before, all()); diff != "" {
+		t.Errorf("it is not as before (-before +after):\n%s", diff)
+	}
+	m.options(t, agentOptions)
 }
 
 // brokenRuntime: containerd that somebody's edit keeps from starting runs again.
@@ -212,16 +261,16 @@ func (m *agentMachine) filesOfOneImage(t *testing.T, reg *images) {
 		files += "  - path: /etc/hello" + name + "\n    permissions: 420\n    content: {imageRef: {image: '" + reg.server + "/files:1@" + digest + "', filePathInImage: " + name + "}}\n"
 	}
 	run(t, m.node, "systemctl", "stop", "kubelet.service", "containerd.service")
-	m.applied(t, m.ask(t, oscDocument(files, oscUnit("hello.service", helloUnit, helloFile))))
-	for name, text := range want {
-		m.becomes(t, "/etc/hello"+name, text)
-	}
-	asked := map[string]int{}
-	for _, r := range reg.Requests() {
-		if strings.Contains(r.Path, "/files/") && r.Method == "GET" {
-			asked[r.Path]++
+	document := oscDocument(files, oscUnit("hello.service", helloUnit, helloFile))
+	has := func() {
+		t.Helper()
+		m.applied(t, m.ask(t, document))
+		for name, text := range want {
+			m.becomes(t, "/etc/hello"+name, text)
 		}
 	}
+	has()
+	asked := m.askedFor(reg)
 	for path, n := range asked {
 		if n != 1 {
 			t.Errorf("%s was asked for %d times", path, n)
@@ -234,7 +283,23 @@ func (m *agentMachine) filesOfOneImage(t *testing.T, reg *images) {
 		t.Errorf("containerd is %s", s)
 	}
 	m.applied(t, m.ask(t, hello("after")))
+	has() // by now it is in the cache
+	if diff := cmp.Diff(asked, m.askedFor(reg)); diff != "" {
+		t.Errorf("asked for again:\n%s", diff)
+	}
+	m.applied(t, m.ask(t, hello("after")))
 	run(t, m.node, "systemctl", "start", "containerd.service", "kubelet.service")
 	_, err = m.lab.WaitNodeReady(within(t, time.Minute), m.node.Name)
 	check(t, err)
+}
+
+// askedFor is how often each part of the image was asked for.
+func (m *agentMachine) askedFor(reg *images) map[string]int {
+	asked := map[string]int{}
+	for _, r := range reg.Requests() {
+		if strings.Contains(r.Path, "/files/") && r.Method == "GET" {
+			asked[r.Path]++
+		}
+	}
+	return asked
 }

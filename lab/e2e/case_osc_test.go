@@ -125,6 +125,7 @@ func inPlace(t *testing.T, n *lab.Node) string {
 func followOSC(t *testing.T, n *lab.Node, m *mirror) {
 	run(t, n, "systemctl", "start", "containerd") // which makes directories of its own
 	before := inPlace(t, n)
+	inRoot(t, n, m)
 	osc(t, n, oscOf(m, "v1"), 2, "plan")
 	if diff := cmp.Diff(before, inPlace(t, n)); diff != "" {
 		t.Errorf("a plan changes: %s", diff)
@@ -165,6 +166,33 @@ func followOSC(t *testing.T, n *lab.Node, m *mirror) {
 		t.Error("containerd still runs with what is gone")
 	}
 	withoutState(t, n, m, before)
+}
+
+// inRoot: below a root directory files and links come, what a registry or the running machine
+// is needed for waits, and nothing of the machine itself changes.
+func inRoot(t *testing.T, n *lab.Node, m *mirror) {
+	t.Helper()
+	const root = "/srv/root"
+	run(t, n, "sh", "-c", "mkdir -p "+root+"/usr/lib/systemd && cp -a /etc "+root+" && cp -a /usr/lib/systemd/system "+root+"/usr/lib/systemd && rm -rf "+root+"/etc/berth")
+	if said := osc(t, n, oscOf(m, "v1"), 0, "render"); !strings.Contains(said, "/opt/osc/hello") {
+		t.Errorf("render: %s", said)
+	}
+	if said := osc(t, n, oscOf(m, "v1"), 2, "plan", "--root", root); !containsAll(said, "/etc/hello.conf", "deferred") {
+		t.Errorf("plan: %s", said)
+	}
+	osc(t, n, oscOf(m, "v1"), 0, "apply", "--root", root)
+	if said := osc(t, n, oscOf(m, "v1"), 0, "plan", "--root", root); !strings.Contains(said, "no changes") {
+		t.Errorf("a second plan: %s", said)
+	}
+	const look = "cd " + root + "/etc; cat hello.conf; stat -c ' %a' hello.token; ls systemd/system/hello.service.d; find systemd/system -lname '*hello.service' | wc -l; systemctl show -P LoadState hello.service"
+	if got := run(t, n, "sh", "-c", look); got != "v1 640\n10-nice.conf\n1\nnot-found\n" {
+		t.Errorf("below the root: %q", got)
+	}
+	osc(t, n, oscOf(m, "v1"), 0, "apply", "--root", root, "--fetch")
+	if got := run(t, n, "sh", "-c", root+"/opt/osc/hello & sleep 0.2; kill $!; cat /run/word; rm /run/word"); got != "one\n" {
+		t.Errorf("the program out of the image says %q", got)
+	}
+	run(t, n, "rm", "-r", root)
 }
 
 // withoutState: where all that berth keeps is lost, its files say themselves that they are

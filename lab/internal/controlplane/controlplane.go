@@ -42,37 +42,37 @@ func (p *Plane) Start(ctx context.Context) error {
 	if err := p.Trust(); err != nil {
 		return err
 	}
-	if err := p.StartStore(); err != nil {
+	if _, err := p.spawn("etcd", p.etcdArgs()); err != nil {
 		return err
 	}
-	if err := p.spawn("kube-apiserver", p.apiserverArgs()); err != nil {
+	if _, err := p.spawn("kube-apiserver", p.apiserverArgs()); err != nil {
 		return err
 	}
 	if err := p.AwaitReady(ctx); err != nil {
 		return err
 	}
-	if err := p.spawn("kube-controller-manager", p.managerArgs()); err != nil {
+	if _, err := p.spawn("kube-controller-manager", p.managerArgs()); err != nil {
 		return err
 	}
-	return p.spawn("kube-scheduler", p.schedulerArgs())
+	_, err := p.spawn("kube-scheduler", p.schedulerArgs())
+	return err
 }
 
-// StartStore starts etcd.
-func (p *Plane) StartStore() error { return p.spawn("etcd", p.etcdArgs()) }
-
-// StartAPIServer starts kube-apiserver alone, after a test stopped it.
-func (p *Plane) StartAPIServer(ctx context.Context) error {
-	if err := p.spawn("kube-apiserver", p.apiserverArgs()); err != nil {
-		return err
+// StartAnother starts one more kube-apiserver of the cluster, which a test may end, and
+// returns when it is ready. It keeps out of the endpoints of the Service kubernetes.
+func (p *Plane) StartAnother(ctx context.Context) (proc.ID, error) {
+	id, err := p.spawn("kube-apiserver", append(p.apiserverArgs(), "--secure-port="+anotherPort, "--endpoint-reconciler-type=none"))
+	if err != nil {
+		return id, err
 	}
-	return p.AwaitReady(ctx)
+	return id, p.awaitReady(ctx, p.AnotherURL())
 }
 
 // spawn starts a program that outlives this process unless it is stopped.
-func (p *Plane) spawn(name string, args []string) error {
+func (p *Plane) spawn(name string, args []string) (id proc.ID, err error) {
 	log, err := os.OpenFile(filepath.Join(p.Dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return fmt.Errorf("open log of %s: %w", name, err)
+		return id, fmt.Errorf("open log of %s: %w", name, err)
 	}
 	defer log.Close()
 	enter := []string{"--net=" + p.Namespace.Path(), "--", filepath.Join(p.Programs, name)}
@@ -80,18 +80,19 @@ func (p *Plane) spawn(name string, args []string) error {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.Dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", name, err)
+		return id, fmt.Errorf("start %s: %w", name, err)
 	}
-	id, err := proc.Of(name, cmd.Process.Pid)
-	if err != nil {
-		return err
+	if id, err = proc.Of(name, cmd.Process.Pid); err != nil {
+		return id, err
 	}
 	go func() { _ = cmd.Wait() }() // so that no zombie stays
-	return p.Started(id)
+	return id, p.Started(id)
 }
 
 // AwaitReady waits until the API server says that it is ready.
-func (p *Plane) AwaitReady(ctx context.Context) error {
+func (p *Plane) AwaitReady(ctx context.Context) error { return p.awaitReady(ctx, p.URL()) }
+
+func (p *Plane) awaitReady(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
 	client, err := p.httpClient()
@@ -99,7 +100,7 @@ func (p *Plane) AwaitReady(ctx context.Context) error {
 		return err
 	}
 	defer client.CloseIdleConnections()
-	err = proc.Poll(ctx, "the API server", func() (bool, error) { return ready(ctx, client, p.URL()+"/readyz") })
+	err = proc.Poll(ctx, "the API server", func() (bool, error) { return ready(ctx, client, url+"/readyz") })
 	if err != nil {
 		return fmt.Errorf("%w; see %s/kube-apiserver.log", err, p.Dir)
 	}
@@ -142,5 +143,10 @@ func (p *Plane) httpClient() (*http.Client, error) {
 
 // URL is the API server's address for nodes.
 func (p *Plane) URL() string { return "https://" + p.Address + ":443" }
+
+const anotherPort = "6443"
+
+// AnotherURL is the address of the API server of StartAnother for nodes.
+func (p *Plane) AnotherURL() string { return "https://" + p.Address + ":" + anotherPort }
 
 func (p *Plane) file(name string) string { return filepath.Join(p.Dir, "pki", name) }
