@@ -255,16 +255,34 @@ func (m *agentMachine) byHand(t *testing.T) {
 	}
 }
 
-// refused: a document that can't be is told of by path, and changes nothing.
+// refused: a document that can't be is told of by path and code, and changes nothing: the
+// agent goes on to keep the one before.
 func (m *agentMachine) refused(t *testing.T) {
-	m.ask(t, oscDocument(oscFile("/proc/sys/x", "x"), oscUnit("hello.service", helloUnit)))
-	if said := m.condition(t, corev1.ConditionFalse); !strings.Contains(said, "spec.files[0]") {
-		t.Errorf("it says %q", said)
+	run(t, m.node, "ln", "-s", "/proc/sys", "/etc/linked")
+	first, units := oscFile(helloFile, "not this"), oscUnit("hello.service", helloUnit, helloFile)
+	ring := func(name, other string) string {
+		return oscUnit(name, "[Unit]\nRequires="+other+"\nAfter="+other+"\n"+helloUnit[strings.Index(helloUnit, "[Service]"):])
 	}
-	m.event(t, "ApplyFailed", "spec.files[0]")
-	if got, err := m.node.ReadFile(helloFile); err != nil || string(got) != "two" {
-		t.Errorf("%q %v", got, err)
+	for _, c := range []struct{ name, document, says string }{
+		{"below proc", oscDocument(first+oscFile("/proc/sys/x", "x"), units), "spec.files[1].path"},
+		{"dots", oscDocument(first+oscFile("/etc/hello/../x", "x"), units), "spec.files[1].path"},
+		{"twice", oscDocument(first+oscFile("/etc/x", "x")+oscFile("/etc/x", "y"), units), "spec.files[2].path"},
+		{"linked parent", oscDocument(first+oscFile("/etc/linked/x", "x"), units), "/etc/linked"},
+		{"onto a directory", oscDocument(first+oscFile("/etc/systemd", "x"), units), "/etc/systemd"},
+		{"encoding", strings.Replace(oscDocument(first+oscFile("/etc/x", "x"), units), `{inline: {data: "x"}`, `{inline: {encoding: rot13, data: "x"}`, 1), "spec.files[1].content.inline.encoding"},
+		{"circle", oscDocument(first, units+ring("ring-a.service", "ring-b.service")+ring("ring-b.service", "ring-a.service")), "ring-a.service"},
+		{"rubbish", strings.Repeat("\x00rubbish", 100_000), "yaml: control characters"},
+	} {
+		m.ask(t, c.document)
+		m.stands(t, "OperatingSystemConfigApplied", corev1.ConditionFalse, c.says)
+		if said := m.condition(t, corev1.ConditionFalse); !strings.Contains(said, "ERR_") {
+			t.Errorf("%s: it says %q", c.name, said)
+		}
+		m.event(t, "ApplyFailed", c.says)
+		run(t, m.node, "sh", "-c", "echo edited >"+helloFile)
+		m.becomes(t, helloFile, "two")
 	}
+	run(t, m.node, "rm", "/etc/linked")
 	m.applied(t, m.ask(t, hello("three")))
 	m.condition(t, corev1.ConditionTrue)
 }
