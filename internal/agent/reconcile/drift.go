@@ -145,10 +145,9 @@ func (r *Reconciler) repair(ctx context.Context, s converge.Scope) error {
 		var res *converge.Result
 		res, err = t.Engine.ApplyScope(ctx, t.State, s)
 		if ctx.Err() == nil && !errors.Is(err, errRenewed) {
-			if err == nil || hasChanged(res) {
-				r.stopStorms(res)
-			}
-			r.report(res.Plan, s.IDs, r.left)
+			repaired := repairsOf(res, err)
+			r.stopStorms(repaired)
+			r.report(repaired, res.Plan.Reported, s.IDs, r.left)
 		}
 	}
 	switch {
@@ -159,6 +158,9 @@ func (r *Reconciler) repair(ctx context.Context, s converge.Scope) error {
 		return nil
 	case r.isOnTrial(err):
 		r.queue.AddAfter(workAll, recheck)
+		return nil
+	case r.isStillWritten(err):
+		r.lookSoon(s.IDs)
 		return nil
 	case err != nil:
 		if broken, tried := errors.AsType[*converge.TrialError](err); tried {
@@ -174,11 +176,46 @@ func (r *Reconciler) repair(ctx context.Context, s converge.Scope) error {
 	return nil
 }
 
-// stopStorms counts what was repaired, and what was begun. A repair of which nothing could
-// begin is no fight with another writer.
-func (r *Reconciler) stopStorms(res *converge.Result) {
+// writes is how often a repair in a row may find that somebody goes on writing: who saves a
+// file writes it more than once. writeRest lies between two of those looks.
+const (
+	writes    = 3
+	writeRest = 50 * time.Millisecond
+)
+
+// isStillWritten says of the error of a repair that the next look will do.
+func (r *Reconciler) isStillWritten(err error) bool {
+	if !errors.Is(err, converge.ErrChanged) {
+		r.written = 0
+		return false
+	}
+	r.written++
+	return r.written <= writes
+}
+
+// lookSoon looks again at what was to be repaired; nil is all.
+func (r *Reconciler) lookSoon(ids []desired.ID) {
+	if ids == nil {
+		r.queue.AddAfter(workAll, writeRest)
+		return
+	}
+	r.mark(ids)
+	r.queue.AddAfter(workDrift, writeRest)
+}
+
+// repairsOf is what a run repaired, or began to. Of one that changed nothing that is nothing,
+// and it is no fight with another writer either.
+func repairsOf(res *converge.Result, err error) []converge.Action {
+	if err != nil && !hasChanged(res) {
+		return nil
+	}
+	return res.Plan.Actions
+}
+
+// stopStorms counts what was repaired.
+func (r *Reconciler) stopStorms(repaired []converge.Action) {
 	counted := map[desired.ID]bool{}
-	for _, a := range res.Plan.Actions {
+	for _, a := range repaired {
 		if counted[a.ID] {
 			continue
 		}
@@ -195,16 +232,16 @@ func (r *Reconciler) stopStorms(res *converge.Result) {
 
 // report tells of drift: of what was repaired, and once of what is left. looked is
 // what was looked at; nil is all that left is of.
-func (r *Reconciler) report(p *converge.Plan, looked []desired.ID, left map[desired.ID]string) {
-	r.o.Count(status.Repaired, len(p.Actions))
-	if text := actionsText(p.Actions); text != "" {
+func (r *Reconciler) report(repaired, reported []converge.Action, looked []desired.ID, left map[desired.ID]string) {
+	r.o.Count(status.Repaired, len(repaired))
+	if text := actionsText(repaired); text != "" {
 		r.o.Log.Info("drift repaired", "actions", text)
 		r.o.Events.Normal("DriftRepaired", text)
 	}
 	was := maps.Clone(left)
 	maps.DeleteFunc(left, func(id desired.ID, _ string) bool { return looked == nil || slices.Contains(looked, id) })
 	var news []converge.Action
-	for _, a := range p.Reported {
+	for _, a := range reported {
 		left[a.ID] = a.Reason
 		if was[a.ID] != a.Reason {
 			news = append(news, a)

@@ -20,8 +20,9 @@ func (r *Reconciler) ownDrift(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	r.stopStorms(res)
-	r.report(res.Plan, nil, r.ownLeft)
+	repaired := repairsOf(res, err)
+	r.stopStorms(repaired)
+	r.report(repaired, res.Plan.Reported, nil, r.ownLeft)
 	if err != nil {
 		r.tell(keeping, err)
 		return err

@@ -193,6 +193,8 @@ type Reconciler struct {
 	// unwatched: what is kept could not be watched.
 	unwatched bool
 	guard     *guard
+	// written is how many repairs in a row have found that somebody goes on writing.
+	written int
 	// said is what was told of each concern last, left the drift that was told and is
 	// not repaired, ownLeft that of the agent's own files.
 	said          map[concern]string
