@@ -51,6 +51,8 @@ func conflicts(t *testing.T) map[string]conflict {
 		"mount":        {path: "mount:/mnt/data", mine: mounted(), theirs: mounted("noexec"), drift: func(h *machine) { must(h.Unmount(tctx, "/mnt/data")) }, actions: 2},
 		"trust":        {path: "/usr/local/share/ca-certificates/ca.crt", mine: one, theirs: other, drift: edit("/usr/local/share/ca-certificates/ca.crt"), actions: 2},
 		"sysctl":       {path: "sysctl:net.ipv4.ip_forward", mine: forwarding("1"), theirs: forwarding("2"), drift: func(h *machine) { h.Value("/proc/sys/net/ipv4/ip_forward", "0") }},
+		"swap":         {path: "swap:" + swapFile, mine: &desired.Swap{Path: swapFile, Bytes: 2 * mib}, theirs: &desired.Swap{Path: swapFile, Bytes: 3 * mib}, drift: remove(swapFile)},
+		"nftables":     {path: "nftables:berth", mine: filter(80), theirs: filter(81), drift: func(h *machine) { must(h.DeleteFilterTable(tctx, "berth")) }},
 		"sysfs":        {path: "sysfs:" + hugePages, mine: choice("madvise"), theirs: choice("never"), drift: func(h *machine) { must(h.WriteValue(hugePages, []byte("always"))) }},
 		"activation":   {path: "unit:containerd.service", mine: started("containerd.service"), theirs: &desired.Unit{Name: "containerd.service", Activation: desired.Stopped}, drift: func(h *machine) { must(h.StopUnit(tctx, "containerd.service")) }},
 		"credential":   {path: "credential:" + kubeconfig, mine: certificate("https://a"), theirs: certificate("https://b"), drift: remove(kubeconfig)},
@@ -81,6 +83,9 @@ func forwarding(value string) *desired.Sysctl {
 func disputed() *machine {
 	h := newTrustingMachine()
 	offersHugePages(h)
+	allocates(h, 64*mib)
+	serves(h)
+	h.PutDir("/run/sshd") // the server that runs has it
 	h.PutDir("/mnt/data")
 	h.Value("/proc/sys/net/bridge/bridge-nf-call-iptables", "0") // a module that was loaded stays
 	h.Put(environment, "A=0\n", 0o644)

@@ -18,7 +18,7 @@ func of(o desired.Owner, s *desired.State) *desired.State {
 
 // shared are resources of many kinds that two contracts want alike.
 func shared(ca *desired.TrustAnchor) []desired.Resource {
-	return []desired.Resource{
+	return append(keyless(false),
 		managed("/etc/kubernetes/a", "a\n"),
 		managed("/etc/containerd/config.toml", "version = 3\n"),
 		&desired.Directory{Path: "/etc/kubernetes/manifests", Mode: 0o700},
@@ -32,8 +32,10 @@ func shared(ca *desired.TrustAnchor) []desired.Resource {
 		&desired.Mount{Base: desired.Base{After: []desired.ID{desired.DirectoryID("/srv/data")}}, Source: "tmpfs", Target: "/srv/data", FSType: "tmpfs", Options: []string{"noexec"}},
 		ca,
 		forwarding("1"),
+		&desired.Swap{Path: swapFile, Bytes: 2 * mib},
+		filter(80),
 		&desired.Module{Name: "br_netfilter", Evidence: []string{"/proc/sys/net/bridge/bridge-nf-call-iptables"}},
-	}
+	)
 }
 
 // What two contracts want alike stays until both are gone, in whatever order

@@ -26,6 +26,12 @@ const (
 // serving is a machine with an SSH server that runs. It lets everybody in.
 func serving() *machine {
 	h := newMachine()
+	serves(h)
+	return h
+}
+
+// serves has a machine be one with an SSH server.
+func serves(h *machine) {
 	h.Put(sshConfig, "Include /etc/ssh/sshd_config.d/*.conf\nUsePAM yes\n", 0o644)
 	h.PutDir("/etc/ssh/sshd_config.d")
 	h.Put("/usr/lib/systemd/system/"+sshUnit, "[Service]\nExecStart=/usr/sbin/sshd -D\nExecReload=/bin/kill -HUP $MAINPID\n[Install]\nWantedBy=multi-user.target\n", 0o644)
@@ -37,7 +43,6 @@ func serving() *machine {
 	h.Flush()
 	h.Advance(time.Minute)
 	h.ForgetJobs()
-	return h
 }
 
 // sshd reads its configuration as the real one does: the first word counts.
