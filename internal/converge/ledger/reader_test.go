@@ -6,8 +6,53 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
+
+// beside is a machine on which runs go on while the ledger is read.
+type beside struct {
+	host.Host
+	runs func()
+}
+
+// ReadFile implements host.FS.
+func (b beside) ReadFile(p string) ([]byte, error) {
+	data, err := b.Host.ReadFile(p)
+	if p == Path {
+		b.runs()
+	}
+	return data, err
+}
+
+// TestReadBesideRuns: plan takes no lock. A run that begins and ends between its two reads
+// is no run that was cut off, nor is the one before it.
+func TestReadBesideRuns(t *testing.T) {
+	for _, runs := range []int{1, 2, 5} {
+		h := memory.New()
+		l := &Ledger{Entries: map[string]Entry{}}
+		next := func(id string) {
+			t.Helper()
+			run := &Run{ID: id, Owner: desired.OwnerAKS, Definitions: []string{"/etc/systemd/system/a.service"}}
+			if err := l.Begin(h, run); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Done(h, run, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next("0")
+		left := runs
+		got, err := new(Reader).Load(beside{h, func() {
+			if left--; left >= 0 {
+				next(string(rune('a' + left)))
+			}
+		}})
+		if err != nil || got.Owed != nil {
+			t.Errorf("%d runs meanwhile: %+v is owed, %v", runs, got.Owed, err)
+		}
+	}
+}
 
 // A process that stays knows what it wrote, and not what it made of that afterwards;
 // what somebody else wrote, in place and at the same moment, too, it reads.
