@@ -62,6 +62,46 @@ func ofPacketFilter(p *desired.PacketFilter) []mutation {
 	}
 }
 
+func ofSwap(s *desired.Swap) []mutation {
+	unit := strings.TrimPrefix(s.Path, "/") + ".swap"
+	unused := func(what, verb string, do func(h *memory.Host)) mutation { // the kernel lets nobody change it while it is in use
+		m := one(s, what, verb, func(h *memory.Host) { check(h.StopUnit(tctx, unit)); do(h) })
+		m.plan, m.jobs = append(m.plan, "start unit:"+unit), []string{"start " + unit}
+		return m
+	}
+	return []mutation{
+		one(s, "chmodded", "update", func(h *memory.Host) { check(h.Chmod(s.Path, 0o644)) }),
+		unused("removed", "create", func(h *memory.Host) { check(h.Remove(s.Path)) }),
+		refused(s, "made a file of somebody else", "not overwritten", func(h *memory.Host) {
+			check(h.StopUnit(tctx, unit))
+			h.Put(s.Path, "theirs", 0o600)
+		}),
+	}
+}
+
+func ofMount(m *desired.Mount) []mutation {
+	again := func(options ...string) func(h *memory.Host) {
+		return func(h *memory.Host) {
+			check(h.Unmount(tctx, m.Target))
+			check(h.Mount(tctx, host.Mount{Source: m.Source, Target: m.Target, Type: m.FSType, Options: options}))
+		}
+	}
+	return []mutation{
+		one(m, "gone", "mount", func(h *memory.Host) { check(h.Unmount(tctx, m.Target)) }),
+		mutation{name: string(m.ID()) + " with other options", do: again("noexec", "ro"), plan: []string{"unmount " + string(m.ID()), "mount " + string(m.ID())}},
+	}
+}
+
+func ofLink(l *desired.Link) []mutation {
+	return []mutation{
+		one(l, "removed", "create", func(h *memory.Host) { check(h.Remove(l.Path)) }),
+		one(l, "leading elsewhere", "update", func(h *memory.Host) { check(h.Remove(l.Path)); h.PutLink("/mnt", l.Path, 0) }),
+		one(l, "made a file", "update", func(h *memory.Host) { check(h.Remove(l.Path)); h.Put(l.Path, "x", 0o644) }),
+		one(l, "made an empty directory", "update", func(h *memory.Host) { check(h.Remove(l.Path)); h.PutDir(l.Path) }),
+		refused(l, "made a directory with entries", l.Path, func(h *memory.Host) { check(h.Remove(l.Path)); h.Put(l.Path+"/entry", "", 0o644) }),
+	}
+}
+
 func ofImage(i *desired.Image) []mutation {
 	return []mutation{one(i, "deleted", "import", func(h *memory.Host) { check(h.Remove(imageFile)) })}
 }

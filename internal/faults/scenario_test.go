@@ -102,7 +102,9 @@ func returning(machine func() *memory.Host) func() *memory.Host {
 type configuration struct {
 	doc *aks.Document
 	// osc is a document of the other contract.
-	osc    *osc.Document
+	osc *osc.Document
+	// more is what no document of AKS has.
+	more   []desired.Resource
 	states sync.Map
 }
 
@@ -170,7 +172,12 @@ func (c *configuration) translate(f component.Facts) (*desired.State, error) {
 	if c.osc != nil {
 		return osc.Translate(c.osc, f)
 	}
-	return aks.Translate(c.doc, f)
+	st, err := aks.Translate(c.doc, f)
+	if err != nil || len(c.more) == 0 {
+		return st, err
+	}
+	st.Add(c.more...)
+	return st, st.Seal()
 }
 
 // contracts are scenarios of the other contract: a program out of an image, and
