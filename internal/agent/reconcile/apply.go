@@ -34,6 +34,9 @@ func (r *Reconciler) document(ctx context.Context) error {
 	}
 	if r.inForce && d.same(r.current.Document) {
 		r.current.Document = d // whether the pool goes one after another may have changed
+		if err := r.forgive(); err != nil {
+			return err
+		}
 		return r.update(ctx)
 	}
 	r.see(d)
@@ -59,6 +62,17 @@ func (r *Reconciler) document(ctx context.Context) error {
 		}
 	}
 	return r.inTurn(ctx, turn, d)
+}
+
+// forgive has a document that was taken back tried again when it is asked for again: another
+// one has been asked for since.
+func (r *Reconciler) forgive() error {
+	if r.record.Reverted == "" {
+		return nil
+	}
+	next := r.record
+	next.Reverted = ""
+	return r.change(next)
 }
 
 // wait is how long it is until a document is due. A machine that has none takes the

@@ -196,6 +196,28 @@ var failureScenarios = map[string]func(b *bench){
 		b.wantFile("/etc/a", "two")
 		b.wantApplied("file /etc/a two", "unit u.service /etc/a")
 	},
+	"a document that was taken back is tried again when it comes again after another": func(b *bench) {
+		b.h.Behave("u.service", b.failsWithBad)
+		b.start()
+		good, bad := []string{"file /etc/a one", "unit u.service /etc/a"}, []string{"file /etc/a bad", "unit u.service /etc/a"}
+		b.give(good...)
+		b.pass(time.Minute)
+		for n := 1; n < 4; n++ {
+			b.give(bad...)
+			if b.count("ApplyFailed") != n || b.lastCondition() != "False ApplyFailed" {
+				b.t.Error(n, b.told())
+			}
+			b.give(good...)
+			b.pass(time.Minute)
+			if b.wantApplied(good...); b.lastCondition() != "True Applied" {
+				b.t.Error(n, b.conditions)
+			}
+		}
+		b.h.Behave("u.service", nil)
+		b.give(bad...)
+		b.pass(time.Minute)
+		b.wantApplied(bad...)
+	},
 	"what was never confirmed breaks nothing as a repair": func(b *bench) {
 		b.h.Behave("u.service", func(memory.Start) memory.Outcome {
 			if b.content("/etc/b") == "bad" {
