@@ -42,6 +42,15 @@ func (x *executor) commit(ctx context.Context) error {
 	return remote.run(ctx)
 }
 
+// BesideError is of units that failed beside all else that a run was to do, which it did.
+type BesideError struct{ Err error }
+
+// Error implements error.
+func (e *BesideError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what the units failed with.
+func (e *BesideError) Unwrap() error { return e.Err }
+
 // goLive changes the running machine, and does what comes when all is live. missed is of
 // units that failed and that the run goes on beside.
 func (x *executor) goLive(ctx context.Context) (missed, err error) {
@@ -53,15 +62,11 @@ func (x *executor) goLive(ctx context.Context) (missed, err error) {
 	if !x.opt.GoOn || !live.isWell() || ctx.Err() != nil {
 		return nil, err
 	}
-	missed = err
-	if err := x.last(ctx); err != nil {
-		return missed, err
-	}
-	return missed, x.haveRead()
+	return err, x.last(ctx)
 }
 
-// haveRead takes out of what the run owes what it owed to units that did not fail: the next
-// one would read their definitions again.
+// haveRead takes out of what the run owes what it has done when all is live: the next one would
+// have systemd read definitions again. What units that failed are owed can be observed.
 func (x *executor) haveRead() error {
 	x.run.Definitions, x.run.Revive, x.run.Boot = nil, nil, ledger.Boot{}
 	return x.led.Begin(x.h, x.run)
@@ -71,7 +76,14 @@ func (x *executor) haveRead() error {
 // beside units that fail, those that are not on trial take nothing back.
 func (x *executor) beside(ctx context.Context, start, stay error) error {
 	err := errors.Join(start, stay)
-	if x.opt.GoOn && x.try.onTrial() && ctx.Err() == nil && (stay == nil || !x.try.isOf(stay)) {
+	if !x.opt.GoOn || ctx.Err() != nil {
+		return err
+	}
+	if unsaved := x.haveRead(); unsaved != nil {
+		return errors.Join(err, unsaved)
+	}
+	err = &BesideError{err}
+	if x.try.onTrial() && !x.try.isOf(stay) {
 		x.try.apart = err
 	}
 	return err
@@ -84,10 +96,26 @@ func (x *executor) stayUp(ctx context.Context) error {
 			continue
 		}
 		if err := Safely(func() error { return t.StayUp(ctx) }); err != nil {
-			return &ActionError{ID: t.ID, Verb: VerbStart, Field: t.Base.Field, Err: err}
+			return x.stayErrors(t, err)
 		}
 	}
 	return nil
+}
+
+// stayErrors are the errors of units that did not stay up, each of its unit.
+func (x *executor) stayErrors(t *kind.Task, err error) error {
+	var all []error
+	for _, e := range leaves(err) {
+		id, field := t.ID, t.Base.Field
+		if u, ok := errors.AsType[*UnitError](e); ok {
+			id = desired.UnitID(u.Unit)
+			if r := x.st.Lookup(id); r != nil {
+				field = r.Order().Field
+			}
+		}
+		all = append(all, &ActionError{ID: id, Verb: VerbStart, Field: field, Err: e})
+	}
+	return errors.Join(all...)
 }
 
 // before runs what must happen while the old definitions still stand.
@@ -177,14 +205,15 @@ func (x *executor) bestEffort(ctx context.Context, b *kind.BestEffort) error {
 // that have nothing to do themselves.
 func (x *executor) liveGraph() *graph {
 	g := x.newGraph("commit")
+	ahead := x.aheadOfTrial()
 	for _, t := range x.sorted() {
 		if t.Live != nil {
-			g.nodes = append(g.nodes, &node{id: t.ID, verb: t.Verb(), field: t.Base.Field, after: x.liveBefore(t), optional: x.isOptional(t), do: x.inTime(t)})
+			g.nodes = append(g.nodes, &node{id: t.ID, verb: t.Verb(), field: t.Base.Field, after: x.liveBefore(t), optional: x.isOptional(t), do: x.inTime(t, ahead[t.ID])})
 		}
 	}
 	for _, t := range x.v.Tasks() {
 		if b := t.BestEffort; b != nil {
-			g.nodes = append(g.nodes, &node{id: b.ID, verb: b.Verb, after: b.After, optional: true, do: func(ctx context.Context) error { return x.bestEffort(ctx, b) }})
+			g.nodes = append(g.nodes, &node{id: b.ID, verb: b.Verb, after: b.After, optional: x.opt.GoOn, do: func(ctx context.Context) error { return x.bestEffort(ctx, b) }})
 		}
 	}
 	if x.hasLate() {
@@ -194,21 +223,41 @@ func (x *executor) liveGraph() *graph {
 	return g
 }
 
-// isOptional says whether a run goes on where a task fails. What a trial is about is not
-// optional, nor is anything that it has not to do with but units: they alone may fail for
-// reasons of their own.
+// isOptional says whether a run goes on where a task fails. On trial that are units alone which
+// are not on trial, and only where none that others take along is.
 func (x *executor) isOptional(t *kind.Task) bool {
 	if !x.opt.GoOn || !x.try.onTrial() {
 		return x.opt.GoOn
 	}
 	unit, isUnit := x.unitOf(t.ID)
-	return isUnit && !x.try.tries(unit, t)
+	takesAlong := slices.ContainsFunc(x.v.Tasks(), func(t *kind.Task) bool { return slices.ContainsFunc(t.Revive, x.try.tries) })
+	return isUnit && !takesAlong && !x.try.tries(unit)
 }
 
-// inTime bounds the job of a unit.
-func (x *executor) inTime(t *kind.Task) func(context.Context) error {
-	unit, isUnit := x.unitOf(t.ID)
-	if !isUnit || x.try.tries(unit, t) {
+// aheadOfTrial are the tasks that something on trial comes after, and what is on trial.
+func (x *executor) aheadOfTrial() map[desired.ID]bool {
+	ahead := map[desired.ID]bool{}
+	var mark func(t *kind.Task)
+	mark = func(t *kind.Task) {
+		if ahead[t.ID] {
+			return
+		}
+		ahead[t.ID] = true
+		for _, id := range x.liveBefore(t) {
+			mark(x.v.Task(id))
+		}
+	}
+	for _, t := range x.v.Tasks() {
+		if unit, isUnit := x.unitOf(t.ID); isUnit && x.try.tries(unit) {
+			mark(t)
+		}
+	}
+	return ahead
+}
+
+// inTime bounds the job of a unit, but of one that a trial waits for.
+func (x *executor) inTime(t *kind.Task, ahead bool) func(context.Context) error {
+	if _, isUnit := x.unitOf(t.ID); !isUnit || ahead {
 		return t.Live
 	}
 	return func(ctx context.Context) error {
@@ -218,8 +267,8 @@ func (x *executor) inTime(t *kind.Task) func(context.Context) error {
 	}
 }
 
-// unitTime bounds what waits for units. What is on trial waits for as long as systemd does:
-// it would be taken back for good.
+// unitTime bounds what waits for units. What is on trial has no such bound: it would be taken
+// back for good.
 func (x *executor) unitTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	most := x.opt.UnitTimeout
 	if most == 0 {

@@ -122,6 +122,9 @@ func (e *Engine) outcome(o desired.Owner, s Scope, err error) Outcome {
 		return Stands
 	}
 	failed, tried := errors.AsType[*TrialError](err)
+	if _, beside := errors.AsType[*BesideError](err); beside && !tried && o != desired.OwnerBerth {
+		return Stands
+	}
 	if tried && (failed.Revert != nil || len(failed.Foreign) > 0) {
 		return Broken
 	}

@@ -113,6 +113,25 @@ func (g *graph) isWell() bool {
 	return !slices.ContainsFunc(g.nodes, func(n *node) bool { return !n.optional && !n.well })
 }
 
+// leaves are the errors that others were joined of.
+func leaves(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if b, ok := err.(*BesideError); ok {
+		return leaves(b.Err)
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // it says more than they do
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, leaves(e)...)
+	}
+	return out
+}
+
 func (g *graph) edges() (waits map[*node]int, followers map[desired.ID][]*node) {
 	known := map[desired.ID]bool{}
 	for _, n := range g.nodes {

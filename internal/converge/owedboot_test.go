@@ -55,6 +55,18 @@ func TestOwedEndsWithTheBoot(t *testing.T) {
 		if !again(h) {
 			t.Errorf("after effect %d, run again: it does not run", n)
 		}
+		for m := 1; ; m++ {
+			h, _ := cutOff(n)
+			in := effect.Inject(h, effect.Plan{{At: m, Kind: effect.StopAfter}})
+			_, _ = engine(in, &providers{}).Apply(t.Context(), state("version = 4\n"))
+			h.Kill()
+			if in.Hit() == nil {
+				break
+			}
+			if !again(h) {
+				t.Errorf("after effect %d, and effect %d of the next run: it does not run", n, m)
+			}
+		}
 		for name, reboot := range reboots {
 			h, _ := cutOff(n)
 			reboot(h)

@@ -93,7 +93,8 @@ func TestNothingToDoWritesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range rec.Effects() {
-			if !strings.Contains(e.Target, "/run/berth") {
+			asks := strings.Contains(e.String(), "/usr/sbin/sshd (-T")
+			if !strings.Contains(e.Target, "/run/berth") && !asks {
 				t.Errorf("%s, %d resources: %v", s.Owner, len(s.Resources), e)
 			}
 		}

@@ -60,6 +60,7 @@ func (e *TrialError) Unwrap() []error {
 
 // failed goes back to the last good contract, unless that can't help.
 func (t *try) failed(ctx context.Context, cause error) error {
+	cause = t.first(cause)
 	f := &TrialError{Owner: t.st.Owner, Err: cause}
 	unit := ""
 	if u, ok := errors.AsType[*UnitError](cause); ok {
@@ -81,6 +82,23 @@ func (t *try) failed(ctx context.Context, cause error) error {
 		f.Foreign = foreign
 	}
 	return f
+}
+
+// first has what broke of what is on trial come before what failed beside it.
+func (t *try) first(cause error) error {
+	all := leaves(cause)
+	slices.SortStableFunc(all, func(a, b error) int { return t.rank(a) - t.rank(b) })
+	if len(all) == 1 {
+		return all[0]
+	}
+	return errors.Join(all...)
+}
+
+func (t *try) rank(err error) int {
+	if t.isOf(err) {
+		return 0
+	}
+	return 1
 }
 
 // back applies an owner's last good contract and ends the trial.

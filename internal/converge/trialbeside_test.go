@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,5 +101,57 @@ func TestAUnitBesideATrial(t *testing.T) {
 				t.Error("what is in force is not the last good one", err)
 			}
 		})
+	}
+}
+
+// TestATrialAwaitsWhatItComesAfter: the bound of units that are not on trial is not for one
+// that something on trial comes after.
+func TestATrialAwaitsWhatItComesAfter(t *testing.T) {
+	h := fussy(t)
+	h.Put("/bin/newcomer", "", 0o755)
+	h.Behave(newcomer, func(memory.Start) memory.Outcome { return memory.Outcome{Hang: true} })
+	e := engine(h, &providers{}, func(o *converge.Options) {
+		o.GoOn, o.UnitTimeout, o.Trial = true, 20*time.Millisecond, newWish.trial(t)
+	})
+	ended := make(chan error)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		_, err := e.Apply(ctx, newWish.state(t, withNewcomer(true)))
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		t.Fatal("it did not wait:", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	if _, err := h.Lstat(noteFile); err != nil {
+		t.Error("it is not on trial", err)
+	}
+	stop()
+	if _, ok := errors.AsType[*converge.TrialError](<-ended); !ok {
+		t.Error("it is not taken back")
+	}
+	inForce(t, h, goodWish)
+}
+
+// TestWhatBrokeIsToldFirst: of several failures the one decides, and gives its words, that is of
+// what was on trial.
+func TestWhatBrokeIsToldFirst(t *testing.T) {
+	h := fussy(t)
+	h.Behave(newcomer, func(memory.Start) memory.Outcome { return memory.Outcome{Status: 1} })
+	h.Put("/bin/newcomer", "", 0o755)
+	const theirs = "/etc/systemd/system/kubelet.service.d/99-theirs.conf"
+	h.Put(theirs, "[Service]\nEnvironment=X=1\n", 0o644)
+	h.Behave("kubelet.service", func(memory.Start) memory.Outcome { return memory.Outcome{Status: 1} })
+	w := wish{goodWish.Kubelet, "version = 4\n"}
+	e := engine(h, &providers{}, func(o *converge.Options) { o.GoOn, o.Trial = true, w.trial(t) })
+	_, err := e.Apply(t.Context(), w.state(t, withNewcomer(false)))
+	broken, ok := errors.AsType[*converge.TrialError](err)
+	if !ok || cmp.Diff([]string{theirs}, broken.Foreign) != "" || !strings.Contains(broken.Words, "words of kubelet.service") {
+		t.Fatalf("%+v", err)
+	}
+	if u, ok := errors.AsType[*converge.UnitError](err); !ok || u.Unit != "kubelet.service" || !strings.Contains(err.Error(), newcomer) {
+		t.Error(err)
 	}
 }

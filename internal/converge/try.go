@@ -341,7 +341,7 @@ func (t *try) end(ctx context.Context, err error) error {
 	case t.apart != nil && errors.Is(err, t.apart) && ctx.Err() == nil:
 		return t.local(ctx)
 	case t.apart != nil && errors.Is(err, t.apart) && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return t.local(context.WithoutCancel(ctx)) // the API server alone took all of the time
+		return t.local(context.WithoutCancel(ctx)) // what is apart took all of the time
 	case err == nil && t.note != nil:
 		if err = t.confirm(ctx); err == nil {
 			err = t.inTime()
@@ -387,7 +387,7 @@ func (t *try) local(ctx context.Context) error {
 	}
 	switch {
 	case err != nil:
-		return t.failed(ctx, err)
+		return t.failed(ctx, errors.Join(err, t.apart))
 	case t.byHand():
 		if err := trial.ForgetTried(t.h, t.st.Owner); err != nil {
 			return errors.Join(t.apart, err)
@@ -397,15 +397,15 @@ func (t *try) local(ctx context.Context) error {
 	return errors.Join(t.apart, trial.Disarm(context.WithoutCancel(ctx), t.h, t.note))
 }
 
-// tries says whether a unit, and what is done for it, is what the trial is about.
-func (t *try) tries(unit string, task *kind.Task) bool {
-	return t.onTrial() && (slices.Contains(t.note.Units, unit) || len(task.Revive) > 0)
-}
+// tries says whether a unit is on trial.
+func (t *try) tries(unit string) bool { return t.onTrial() && slices.Contains(t.note.Units, unit) }
 
-// isOf says whether an error is of what the trial is about, or of nothing that is known.
+// isOf says whether an error is of what is on trial, or of no unit.
 func (t *try) isOf(err error) bool {
-	u, ok := errors.AsType[*UnitError](err)
-	return !ok || slices.Contains(t.note.Units, u.Unit)
+	return slices.ContainsFunc(leaves(err), func(e error) bool {
+		u, ok := errors.AsType[*UnitError](e)
+		return !ok || t.tries(u.Unit)
+	})
 }
 
 // onTrial says whether the run is a trial.

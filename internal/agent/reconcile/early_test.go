@@ -95,6 +95,26 @@ func TestTakenBackFromTheNode(t *testing.T) {
 	})
 }
 
+// TestAUnitThatDoesNotStayUp keeps neither the agent of the document from coming, nor has it
+// systemd read again and again what the others are defined by.
+func TestAUnitThatDoesNotStayUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.engineHost = unsteady{b.h, func() { b.h.Crash("u.service", 1) }}
+		b.ends = true
+		b.start()
+		defer b.stop()
+		b.give("file /etc/a one", "unit v.service /etc/a")
+		b.pass(time.Minute)
+		b.give("file /etc/a two", "unit v.service /etc/a", earlyUnit, "agent two")
+		b.pass(10 * time.Minute)
+		b.wantFile("/etc/a", "two")
+		if b.isOnTrial() || b.placed == 0 || b.lastCondition() != "False ApplyFailed" || strings.Contains(strings.Join(b.told(), "\n"), "systemd holds another definition") {
+			t.Error(b.isOnTrial(), b.placed, b.told())
+		}
+	})
+}
+
 // TestFirstDocumentIsNotSaidEarly: there is nothing to go back to.
 func TestFirstDocumentIsNotSaidEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -51,7 +51,8 @@ type Task struct {
 	Live func(ctx context.Context) error
 	// LiveAfter orders Live after that of other tasks, besides Base.After.
 	LiveAfter []desired.ID
-	// Last comes when everything is live and every name in place; it may add remarks,
+	// Last comes when everything is live, but for units that failed in a run that goes on
+	// beside them, and every name in place; it may add remarks,
 	// actions with Remote, and what is kept, and keep what Forget named.
 	Last func(ctx context.Context, t *Task) error
 	// StayUp waits until what was started has stayed up. All else of the machine is done

@@ -280,6 +280,7 @@ func (s *systemd) owedRevivals(ctx context.Context, names []string, acting map[s
 		if !down(st) || st.LoadState != "loaded" {
 			continue
 		}
+		s.revive = append(s.revive, name) // as long as it is down the next run owes it, too
 		t := s.v.Add(&kind.Task{ID: desired.UnitID(name)})
 		t.Act(kind.VerbStart, "stopped in a run that was cut off", kind.DisruptNone)
 		t.Live = func(ctx context.Context) error {

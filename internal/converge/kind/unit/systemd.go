@@ -295,12 +295,13 @@ func (s *systemd) confirm(ctx context.Context) error {
 			return err
 		}
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, down := errgroup.Group{}, make([]error, len(s.watched))
 	g.SetLimit(questions)
-	for _, was := range s.watched {
-		g.Go(func() error { return s.stillUp(ctx, was) })
+	for i, was := range s.watched {
+		g.Go(func() error { down[i] = s.stillUp(ctx, was); return nil })
 	}
-	return g.Wait()
+	_ = g.Wait()
+	return errors.Join(down...)
 }
 
 // questions is how many units systemd is asked for at once.
