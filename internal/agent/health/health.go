@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,7 +104,10 @@ func (r Round) list(ctx context.Context) map[string]host.UnitStatus {
 
 // look looks at the program, whose unit was listed as u.
 func (p *Program) look(ctx context.Context, u host.UnitStatus) {
-	if !p.expected(ctx, u) {
+	if u = p.unit(ctx, u); isStarting(u) {
+		return
+	}
+	if !isExpected(u) {
 		p.since, p.wellSince, p.restarts = time.Time{}, time.Time{}, 0
 		return
 	}
@@ -123,16 +127,29 @@ func (p *Program) look(ctx context.Context, u host.UnitStatus) {
 	}
 }
 
-// expected says whether the program should answer. One that is not installed, or
-// that somebody stopped, is no business of a health check. A unit is listed, which
-// costs less than to describe it, unless its name is an alias or it is not loaded.
-func (p *Program) expected(ctx context.Context, u host.UnitStatus) bool {
-	if u.Name == "" {
-		var err error
-		if u, err = p.Systemd.Unit(ctx, p.Unit); err != nil {
-			return false
-		}
+// unit is the program's unit. It is listed, which costs less than to describe it, unless its
+// name is an alias or it is not loaded.
+func (p *Program) unit(ctx context.Context, listed host.UnitStatus) host.UnitStatus {
+	if listed.Name != "" {
+		return listed
 	}
+	u, err := p.Systemd.Unit(ctx, p.Unit)
+	if err != nil {
+		return host.UnitStatus{}
+	}
+	return u
+}
+
+// isStarting says that systemd has yet to say whether the program starts: a restart would
+// end that start, of which the unit says how long it may take. Between two starts of a
+// program that ends it is not.
+func isStarting(u host.UnitStatus) bool {
+	return u.ActiveState == "activating" && !strings.HasPrefix(u.SubState, "auto-restart")
+}
+
+// isExpected says whether the program should answer. One that is not installed, or that
+// somebody stopped, is no business of a health check.
+func isExpected(u host.UnitStatus) bool {
 	return u.LoadState == "loaded" && u.ActiveState != "inactive" && u.ActiveState != "deactivating"
 }
 

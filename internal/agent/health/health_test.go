@@ -162,6 +162,13 @@ func TestAProgramThatNobodyExpectsIsLeftAlone(t *testing.T) {
 			_ = h.DaemonReload(context.Background())
 		},
 		"stopped": func(h *memory.Host) { _ = h.StopUnit(context.Background(), "kubelet.service") },
+		"on its start": func(h *memory.Host) {
+			_ = h.StopUnit(context.Background(), "kubelet.service")
+			h.Behave("kubelet.service", func(memory.Start) memory.Outcome { return memory.Outcome{Slow: true} })
+			ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+			defer cancel()
+			_ = h.StartUnit(ctx, "kubelet.service")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := looked(t, func(h *memory.Host) { arrange(h); h.ForgetJobs() }, func(_ *atomic.Bool, _ *Program, h *memory.Host) {
