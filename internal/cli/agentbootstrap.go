@@ -45,6 +45,11 @@ func (e *env) runAgentBootstrap(c *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := config.ReadOptions(h); is[*config.Error](err) {
+		return refused{err}
+	} else if err != nil {
+		return err
+	}
 	if err := agent.DataDisk(c.Context(), h, told); err != nil {
 		return err
 	}

@@ -80,9 +80,30 @@ func byFile(h host.Host) time.Time {
 }
 
 func byAnnotation(h host.Host, n *core.Node) time.Time {
-	t, err := time.Parse(time.RFC3339, strings.TrimSpace(n.Annotations[Annotation]))
-	if err != nil || t.After(h.Now().Add(Longest)) {
+	t, err := parse(h, n.Annotations[Annotation])
+	if err != nil {
 		return time.Time{}
 	}
 	return t
+}
+
+// Refused is why the annotation of a Node is no pause; nil where there is none, or it is one.
+func Refused(h host.Host, n *core.Node) error {
+	text := n.Annotations[Annotation]
+	if text == "" {
+		return nil
+	}
+	_, err := parse(h, text)
+	return err
+}
+
+func parse(h host.Host, text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, strings.TrimSpace(text))
+	if err != nil {
+		return t, fmt.Errorf("annotation %s is %q: it takes a time such as %s", Annotation, text, h.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	}
+	if t.After(h.Now().Add(Longest)) {
+		return t, fmt.Errorf("annotation %s is %q: a pause is no longer than %d days", Annotation, text, Longest/(24*time.Hour))
+	}
+	return t, nil
 }

@@ -93,5 +93,8 @@ func TestAnnotation(t *testing.T) {
 		if got := left(h, n); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
+		if err := Refused(h, n); (err != nil) != (c.note != "" && c.want == 0) {
+			t.Errorf("%s: refused: %v", name, err)
+		}
 	}
 }

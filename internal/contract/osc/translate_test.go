@@ -91,6 +91,17 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// kubelet starts when containerd runs, whoever configures that.
+func TestRuntimeFirst(t *testing.T) {
+	st, err := Translate(decoded(t, head+"spec: {units: [{name: kubelet.service, command: start}, {name: containerd.service, command: start}]}"), component.Facts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := st.Lookup("unit:kubelet.service").(*desired.Unit); !slices.Contains(u.After, "unit:containerd.service") {
+		t.Errorf("%+v", u)
+	}
+}
+
 // A value of a Secret is not shown, whatever the mode of its file.
 func TestSecretRefs(t *testing.T) {
 	doc := decoded(t, head+`spec: {files: [

@@ -122,7 +122,7 @@ func (t *translation) wanted(u *unit) *desired.Unit {
 // runtimeFirst has kubelet start when containerd runs.
 func (t *translation) runtimeFirst() {
 	runtime, node := t.unit(containerd.Unit), t.unit(kubelet.Unit)
-	if t.doc.Config.Spec.CRIConfig != nil && runtime != nil && node != nil {
+	if runtime != nil && node != nil {
 		node.After = append(node.After, runtime.ID())
 	}
 }
