@@ -18,6 +18,7 @@ import (
 	"time"
 
 	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"golang.org/x/sync/errgroup"
@@ -245,8 +246,19 @@ func (a *Agent) seeNode(n *core.Node) {
 	for _, r := range a.reconcilers() {
 		r.SeeNode()
 	}
-	if askedToPause(n) != before {
+	if asked := askedToPause(n); asked != before {
+		if asked != "" {
+			a.tellPause(n)
+		}
 		a.lookAgain()
+	}
+}
+
+// tellPause tells of an annotation that is no pause: repairs go on.
+func (a *Agent) tellPause(n *core.Node) {
+	if err := pause.Refused(a.Host, n); err != nil {
+		a.Log.Warn("repairs go on", "error", err)
+		a.events.Warning("PauseRefused", err.Error()+"; repairs go on")
 	}
 }
 
@@ -269,6 +281,9 @@ func (a *Agent) away(what string) func(error) {
 		if err.Error() != last {
 			last = err.Error()
 			a.Log.Warn("can't follow the "+what, "error", err)
+			if apierrors.IsForbidden(err) {
+				a.events.Warning("Forbidden", "can't follow the "+what+": "+err.Error()+" — give the agent its rights: berth rbac prints them")
+			}
 		}
 	}
 }

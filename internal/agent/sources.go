@@ -45,6 +45,7 @@ func (a *Agent) assembleSources() {
 	o.Opener, o.Record, o.Published = a.Open(Source{o.Owners, s.OperatingSystemConfig}, a.secret, *a.options.Trial), reconcile.RecordPath, true
 	o.Turns = &turn{log: a.Log, mine: func() { a.reconciler.Again() }, turns: a.turns(a.node)}
 	o.Self = a.Updater(a.options, a.events, a.Log)
+	o.Ahead = a.tokensAhead
 	self := o.Self
 	o.Delay, o.Labels = a.delay, func(t *reconcile.Target) map[string]string { return labels(a.Host, a.config, t) }
 	if !*s.Secret {
@@ -77,6 +78,7 @@ func (a *Agent) common() reconcile.Options {
 		SyncPeriod: a.config.Controllers.OperatingSystemConfig.SyncPeriod.Duration,
 		Paused:     a.repairsRestUntil,
 		Joined:     a.joined,
+		Ahead:      func(context.Context, *desired.State) {},
 		Release:    a.Release,
 		Count:      a.counts.Add,
 		Explain:    a.Explain, Log: a.Log,

@@ -36,6 +36,9 @@ const (
 
 var fileName = regexp.MustCompile(`^config-(.+)\.yaml$`)
 
+// IsFile says whether a name in the directory of the configuration is that of one.
+func IsFile(name string) bool { return fileName.MatchString(name) }
+
 // Find returns the configuration of a version in a directory, else that of the
 // newest version there: files of other versions are left behind by updates and by
 // init data that runs again at each boot.
@@ -47,7 +50,7 @@ func Find(h host.FS, dir, own string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("look for the agent's configuration: %w", err)
 	}
-	names = slices.DeleteFunc(names, func(n string) bool { return !fileName.MatchString(n) })
+	names = slices.DeleteFunc(names, func(n string) bool { return !IsFile(n) })
 	if len(names) == 0 {
 		return "", missing(dir, fmt.Errorf("look for the agent's configuration: %s holds no config-*.yaml", dir))
 	}

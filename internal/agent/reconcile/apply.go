@@ -135,6 +135,7 @@ func (r *Reconciler) apply(ctx, until context.Context, ready func() error, d *Do
 	if err := r.o.Self.Claim(ctx, t.Agent); err != nil {
 		return r.failed(ctx, d, errors.Join(err, r.unnoteOwner(before)))
 	}
+	r.o.Ahead(until, t.State)
 	began := r.o.Host.Now()
 	res, err := t.Engine.ApplyScope(until, t.State, converge.Scope{Ready: ready, Live: r.early(t)})
 	if ctx.Err() != nil {
@@ -150,7 +151,7 @@ func (r *Reconciler) apply(ctx, until context.Context, ready func() error, d *Do
 			r.o.Log.Warn("the kind of a document that has left nothing is still noted", "error", err)
 		}
 	}
-	if r.isOnTrial(err) {
+	if r.isOnTrial(err) || r.isLocked(err) {
 		r.queue.AddAfter(workDocument, recheck)
 		return nil
 	}

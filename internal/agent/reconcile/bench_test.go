@@ -56,6 +56,8 @@ type bench struct {
 	// unwritable: nothing can be written to the Node.
 	unwritable bool
 	unwatched  bool // nothing can be watched
+	// ahead is what /etc/a held when a document was about to change something.
+	ahead []string
 	// forbidden is a label that the API server refuses.
 	forbidden string
 	forbade   int
@@ -111,7 +113,7 @@ func (b *bench) start() {
 		Host: watched{b.h, b}, Opener: b, Owners: b.owners, Record: RecordPath, Published: true, Turns: b, Self: b, Node: b, Events: b, Drift: b.options.Drift, Own: b.own, SyncPeriod: 10 * time.Minute,
 		Delay: func(string) time.Duration { return b.delay }, Labels: func(*Target) map[string]string { return map[string]string{"l": "v", "m": "w"} },
 		Paused: func() time.Time { return b.paused }, Joined: func() error { b.joined++; return nil },
-		Release: func(int) {}, Count: b.counts.Add,
+		Release: func(int) {}, Count: b.counts.Add, Ahead: func(context.Context, *desired.State) { b.ahead = append(b.ahead, b.content("/etc/a")) },
 		Explain: func(err error) (string, string, string) { return "ERR", err.Error(), "do it" },
 		Log:     slog.New(slog.DiscardHandler),
 	})

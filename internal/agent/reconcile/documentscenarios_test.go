@@ -15,6 +15,14 @@ import (
 
 // documentScenarios are documents that come and go.
 var documentScenarios = map[string]func(b *bench){
+	"what comes ahead of a document comes before its first change": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.give("file /etc/a two")
+		if d := cmp.Diff([]string{"absent", "one"}, b.ahead); d != "" {
+			b.t.Error(d)
+		}
+	},
 	"the first document is taken at once": func(b *bench) {
 		b.delay = time.Hour
 		b.start()
@@ -190,9 +198,14 @@ var documentScenarios = map[string]func(b *bench){
 	"a Secret without a document, or without the Secret": func(b *bench) {
 		b.start()
 		b.give("file /etc/a one")
-		b.r.SeeSecret(nil)
+		for range 2 {
+			b.r.SeeSecret(nil)
+		}
 		b.r.SeeSecret(&core.Secret{})
 		synctest.Wait()
+		if b.count("NoDocument") != 2 {
+			b.t.Error(b.told())
+		}
 		b.wantFile("/etc/a", "one")
 		b.wantApplied("file /etc/a one")
 	},

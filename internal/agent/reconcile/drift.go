@@ -156,7 +156,7 @@ func (r *Reconciler) repair(ctx context.Context, s converge.Scope) error {
 	case errors.Is(err, errRenewed):
 		r.queue.Add(workAll)
 		return nil
-	case r.isOnTrial(err):
+	case r.isOnTrial(err), r.isLocked(err):
 		r.queue.AddAfter(workAll, recheck)
 		return nil
 	case r.isStillWritten(err):

@@ -130,6 +130,8 @@ type Options struct {
 	Labels func(*Target) map[string]string
 	// Paused says until when repairs rest; a time that is over means that they do not.
 	Paused func() time.Time
+	// Ahead is called before a document changes anything, with what it asks for.
+	Ahead func(context.Context, *desired.State)
 	// Joined is called when there is a Node and the document is in force, perhaps more
 	// than once.
 	Joined func() error
@@ -174,6 +176,10 @@ type Reconciler struct {
 	// announced is the checksum that an event told of last; it is of that worker, too.
 	announced string
 
+	// lacked is what was told of a Secret without a document last; it belongs to who sees
+	// Secrets.
+	lacked string
+
 	// The rest belongs to the one worker of queue.
 	// saved is what is on the disk of record.
 	record, saved record
@@ -204,7 +210,9 @@ type Reconciler struct {
 	good       keptAs
 	seenGood   known
 	byHandTold string
-	cut        cutOff
+	// locked is since when another run holds the machine's lock, zero where none is known to.
+	locked time.Time
+	cut    cutOff
 	// uninherited is what was told of the former agent last.
 	uninherited string
 }
@@ -224,16 +232,16 @@ func (r *Reconciler) Kept() *apiserver.Latest[desired.State] { return &r.kept }
 
 // SeeSecret takes the Secret as it is now; nil where there is none. It does not wait.
 func (r *Reconciler) SeeSecret(s *core.Secret) {
-	if s == nil {
-		r.o.Log.Warn("the Secret is gone: the last document stays in force")
-		return
+	err := errGone
+	if s != nil {
+		var d *Document
+		if d, err = Of(s); err == nil {
+			r.lacked = ""
+			r.See(d)
+			return
+		}
 	}
-	d, err := Of(s)
-	if err != nil {
-		r.o.Log.Error("no document", "error", err)
-		return
-	}
-	r.See(d)
+	r.tellLack(err)
 }
 
 // See takes a document. It does not wait.

@@ -1,11 +1,13 @@
 package reconcile
 
 import (
+	"errors"
 	"strings"
 
 	core "k8s.io/api/core/v1"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // The conditions say whether the machine is as the document of an owner says.
@@ -42,6 +44,19 @@ func (r *Reconciler) tell(c concern, err error) {
 	r.o.Log.Error(c.name, "code", code, "error", cause, "hint", remedy)
 	r.o.Events.Warning(c.reason, text)
 	r.condition(core.ConditionFalse, c.reason, text)
+}
+
+var errGone = errors.New("the Secret that the documents come in does not exist")
+
+// tellLack tells once that the Secret has no document. What is in force stays, so that the
+// condition does.
+func (r *Reconciler) tellLack(err error) {
+	code, cause, remedy := r.o.Explain(&exitcode.Error{Err: err, Remedy: "Create the Secret with a document: until then the last one stays in force. To end that, run berth agent reset."})
+	if text := code + ": " + cause + " — " + remedy; r.lacked != text {
+		r.lacked = text
+		r.o.Log.Error("no document", "code", code, "error", cause, "hint", remedy)
+		r.o.Events.Warning("NoDocument", text)
+	}
 }
 
 // settled takes back what was told of a concern. What another one says stays.

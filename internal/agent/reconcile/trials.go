@@ -65,6 +65,25 @@ func (r *Reconciler) isOnTrial(err error) bool {
 	return ok
 }
 
+// lockedLong is how long another run may hold the machine's lock before that is told as a
+// failure: longer than the longest job of a unit.
+const lockedLong = 20 * time.Minute
+
+// isLocked says whether a run did nothing, since another one holds the machine's lock: of
+// another source, of a person, of a timer. It ends some time.
+func (r *Reconciler) isLocked(err error) bool {
+	e, ok := errors.AsType[*host.LockedError](err)
+	if !ok {
+		r.locked = time.Time{}
+		return false
+	}
+	if r.locked.IsZero() {
+		r.locked = time.Now()
+		r.o.Log.Warn("another run holds the machine's lock", "error", e)
+	}
+	return time.Since(r.locked) < lockedLong
+}
+
 func isTorn(err error) bool {
 	_, ok := errors.AsType[*trial.TornError](err)
 	return ok

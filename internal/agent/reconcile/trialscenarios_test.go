@@ -53,6 +53,32 @@ func (b *bench) isOnTrial() bool {
 // trialScenarios are changes of others that are on trial, and documents that others put
 // in force.
 var trialScenarios = map[string]func(b *bench){
+	"another run that takes long is awaited": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		for took, failures := range map[time.Duration]int{10 * time.Minute: 0, 30 * time.Minute: 1} {
+			unlock, err := b.h.Lock(b.t.Context(), ledger.LockPath, "somebody")
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			text := "file /etc/a " + took.String()
+			b.r.SeeSecret(secretOf(text))
+			b.h.Overwrite("/etc/a", "edited")
+			b.pass(took)
+			if n := b.count("ApplyFailed") + b.count("RepairFailed"); n < failures || failures == 0 && n > 0 {
+				b.t.Error(took, b.told())
+			}
+			if err := unlock(); err != nil {
+				b.t.Fatal(err)
+			}
+			b.pass(10 * time.Minute)
+			b.wantFile("/etc/a", took.String())
+			if b.wantApplied(text); b.lastCondition() != "True Applied" {
+				b.t.Error(took, b.conditions)
+			}
+			b.events = nil
+		}
+	},
 	"another source goes on with its trial itself": func(b *bench) {
 		n := b.cutOffOf(desired.OwnerAKS)
 		b.start()
