@@ -37,7 +37,7 @@ func TestAgent(t *testing.T) {
 	m.parts(t, []agentPart{
 		{"first document", m.first}, {"agent of old", m.agentOfOld}, {"hardening", m.hardening}, {"heartbeat", m.heartbeat}, {"units ready", m.unitsReady}, {"tokens", m.tokens},
 		{"restarts", m.restarts}, {"secret name", m.secretName}, {"change", m.change}, {"own configuration", m.ownConfiguration},
-		{"drift", m.drift}, {"pause", m.pause}, {"by hand", m.byHand}, {"refused", m.refused}, {"broken", m.broken}, {"withdrawn", m.withdrawn}, {"reset", m.reset},
+		{"said", m.said}, {"drift", m.drift}, {"pause", m.pause}, {"by hand", m.byHand}, {"refused", m.refused}, {"broken", m.broken}, {"withdrawn", m.withdrawn}, {"reset", m.reset},
 	})
 }
 
@@ -53,7 +53,7 @@ func TestAgentHealth(t *testing.T) {
 func TestAgentKilled(t *testing.T) {
 	t.Parallel()
 	m := newAgent(t, "agent-killed", nil)
-	m.parts(t, []agentPart{{"first document", m.first}, {"killed", m.killed}, {"large", m.large}})
+	m.parts(t, []agentPart{{"first document", m.first}, {"killed", m.killed}, {"large", m.large}, {"state", m.stateOfOld}})
 }
 
 // TestAgentWithoutServer takes the API server away, what it knew, and the space on the disk.
@@ -144,15 +144,15 @@ func (m *agentMachine) change(t *testing.T) {
 }
 
 // ownConfiguration: a document that brings the agent another configuration is applied
-// to its end, and then the agent starts anew with it.
+// to its end, and then the agent starts anew with it. A token that this one asks for is there
+// when the document's units start.
 func (m *agentMachine) ownConfiguration(t *testing.T) {
 	path := agentDir + "/config-v0.0.1.yaml"
-	text, err := m.node.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	was := m.invocation(t, agentUnit)
-	m.applied(t, m.ask(t, oscDocument(oscFile(helloFile, "own")+oscFile(path, "logFormat: text\n"+string(text)), oscUnit("hello.service", helloUnit, helloFile))))
+	m.giveToken(t, map[string][]byte{"token": []byte("two"), "key": []byte("of a Secret")})
+	const second = "/var/lib/second-token/token" // hello.service, which runs, does not start again without it
+	needs := strings.Replace(helloUnit, "ExecStart=", "ExecStartPre=/usr/bin/test -s "+second+"\nExecStart=", 1)
+	m.applied(t, m.ask(t, oscDocument(oscFile(helloFile, "own")+oscFile(path, "logFormat: text\n"+m.config(agentTokenFile, second)), oscUnit("hello.service", needs, helloFile))))
 	if err := m.node.Run(within(t, 30*time.Second), "sh", "-c", "while [ $(systemctl show -p InvocationID --value "+agentUnit+") = "+was+" ]; do sleep 0.05; done"); err != nil {
 		t.Errorf("the agent did not start anew: %v", err)
 	}
@@ -288,7 +288,7 @@ func (m *agentMachine) refused(t *testing.T) {
 }
 
 // broken: a change with which a unit does not stay up is taken back, told of, and
-// not tried again.
+// not tried again until another one has been asked for.
 func (m *agentMachine) broken(t *testing.T) {
 	bad := strings.Replace(helloUnit, "/bin/sleep infinity", "/bin/false", 1)
 	m.ask(t, oscDocument(oscFile(helloFile, "bad"), oscUnit("hello.service", bad, helloFile)))
@@ -298,6 +298,15 @@ func (m *agentMachine) broken(t *testing.T) {
 	m.becomes(t, helloFile, "three")
 	was := m.invocation(t, "hello.service")
 	run(t, m.node, "systemctl", "restart", agentUnit)
+	time.Sleep(10 * time.Second)
+	if m.invocation(t, "hello.service") != was {
+		t.Error("it was tried again")
+	}
+	m.applied(t, m.ask(t, hello("three")))
+	m.condition(t, corev1.ConditionTrue)
+	m.ask(t, oscDocument(oscFile(helloFile, "bad"), oscUnit("hello.service", bad, helloFile)))
+	m.condition(t, corev1.ConditionFalse)
+	was = m.invocation(t, "hello.service")
 	m.applied(t, m.ask(t, hello("four")))
 	if m.invocation(t, "hello.service") == was {
 		t.Error("hello.service was not restarted for its new file")

@@ -141,13 +141,9 @@ func (m *agentMachine) told(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf("apiVersion: nodeagent.config.gardener.cloud/v1alpha1\nkind: NodeAgentConfiguration\n"+
-		"apiServer: {server: %q, caFile: %s/cluster-ca.crt}\ncontrollers:\n  operatingSystemConfig: {secretName: %s, kubernetesVersion: %s}\n"+
-		"  token: {syncConfigs: [{secretName: %s, path: %s}]}\n",
-		m.lab.APIServer(), agentDir, m.secret, m.lab.KubernetesVersion(), m.token, agentTokenFile)
 	for name, text := range map[string]string{
 		"cluster-ca.crt": string(ca), "machine-name": m.node.Name, "credentials/bootstrap-token": lab.Token,
-		"config-v0.0.1.yaml": config, "zone": "zone-1\n",
+		"config-v0.0.1.yaml": m.config(agentTokenFile), "zone": "zone-1\n",
 	} {
 		run(t, m.node, "mkdir", "-p", agentDir+"/credentials", "/etc/berth")
 		if err := m.node.WriteFile(agentDir+"/"+name, []byte(text), 0o600); err != nil {
@@ -157,6 +153,17 @@ func (m *agentMachine) told(t *testing.T) {
 	if err := m.node.WriteFile(optionsFile, m.optionsOf(agentOptions), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// config is the agent's, with files for its token.
+func (m *agentMachine) config(tokenFiles ...string) string {
+	var tokens []string
+	for _, p := range tokenFiles {
+		tokens = append(tokens, "{secretName: "+m.token+", path: "+p+"}")
+	}
+	return fmt.Sprintf("apiVersion: nodeagent.config.gardener.cloud/v1alpha1\nkind: NodeAgentConfiguration\n"+
+		"apiServer: {server: %q, caFile: %s/cluster-ca.crt}\ncontrollers:\n  operatingSystemConfig: {secretName: %s, kubernetesVersion: %s}\n"+
+		"  token: {syncConfigs: [%s]}\n", m.lab.APIServer(), agentDir, m.secret, m.lab.KubernetesVersion(), strings.Join(tokens, ", "))
 }
 
 // lease is the agent's heartbeat.

@@ -195,6 +195,7 @@ func (m *agentMachine) unitsThatHang(t *testing.T) {
 	if said := m.condition(t, corev1.ConditionFalse); !containsAll(said, "bad.service", "hang.service") {
 		t.Errorf("it says %q", said)
 	}
+	m.stands(t, "SystemdUnitsReady", corev1.ConditionFalse, "bad.service")
 	if got := read(t, m.node, helloFile); got != "beside" || m.invocation(t, "hello.service") == former || m.node.Exists("/var/lib/berth/trial.json") {
 		t.Errorf("hello.service was taken back, or was not started anew: %q", got)
 	}
