@@ -49,7 +49,7 @@ type BesideError struct{ Err error }
 func (e *BesideError) Error() string { return e.Err.Error() }
 
 // Unwrap returns what the units failed with.
-func (e *BesideError) Unwrap() error { return e.Err }
+func (e *BesideError) Unwrap() []error { return []error{e.Err} }
 
 // goLive changes the running machine, and does what comes when all is live. missed is of
 // units that failed and that the run goes on beside.

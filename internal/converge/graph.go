@@ -118,9 +118,6 @@ func leaves(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if b, ok := err.(*BesideError); ok {
-		return leaves(b.Err)
-	}
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // it says more than they do
 		return []error{err}
