@@ -88,7 +88,7 @@ func ofMount(m *desired.Mount) []mutation {
 	}
 	return []mutation{
 		one(m, "gone", "mount", func(h *memory.Host) { check(h.Unmount(tctx, m.Target)) }),
-		mutation{name: string(m.ID()) + " with other options", do: again("noexec", "ro"), plan: []string{"unmount " + string(m.ID()), "mount " + string(m.ID())}},
+		{name: string(m.ID()) + " with other options", do: again("noexec", "ro"), plan: []string{"unmount " + string(m.ID()), "mount " + string(m.ID())}},
 	}
 }
 
