@@ -194,10 +194,9 @@ func (a *Agent) connect(ctx context.Context, g *errgroup.Group) error {
 
 // reach is one try of connect.
 func (a *Agent) reach(ctx context.Context) (access apiserver.Access, client *apiserver.Client, err error) {
-	if access, err = a.keeper.Access(ctx); err != nil {
-		return access, nil, err
-	}
-	if err = a.dataDisk(ctx); err != nil {
+	disk := a.dataDisk(ctx) // also where nobody gives a certificate: kubelet may run with its own
+	access, err = a.keeper.Access(ctx)
+	if err = errors.Join(disk, err); err != nil {
 		return access, nil, err
 	}
 	if err = a.keeper.GiveKubelet(); err != nil {

@@ -72,3 +72,20 @@ func TestWithoutACertificateItAsksOn(t *testing.T) {
 		})
 	}
 }
+
+// TestTheDiskWaitsForNoCertificate: kubelet's data lies on it also after a start of the machine
+// at which nobody gives the agent a certificate.
+func TestTheDiskWaitsForNoCertificate(t *testing.T) {
+	h := machineWith(configText + "bootstrap: {kubeletDataVolumeSize: 10737418240}\n")
+	h.Put(config.BootstrapToken, "abcdef.0123456789abcdef", 0o600)
+	s := settingsOf(h)
+	s.Issuer = issuing(func() error { return errors.New("nobody approves") })
+	a, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = a.reach(t.Context()) // the machine has no program that looks for disks
+	if err == nil || !strings.Contains(err.Error(), "look for the file system") || !strings.Contains(err.Error(), "nobody approves") {
+		t.Error(err)
+	}
+}
