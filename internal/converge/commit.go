@@ -51,8 +51,8 @@ func (e *BesideError) Error() string { return e.Err.Error() }
 // Unwrap returns what the units failed with.
 func (e *BesideError) Unwrap() []error { return []error{e.Err} }
 
-// goLive changes the running machine, and does what comes when all is live. missed is of
-// units that failed and that the run goes on beside.
+// goLive changes the running machine, and does what comes when all is live. missed is of what
+// failed and the run goes on beside.
 func (x *executor) goLive(ctx context.Context) (missed, err error) {
 	live := x.liveGraph()
 	err = live.run(ctx)
@@ -72,7 +72,7 @@ func (x *executor) haveRead() error {
 	return x.led.Begin(x.h, x.run)
 }
 
-// beside is the error of units that did not start, or did not stay up. Where the run goes on
+// beside is the error of what failed, and of units that did not stay up. Where the run goes on
 // beside units that fail, those that are not on trial take nothing back.
 func (x *executor) beside(ctx context.Context, start, stay error) error {
 	err := errors.Join(start, stay)
@@ -81,6 +81,10 @@ func (x *executor) beside(ctx context.Context, start, stay error) error {
 	}
 	if unsaved := x.haveRead(); unsaved != nil {
 		return errors.Join(err, unsaved)
+	}
+	others := slices.ContainsFunc(leaves(err), func(e error) bool { _, ok := errors.AsType[*UnitError](e); return !ok })
+	if others {
+		return err
 	}
 	err = &BesideError{err}
 	if x.try.onTrial() && !x.try.isOf(stay) {

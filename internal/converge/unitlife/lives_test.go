@@ -203,6 +203,22 @@ var definitions = []*life{
 		runs:   [3]counts{{a: 1}, {a: 1}, {a: 1}},
 	},
 	{
+		name:    "drop-ins of a prefix of instances",
+		there:   map[string]string{vendor + "life-w@.service": daemon("vendor")},
+		running: []string{"life-w@x.service"}, up: []string{"life-w@x.service"},
+		first:  []desired.Resource{file(admin+"life-@.service.d/x.conf", "[Service]\nNice=1\n"), unit("life-w@x.service", "started")},
+		second: []desired.Resource{file(admin+"life-@.service.d/x.conf", "[Service]\nNice=2\n"), unit("life-w@x.service", "started")},
+		runs:   [3]counts{{"life-w@x.service": 1}, {"life-w@x.service": 1}, {"life-w@x.service": 1}},
+	},
+	{
+		name:    "drop-ins of a prefix of one instance",
+		there:   map[string]string{vendor + "life-w@.service": daemon("vendor")},
+		running: []string{"life-w@x.service"}, up: []string{"life-w@x.service"},
+		first:  []desired.Resource{file(admin+"life-@x.service.d/x.conf", "[Service]\nNice=1\n"), unit("life-w@x.service", "started")},
+		second: []desired.Resource{file(admin+"life-@x.service.d/x.conf", "[Service]\nNice=2\n"), unit("life-w@x.service", "started")},
+		runs:   [3]counts{{"life-w@x.service": 1}, {"life-w@x.service": 1}, {"life-w@x.service": 1}},
+	},
+	{
 		name:    "drop-ins of a type",
 		there:   map[string]string{vendor + a: daemon("vendor"), vendor + b: daemon("vendor")},
 		running: []string{a, b}, up: []string{a, b},

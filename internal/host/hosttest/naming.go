@@ -146,20 +146,23 @@ func dropInOrder(t *testing.T, h host.Host, _ string) {
 		name + ".d/05-own.conf", name + ".d/20-both.conf", template + ".d/20-both.conf", template + ".d/10-template.conf",
 		"berth-conformance-.service.d/15-prefix.conf", "berth-.service.d/16-shorter.conf",
 		"berth-conformance-w-.service.d/17-none.conf", "berth-conformance-w@q-.service.d/18-none.conf",
+		"berth-conformance-@q-z.service.d/06-prefixed-instance.conf", "berth-@.service.d/07-prefixed-template.conf",
+		"berth-conformance-@q-z.service.d/08-both.conf", "berth-conformance-@.service.d/08-both.conf", "berth-@q-z.service.d/08-both.conf", "berth-.service.d/09-both.conf", "berth-conformance-@q-z.service.d/09-both.conf",
 		"service.d/12-berth-conformance.conf", "service.d/20-both.conf", name + ".d/30-not.txt",
 	} {
 		add(t, h, d, setting)
 	}
 	addLink(t, h, name+".d/40-masked.conf", "/dev/null")
 	t.Cleanup(func() {
-		for _, d := range []string{"service.d", "berth-.service.d"} {
+		for _, d := range []string{"service.d", "berth-.service.d", "berth-@.service.d", "berth-@q-z.service.d"} {
 			_ = h.Remove(definition(d))
 		}
 	})
 	reload(t, h)
 	var want []string
 	for _, d := range []string{
-		name + ".d/05-own.conf", template + ".d/10-template.conf", "service.d/12-berth-conformance.conf",
+		name + ".d/05-own.conf", "berth-conformance-@q-z.service.d/06-prefixed-instance.conf", "berth-@.service.d/07-prefixed-template.conf",
+		"berth-conformance-@q-z.service.d/08-both.conf", "berth-.service.d/09-both.conf", template + ".d/10-template.conf", "service.d/12-berth-conformance.conf",
 		"berth-conformance-.service.d/15-prefix.conf", "berth-.service.d/16-shorter.conf", name + ".d/20-both.conf", name + ".d/40-masked.conf",
 	} {
 		want = append(want, definition(d))

@@ -185,8 +185,8 @@ func (h *Host) isDropIn(p string) bool {
 	return err == nil && strings.HasSuffix(p, ".conf") && !n.mode.IsDir()
 }
 
-// dropInDirs are the directories for the unit, its template, and each prefix that
-// ends in a dash.
+// dropInDirs are the directories for the unit, its template, each prefix that ends in a
+// dash, and for an instance the same of each such prefix (seen on systemd 252).
 func dropInDirs(name string) []string {
 	out := []string{name + ".d"}
 	if t := unitname.Template(name); t != "" {
@@ -194,12 +194,18 @@ func dropInDirs(name string) []string {
 	}
 	ext := path.Ext(name)
 	stem, _, _ := strings.Cut(strings.TrimSuffix(name, ext), "@")
+	_, at, instance := strings.Cut(name, "@")
+	var prefixed []string
 	for i := len(stem) - 2; i > 0; i-- {
-		if stem[i] == '-' {
-			out = append(out, stem[:i+1]+ext+".d")
+		if stem[i] != '-' {
+			continue
+		}
+		out = append(out, stem[:i+1]+ext+".d")
+		if instance {
+			prefixed = append(prefixed, stem[:i+1]+"@"+at+".d", stem[:i+1]+"@"+ext+".d")
 		}
 	}
-	return out
+	return append(out, prefixed...)
 }
 
 // unitTypes are the ends of unit names; systemd passes over all other names.

@@ -20,7 +20,7 @@ var unitTypes = []string{".service", ".socket", ".timer", ".mount", ".automount"
 // part is what a name of the tree is for units.
 type part struct {
 	// of is a unit ("w.service", "w@a.service"), a template ("w@.service"), a prefix
-	// ("w-.service") or a type ("service").
+	// ("w-.service", "w-@a.service", "w-@.service") or a type ("service").
 	of   string
 	role role
 }
@@ -68,17 +68,24 @@ func definers(name string) []string {
 	return []string{name}
 }
 
-// configurers are the names under which its drop-ins may lie: its own, its
-// template's, its prefixes', its type's (systemd.unit(5)).
+// configurers are the names under which its drop-ins may lie, those first that win: its own,
+// its template's, its prefixes', those of an instance or template with each prefix, its type's
+// (unit_file_find_dirs, shared/dropin.c of systemd).
 func configurers(name string) []string {
 	out, ext := definers(name), path.Ext(name)
-	stem, _, _ := strings.Cut(strings.TrimSuffix(name, ext), "@")
-	for i := len(stem) - 1; i > 0; i-- {
-		if stem[i] == '-' && i < len(stem)-1 {
-			out = append(out, stem[:i+1]+ext)
+	stem, instance, at := strings.Cut(strings.TrimSuffix(name, ext), "@")
+	var prefixed []string
+	for i := len(stem) - 2; i > 0; i-- {
+		if stem[i] != '-' {
+			continue
+		}
+		prefix := stem[:i+1]
+		out = append(out, prefix+ext)
+		if at {
+			prefixed = append(prefixed, definers(prefix+"@"+instance+ext)...)
 		}
 	}
-	return append(out, strings.TrimPrefix(ext, "."))
+	return append(append(out, prefixed...), strings.TrimPrefix(ext, "."))
 }
 
 // concerns says whether a part is one of a unit's.
@@ -94,13 +101,15 @@ func (p part) concerns(unit string) bool {
 
 // pattern matches the units that a part may concern, for ListUnits.
 func (p part) pattern() string {
-	switch {
-	case !strings.Contains(p.of, "."):
+	if !strings.Contains(p.of, ".") {
 		return "*." + p.of
-	case unitname.IsTemplate(p.of), strings.HasSuffix(strings.TrimSuffix(p.of, path.Ext(p.of)), "-"):
-		return strings.TrimSuffix(p.of, path.Ext(p.of)) + "*" + path.Ext(p.of)
 	}
-	return p.of
+	ext := path.Ext(p.of)
+	stem := strings.TrimSuffix(p.of, ext)
+	if unitname.IsTemplate(p.of) || strings.HasSuffix(stem, "-") {
+		stem += "*"
+	}
+	return strings.Replace(stem, "-@", "-*@", 1) + ext
 }
 
 // expand replaces the specifiers that [Install] may hold (systemd.unit(5)).
