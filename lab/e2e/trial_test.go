@@ -146,6 +146,11 @@ func (m *trialMachine) refused(t *testing.T, says []string, edit ...func(*aksnod
 			t.Errorf("it says %q", s)
 		}
 	}
+	_, words, _ := strings.Cut(said, "its last lines")
+	well := map[string]string{"kubelet.service": "containerd", "containerd.service": "kubelet"}[says[0]]
+	if strings.Contains(words, well) {
+		t.Errorf("it has lines of %s, which is well", well)
+	}
 	if d := cmp.Diff(before, m.pod(t)); d != "" {
 		t.Errorf("the pod (-before +after): %s", d)
 	}
