@@ -263,7 +263,7 @@ var definitions = []*life{
 	},
 	{
 		name: "specifiers of what enables",
-		first: []desired.Resource{file(admin+"life-t@.service", daemon("1")+"[Install]\nWantedBy=life-%i.target\n"), file(admin+"life-x.target", ""),
+		first: []desired.Resource{file(admin+"life-t@.service", daemon("1")+"[Install]\nWantedBy=life-%i.target life-%j.target %p.target life-%I.target\n"), file(admin+"life-x.target", ""),
 			unit("life-t@x.service", "enabled")},
 		second: []desired.Resource{file(admin+"life-t@.service", daemon("2")+"[Install]\nWantedBy=life-%i.target\n"), file(admin+"life-x.target", ""),
 			unit("life-t@x.service", "enabled started")},

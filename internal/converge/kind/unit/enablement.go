@@ -144,7 +144,8 @@ func (p *planner) installLinks(fragment string) ([]*kind.Change, error) {
 		}
 		links, also = append(links, more...), append(also, next...)
 	}
-	return links, nil
+	slices.SortStableFunc(links, func(a, b *kind.Change) int { return strings.Compare(a.Path, b.Path) })
+	return slices.CompactFunc(links, func(a, b *kind.Change) bool { return a.Path == b.Path }), nil // one may be asked for twice
 }
 
 // linksOf are the links that [Install] of one definition and of its drop-ins asks for, and
@@ -162,6 +163,8 @@ func (p *planner) linksOf(unit, fragment string, drops ...string) (links []*kind
 		}
 		for _, other := range strings.Fields(expand(o.Value, cmp.Or(name, unit))) {
 			switch {
+			case strings.Contains(other, "%"):
+				p.t.Remarks = append(p.t.Remarks, fmt.Sprintf("%s is not enabled by %s=%s: that specifier is not one of %%n, %%N, %%p, %%i and %%j", unit, o.Name, other))
 			case o.Name == "Also":
 				also = append(also, other)
 			case name == "":

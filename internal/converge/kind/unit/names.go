@@ -112,30 +112,10 @@ func (p part) pattern() string {
 	return strings.Replace(stem, "-@", "-*@", 1) + ext
 }
 
-// expand replaces the specifiers that [Install] may hold (systemd.unit(5)).
+// expand replaces those specifiers that [Install] may hold and that speak of the unit: systemd
+// refuses the unescaped ones there (%I, %J, %P), and in the name of a unit %% is none.
 func expand(value, name string) string {
 	stem := strings.TrimSuffix(name, path.Ext(name))
 	prefix, _, _ := strings.Cut(stem, "@")
-	last := prefix[strings.LastIndexByte(prefix, '-')+1:]
-	return strings.NewReplacer("%n", name, "%N", stem, "%p", prefix, "%P", unescape(prefix), "%i", unitname.Instance(name), "%I", unescape(unitname.Instance(name)),
-		"%j", last, "%J", unescape(last), "%%", "%").Replace(value)
+	return strings.NewReplacer("%n", name, "%N", stem, "%p", prefix, "%i", unitname.Instance(name), "%j", prefix[strings.LastIndexByte(prefix, '-')+1:]).Replace(value)
 }
-
-// unescape undoes systemd-escape(1).
-func unescape(s string) string {
-	var out strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '-':
-			out.WriteByte('/')
-		case s[i] == '\\' && i+3 < len(s) && s[i+1] == 'x' && hex(s[i+2]) >= 0 && hex(s[i+3]) >= 0:
-			out.WriteByte(byte(hex(s[i+2])<<4 | hex(s[i+3])))
-			i += 3
-		default:
-			out.WriteByte(s[i])
-		}
-	}
-	return out.String()
-}
-
-func hex(c byte) int { return strings.IndexByte("0123456789abcdef", c) }
