@@ -147,7 +147,11 @@ func (m *agentMachine) kubeletHealth(t *testing.T) {
 // everyPeriod: what nobody tells of, here an edit by another name of the file, is found when
 // everything is looked at.
 func (m *agentMachine) everyPeriod(t *testing.T) {
+	was := m.invocation(t, agentUnit)
 	run(t, m.node, "sh", "-c", "cd "+agentDir+" && sed -i 's/secretName: "+m.secret+"/&, syncPeriod: 15s/' config-v0.0.1.yaml && grep -q syncPeriod config-v0.0.1.yaml")
+	eventually(t, "start of the agent with its configuration", 30*time.Second, func() bool {
+		return m.invocation(t, agentUnit) != was && strings.TrimSpace(run(t, m.node, "systemctl", "show", "-P", "ActiveState", agentUnit)) == "active"
+	})
 	m.applied(t, m.ask(t, hello("each period")))
 	for range 5 {
 		run(t, m.node, "sh", "-c", "ln -f "+helloFile+" /root/hello && echo edited >/root/hello; sleep 2")
