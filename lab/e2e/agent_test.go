@@ -36,7 +36,7 @@ func TestAgent(t *testing.T) {
 	m.before = m.everything(t)
 	m.parts(t, []agentPart{
 		{"first document", m.first}, {"agent of old", m.agentOfOld}, {"hardening", m.hardening}, {"heartbeat", m.heartbeat}, {"units ready", m.unitsReady}, {"tokens", m.tokens},
-		{"restarts", m.restarts}, {"secret name", m.secretName}, {"change", m.change}, {"own configuration", m.ownConfiguration},
+		{"restarts", m.restarts}, {"secret name", m.secretName}, {"change", m.change}, {"own configuration", m.ownConfiguration}, {"refused configuration", m.refusedConfiguration},
 		{"said", m.said}, {"drift", m.drift}, {"pause", m.pause}, {"by hand", m.byHand}, {"refused", m.refused}, {"broken", m.broken}, {"withdrawn", m.withdrawn}, {"reset", m.reset},
 	})
 }
@@ -156,7 +156,11 @@ func (m *agentMachine) ownConfiguration(t *testing.T) {
 	if err := m.node.Run(within(t, 30*time.Second), "sh", "-c", "while [ $(systemctl show -p InvocationID --value "+agentUnit+") = "+was+" ]; do sleep 0.05; done"); err != nil {
 		t.Errorf("the agent did not start anew: %v", err)
 	}
+	was = m.invocation(t, agentUnit)
 	m.applied(t, m.ask(t, withDropIn(hello("two"))))
+	eventually(t, "start of the agent with the configuration before", 30*time.Second, func() bool {
+		return m.invocation(t, agentUnit) != was && strings.TrimSpace(run(t, m.node, "systemctl", "show", "-P", "ActiveState", agentUnit)) == "active"
+	})
 }
 
 // helloDropIn is a drop-in of the document's unit.

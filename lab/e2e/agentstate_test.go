@@ -73,3 +73,31 @@ func (m *agentMachine) said(t *testing.T) {
 	m.patch(t, `{"metadata":{"annotations":{%q:null}}}`, pauseAnnotation)
 	m.applied(t, m.ask(t, withDropIn(hello("two"))))
 }
+
+// refusedConfiguration: a configuration and options that can't be are told by file, end nothing,
+// and are forgotten when what was there is back; a start meanwhile goes by what was taken last.
+func (m *agentMachine) refusedConfiguration(t *testing.T) {
+	if said := run(t, m.node, berthPath, "config", "view"); !containsAll(said, "jitter: 0s", "stormGuard:", "maxUnavailable: 1") {
+		t.Errorf("config view: %s", said)
+	}
+	was := m.invocation(t, agentUnit)
+	for _, p := range []string{agentDir + "/config-v0.0.1.yaml", optionsFile} {
+		good, err := m.node.ReadFile(p)
+		check(t, err)
+		m.replace(t, p, "controllers: [\n")
+		m.event(t, "ConfigRefused", p)
+		run(t, m.node, "sh", "-c", "echo edited >"+helloFile)
+		m.becomes(t, helloFile, "two")
+		m.replace(t, p, string(good))
+	}
+	if m.invocation(t, agentUnit) != was {
+		t.Error("the agent was started anew")
+	}
+	good, err := m.node.ReadFile(optionsFile)
+	check(t, err)
+	m.replace(t, optionsFile, "no: such option\n")
+	run(t, m.node, "systemctl", "restart", agentUnit)
+	m.applied(t, m.ask(t, withDropIn(hello("by old options"))))
+	m.replace(t, optionsFile, string(good))
+	m.applied(t, m.ask(t, withDropIn(hello("two"))))
+}
