@@ -227,8 +227,9 @@ func (x *executor) liveGraph() *graph {
 	return g
 }
 
-// isOptional says whether a run goes on where a task fails. On trial that are units alone which
-// are not on trial, and only where none that others take along is.
+// isOptional says whether a run goes on where a task fails. On trial it does so beside units
+// that are not on trial; where a unit of others is, which stops along with one of these, beside
+// none.
 func (x *executor) isOptional(t *kind.Task) bool {
 	if !x.opt.GoOn || !x.try.onTrial() {
 		return x.opt.GoOn

@@ -119,7 +119,10 @@ func leaves(err error) []error {
 		return nil
 	}
 	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() { // it says more than they do
+	if !ok {
+		return []error{err}
+	}
+	if all := errors.Join(joined.Unwrap()...); all == nil || all.Error() != err.Error() { // it says more than they do
 		return []error{err}
 	}
 	var out []error

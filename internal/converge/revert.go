@@ -62,13 +62,13 @@ func (e *TrialError) Unwrap() []error {
 func (t *try) failed(ctx context.Context, cause error) error {
 	cause = t.first(cause)
 	f := &TrialError{Owner: t.st.Owner, Err: cause}
-	unit := ""
-	if u, ok := errors.AsType[*UnitError](cause); ok {
+	unit, broke := "", leaves(cause)[0]
+	if u, ok := errors.AsType[*UnitError](broke); ok {
 		unit = u.Unit
 		words, cancel := context.WithTimeout(context.WithoutCancel(ctx), listening)
 		f.Words = t.LastLogLines(words, unit)
 		cancel()
-	} else if _, ok := errors.AsType[*nodeError](cause); ok {
+	} else if _, ok := errors.AsType[*nodeError](broke); ok {
 		unit = t.Kubelet
 	}
 	foreign, only := t.blame[unit].ofOthers(t.h, cause.Error()+f.Words)

@@ -136,22 +136,43 @@ func TestATrialAwaitsWhatItComesAfter(t *testing.T) {
 }
 
 // TestWhatBrokeIsToldFirst: of several failures the one decides, and gives its words, that is of
-// what was on trial.
+// what was on trial: of its unit, or of the Node.
 func TestWhatBrokeIsToldFirst(t *testing.T) {
-	h := fussy(t)
-	h.Behave(newcomer, func(memory.Start) memory.Outcome { return memory.Outcome{Status: 1} })
-	h.Put("/bin/newcomer", "", 0o755)
 	const theirs = "/etc/systemd/system/kubelet.service.d/99-theirs.conf"
-	h.Put(theirs, "[Service]\nEnvironment=X=1\n", 0o644)
-	h.Behave("kubelet.service", func(memory.Start) memory.Outcome { return memory.Outcome{Status: 1} })
-	w := wish{goodWish.Kubelet, "version = 4\n"}
-	e := engine(h, &providers{}, func(o *converge.Options) { o.GoOn, o.Trial = true, w.trial(t) })
-	_, err := e.Apply(t.Context(), w.state(t, withNewcomer(false)))
-	broken, ok := errors.AsType[*converge.TrialError](err)
-	if !ok || cmp.Diff([]string{theirs}, broken.Foreign) != "" || !strings.Contains(broken.Words, "words of kubelet.service") {
-		t.Fatalf("%+v", err)
-	}
-	if u, ok := errors.AsType[*converge.UnitError](err); !ok || u.Unit != "kubelet.service" || !strings.Contains(err.Error(), newcomer) {
-		t.Error(err)
+	for name, c := range map[string]struct {
+		starts bool
+		words  string
+	}{
+		"unit": {false, "words of kubelet.service"},
+		"Node": {true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := fussy(t)
+			h.Put("/bin/newcomer", "", 0o755)
+			h.Behave(newcomer, func(memory.Start) memory.Outcome { return memory.Outcome{Status: 1} })
+			h.Put(theirs, "[Service]\nEnvironment=X=1\n", 0o644)
+			h.Behave("kubelet.service", func(memory.Start) memory.Outcome {
+				if c.starts {
+					return memory.Outcome{}
+				}
+				return memory.Outcome{Status: 1}
+			})
+			w := wish{goodWish.Kubelet, "version = 4\n"}
+			e := engine(h, &providers{}, func(o *converge.Options) {
+				o.GoOn, o.Trial = true, w.trial(t, func(tr *converge.Trial) {
+					tr.Await = func(context.Context, *desired.State, trial.Standing) (string, error) {
+						return "", errors.New("the Node is not Ready")
+					}
+				})
+			})
+			_, err := e.Apply(t.Context(), w.state(t, withNewcomer(false)))
+			broken, ok := errors.AsType[*converge.TrialError](err)
+			if !ok || cmp.Diff([]string{theirs}, broken.Foreign) != "" || !strings.Contains(broken.Words, c.words) || strings.Contains(broken.Words, newcomer) {
+				t.Fatalf("%+v", err)
+			}
+			if a, ok := errors.AsType[*converge.ActionError](err); !ok || a.ID == desired.UnitID(newcomer) || !strings.Contains(err.Error(), newcomer) {
+				t.Error(err)
+			}
+		})
 	}
 }
