@@ -34,7 +34,7 @@ func (m *agentMachine) fullDisk(t *testing.T) {
 // fullState is fullDisk of berth's own state.
 func (m *agentMachine) fullState(t *testing.T) {
 	const state = "/var/lib/berth"
-	run(t, m.node, "sh", "-c", "systemctl stop "+agentUnit+"; cp -a "+state+" /root/state && mount -t tmpfs -o size=64m,mode=0700 tmpfs "+state+" && cp -a /root/state/. "+state+"; cat /dev/zero >"+state+"/fill; systemctl start "+agentUnit)
+	run(t, m.node, "sh", "-c", "systemctl stop "+agentUnit+"; cp -a "+state+" /srv/state && mount -t tmpfs -o size=64m,mode=0700 tmpfs "+state+" && cp -a /srv/state/. "+state+"; cat /dev/zero >"+state+"/fill; systemctl start "+agentUnit)
 	was := m.invocation(t, agentUnit)
 	sum := m.ask(t, hello("without state"))
 	m.hasNoSpace(t, state)

@@ -154,7 +154,7 @@ func (m *agentMachine) everyPeriod(t *testing.T) {
 	})
 	m.applied(t, m.ask(t, hello("each period")))
 	for range 5 {
-		run(t, m.node, "sh", "-c", "ln -f "+helloFile+" /root/hello && echo edited >/root/hello; sleep 2")
+		run(t, m.node, "sh", "-c", "ln -f "+helloFile+" /srv/hello && echo edited >/srv/hello; sleep 2")
 		if read(t, m.node, helloFile) == "edited" {
 			m.becomes(t, helloFile, "each period")
 			m.event(t, "DriftRepaired", helloFile)

@@ -15,12 +15,12 @@ import (
 func (m *agentMachine) stateOfOld(t *testing.T) {
 	const state = "/var/lib/berth"
 	m.applied(t, m.ask(t, hello("of old")))
-	run(t, m.node, "cp", "-a", state, "/root/of-old")
+	run(t, m.node, "cp", "-a", state, "/srv/of-old")
 	for name, spoil := range map[string]string{
 		"lost":    "rm -r " + state,
 		"emptied": "find " + state + " -type f -exec truncate -s 0 {} +",
 		"cut":     "find " + state + " -type f -size +1 -size -64k -exec sh -c 'truncate -s $(($(stat -c %s $1) / 2)) $1' - {} \\;",
-		"of old":  "rm -r " + state + " && cp -a /root/of-old " + state,
+		"of old":  "rm -r " + state + " && cp -a /srv/of-old " + state,
 	} {
 		m.applied(t, m.ask(t, strings.Replace(hello("before"), "  units:\n", oscFile("/etc/hello/b.conf", "b")+"  units:\n", 1)))
 		run(t, m.node, "sh", "-c", "systemctl stop "+agentUnit+"; "+spoil+"; systemctl start "+agentUnit)
