@@ -183,9 +183,10 @@ const (
 	writeRest = 50 * time.Millisecond
 )
 
-// isStillWritten says of the error of a repair that the next look will do.
+// isStillWritten says of the error of a repair that the next look will do. What was taken back
+// is told.
 func (r *Reconciler) isStillWritten(err error) bool {
-	if !errors.Is(err, converge.ErrChanged) {
+	if _, tried := errors.AsType[*converge.TrialError](err); tried || !errors.Is(err, converge.ErrChanged) {
 		r.written = 0
 		return false
 	}
