@@ -50,7 +50,7 @@ func TestEngineCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.count(t.Context(), dir+"/root"); err != nil {
+	if err := e.count(t.Context(), rootsIn(dir)); err != nil {
 		t.Fatal(err)
 	}
 	for c, of := range engineCases {
