@@ -9,17 +9,17 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/apiserver"
-	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/identity/kubeconfig"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Copies of what the agent took last: it begins with them where what it is told is
 // refused.
 const (
-	keptConfig  = ledger.StateDir + "/agent-config.yaml"
-	keptOptions = ledger.StateDir + "/agent-options.yaml"
+	keptConfig  = paths.StateDir + "/agent-config.yaml"
+	keptOptions = paths.StateDir + "/agent-options.yaml"
 )
 
 // orders are what the agent goes by.
@@ -76,7 +76,7 @@ func (o *orders) readKept(s *Settings) (err error) {
 
 // keep writes the copies.
 func (o *orders) keep(h host.FS) error {
-	err := host.PrivateDir(h, ledger.StateDir)
+	err := host.PrivateDir(h, paths.StateDir)
 	for p, text := range map[string][]byte{keptConfig: o.configText, keptOptions: o.optionsText} {
 		if have, missing := h.ReadFile(p); missing == nil && bytes.Equal(have, text) {
 			continue

@@ -13,11 +13,12 @@ import (
 	"github.com/berth-dev/berth/internal/artifact/bundle"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // BundleDir holds bundles for a site without network: files *.bundle. What one of
 // them has is not fetched.
-const BundleDir = stateDir + "/bundles"
+const BundleDir = paths.StateDir + "/bundles"
 
 // packed is a blob in a bundle.
 type packed struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // The cache holds, per download, the files that were taken out of it:
@@ -287,7 +288,7 @@ func (e *entry) describe(h host.FS, p string) error {
 }
 
 func lockCache(ctx context.Context, h host.Host) (unlock func() error, err error) {
-	for _, dir := range []string{stateDir, cacheDir, artifactDir} {
+	for _, dir := range []string{paths.StateDir, cacheDir, artifactDir} {
 		if err := h.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}

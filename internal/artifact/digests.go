@@ -15,11 +15,12 @@ import (
 	"github.com/berth-dev/berth/internal/artifact/bundle"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // DigestDir holds the machine's own list of digests: files *.json, each an
 // object from URL to sha256 in hex.
-const DigestDir = "/etc/berth/artifacts.d"
+const DigestDir = paths.SettingsDir + "/artifacts.d"
 
 // digests maps URLs to sha256 in hex.
 type digests map[string]string

@@ -120,7 +120,7 @@ func (f *Fetcher) sources(h host.FS, a *desired.Artifact) ([]*source, error) {
 		return nil, err
 	}
 	if len(packed)+len(a.Addresses()) == 0 {
-		return nil, &AbsentError{Name: a.Name, Paths: paths(a)}
+		return nil, &AbsentError{Name: a.Name, Paths: pathsOf(a)}
 	}
 	known, err := readDigests(h)
 	if err != nil {
@@ -143,7 +143,7 @@ func (f *Fetcher) sources(h host.FS, a *desired.Artifact) ([]*source, error) {
 	}
 	packed, err = agreeing(packed, promised)
 	if err == nil && len(packed)+len(online) == 0 {
-		err = &AbsentError{Name: a.Name, Paths: paths(a)}
+		err = &AbsentError{Name: a.Name, Paths: pathsOf(a)}
 	}
 	return append(packed, online...), err
 }
@@ -179,7 +179,7 @@ func promises(a *desired.Artifact, online []*source) []string {
 	return all
 }
 
-func paths(a *desired.Artifact) []string {
+func pathsOf(a *desired.Artifact) []string {
 	var all []string
 	for _, f := range a.Files {
 		all = append(all, f.Path)

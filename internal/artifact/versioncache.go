@@ -10,11 +10,11 @@ import (
 	"sync"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 const (
-	stateDir  = "/var/lib/berth"
-	cacheDir  = stateDir + "/cache"
+	cacheDir  = paths.StateDir + "/cache"
 	cacheFile = cacheDir + "/versions.json"
 )
 
@@ -79,7 +79,7 @@ func (v *versions) keep(h host.FS, key, version string) {
 	if err != nil {
 		return
 	}
-	for _, dir := range []string{stateDir, cacheDir} {
+	for _, dir := range []string{paths.StateDir, cacheDir} {
 		if err := h.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return
 		}

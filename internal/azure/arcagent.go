@@ -11,6 +11,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // arcPrograms are where the agent of Azure Arc has its program.
@@ -18,7 +19,7 @@ var arcPrograms = []string{"/usr/bin/azcmagent", "/opt/azcmagent/bin/azcmagent"}
 
 // arcInputs is what the agent is told when it connects the machine. A token in it is
 // read by nobody else, and it is gone when the program ends.
-const arcInputs = "/run/berth/azcmagent.json"
+const arcInputs = paths.RunDir + "/azcmagent.json"
 
 // arcAgent is what the agent says of itself.
 type arcAgent struct {

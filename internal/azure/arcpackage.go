@@ -13,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Fetch brings an artifact to the paths of its files, its digest compared.
@@ -82,7 +83,7 @@ func (s *Source) provide(ctx context.Context, a *desired.Artifact, fetch Fetch, 
 		return err
 	}
 	if err := s.stateDir(); err != nil {
-		return failed(packageDuring, "Look at "+ledger.StateDir+".", err)
+		return failed(packageDuring, "Look at "+paths.StateDir+".", err)
 	}
 	if err := fetch(ctx, a); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", packageDuring, err), s.forgetPackage())

@@ -12,11 +12,12 @@ import (
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // CacheDir holds tokens until they are about to expire, at most until the next boot:
 // they are never on a disk.
-const CacheDir = "/run/berth/tokens"
+const CacheDir = paths.RunDir + "/tokens"
 
 // Credential is a token for a program that shows it to the API server.
 type Credential struct {

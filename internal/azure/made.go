@@ -15,10 +15,11 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // MadePath is the file that says what berth has made in Azure.
-const MadePath = ledger.StateDir + "/azure.json"
+const MadePath = paths.StateDir + "/azure.json"
 
 // damagedRemedy is for a file that can't be read: nobody but a person knows what it told of.
 const damagedRemedy = "Delete in Azure what berth made for this machine (the machine of Azure Arc, tag " + component.RegistrationTag +
@@ -166,12 +167,12 @@ func (s *Source) save(m *made) error {
 
 // stateDir is there afterwards.
 func (s *Source) stateDir() error {
-	if _, err := host.MkdirAll(s.host, path.Dir(ledger.StateDir)); err != nil {
+	if _, err := host.MkdirAll(s.host, path.Dir(paths.StateDir)); err != nil {
 		return err
 	}
-	info, err := ledger.Lstat(s.host, ledger.StateDir)
+	info, err := ledger.Lstat(s.host, paths.StateDir)
 	if err != nil || info != nil {
 		return err
 	}
-	return s.host.Mkdir(ledger.StateDir, 0o700)
+	return s.host.Mkdir(paths.StateDir, 0o700)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/contract/node"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 func (e *env) configView() *cobra.Command {
@@ -57,7 +58,7 @@ func (e *env) viewOptions(output string) error {
 
 // secretFlags say where secrets of a document that is printed go.
 func secretFlags(c *cobra.Command, p *node.SecretLocation) {
-	c.Flags().StringVar(&p.Dir, "secrets", "/etc/berth", "name files below `DIR` where the document needs a secret; you write them")
+	c.Flags().StringVar(&p.Dir, "secrets", paths.SettingsDir, "name files below `DIR` where the document needs a secret; you write them")
 	c.Flags().BoolVar(&p.Inline, "inline-secrets", false, "put secrets into the document instead")
 }
 

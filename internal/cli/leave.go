@@ -20,6 +20,7 @@ import (
 	"github.com/berth-dev/berth/internal/host/podnet"
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/join"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // drainTimeout is how long pods have to go by themselves unless the command line says
@@ -113,7 +114,7 @@ func (e *env) leaving(h host.Host, p *progress, command string, secret azure.Sec
 		Unregister: func(ctx context.Context, did func(string)) []error { return azure.New(h).Unregister(ctx, secret, did) },
 		Reset:      func(ctx context.Context) ([]string, error) { return agent.Reset(ctx, h, apply) },
 		Network:    podnet.Network{Programs: h, Files: h},
-		Runtime:    func(ctx context.Context) (join.Runtime, error) { return cri.Open(ctx, cri.Socket) },
+		Runtime:    func(ctx context.Context) (join.Runtime, error) { return cri.Open(ctx, paths.ContainerdSocket) },
 		Cluster:    func(path string) (join.Cluster, error) { return apiserver.Open(h, path) },
 		NodeName: func(path string) (string, error) {
 			return identity.NodeName(h, path)

@@ -18,6 +18,7 @@ import (
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/survey"
+	"github.com/berth-dev/berth/internal/paths"
 	"github.com/berth-dev/berth/internal/provision"
 )
 
@@ -113,7 +114,7 @@ func (e *env) doctor() *cobra.Command {
 func (e *env) doctorOptions(h host.Host) doctor.Options {
 	return doctor.Options{
 		Host: h, Survey: survey.Machine{}, UID: e.uid, Env: os.Getenv,
-		Runtime: func(ctx context.Context) (doctor.Runtime, error) { return cri.Open(ctx, cri.Socket) },
+		Runtime: func(ctx context.Context) (doctor.Runtime, error) { return cri.Open(ctx, paths.ContainerdSocket) },
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // ContainerdPaths are where containerd's program may be.
@@ -216,7 +217,7 @@ type ArcRegistration struct {
 // installed.
 const (
 	ArcPackage     = "azcmagent"
-	ArcPackageFile = "/var/lib/berth/azcmagent.package"
+	ArcPackageFile = paths.StateDir + "/azcmagent.package"
 )
 
 // ClusterSettings are what a cluster tells its kubelets; what is empty it does not.

@@ -16,12 +16,13 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // begin keeps originals and writes in the ledger what this run is about to do,
 // before anything else is written.
 func (x *executor) begin(ctx context.Context) (err error) {
-	for _, dir := range []string{ledger.StateDir, ledger.OriginalsDir, ledger.StampDir} {
+	for _, dir := range []string{paths.StateDir, ledger.OriginalsDir, ledger.StampDir} {
 		if err := host.PrivateDir(x.h, dir); err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // executor is one run of Apply.
@@ -55,7 +56,7 @@ func (e *Engine) exclusively(ctx context.Context, f func() error) error {
 }
 
 func (e *Engine) lock(ctx context.Context) (func() error, error) {
-	if _, err := host.MkdirAll(e.opt.Host, ledger.RunDir); err != nil {
+	if _, err := host.MkdirAll(e.opt.Host, paths.RunDir); err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.opt.LockTimeout)

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/internal/converge"
-	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Files of an image stay until another image is asked for, or nobody can tell any
@@ -28,7 +28,7 @@ func TestFilesOfAnImage(t *testing.T) {
 		"the same":      {func(*machine) {}, "r.example/node:v1", []string{}},
 		"another":       {func(*machine) {}, "r.example/node:v2", []string{"fetch artifact:r.example/node:v2"}},
 		"edited":        {func(h *machine) { h.Overwrite(kubelet, "PROGRAM") }, "r.example/node:v1", []string{"fetch artifact:r.example/node:v1"}},
-		"ledger lost":   {func(h *machine) { must(h.Remove(ledger.StateDir + "/ledger.json")) }, "r.example/node:v1", []string{"fetch artifact:r.example/node:v1"}},
+		"ledger lost":   {func(h *machine) { must(h.Remove(paths.StateDir + "/ledger.json")) }, "r.example/node:v1", []string{"fetch artifact:r.example/node:v1"}},
 		"another's now": {func(h *machine) { must(h.Remove(kubelet)); h.Put(kubelet, "x", 0o755) }, "r.example/node:v1", []string{"fetch artifact:r.example/node:v1"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,9 +17,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Socket is where containerd serves the interface.
-const Socket = "/run/containerd/containerd.sock"
-
 const (
 	// connectBound is how long a runtime that runs has for its first answer.
 	connectBound = 10 * time.Second

@@ -10,12 +10,10 @@ import (
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
-const (
-	stateDir   = "/var/lib/berth"
-	pendingDir = stateDir + "/identity"
-)
+const pendingDir = paths.StateDir + "/identity"
 
 // pending keeps the key of a request that a person has yet to approve: without
 // it, the approval would be for a key that no longer exists. It costs work when
@@ -54,7 +52,7 @@ func (p pending) save(key *ecdsa.PrivateKey) {
 	if err != nil {
 		return
 	}
-	for _, dir := range []string{stateDir, pendingDir} {
+	for _, dir := range []string{paths.StateDir, pendingDir} {
 		if err := p.h.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/oci"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Store is the images of the machine's containerd that are kubelet's: the zero
@@ -27,7 +28,7 @@ type settings struct {
 }
 
 // usual has the namespace in which the CRI plugin keeps kubelet's images.
-var usual = settings{socket: "/run/containerd/containerd.sock", namespace: "k8s.io", patience: time.Minute, answer: 20 * time.Second}
+var usual = settings{socket: paths.ContainerdSocket, namespace: "k8s.io", patience: time.Minute, answer: 20 * time.Second}
 
 // glance is how long somebody waits who does not want to wait.
 const glance = 3 * time.Second

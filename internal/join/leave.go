@@ -18,6 +18,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -163,7 +164,7 @@ func (l *leave) allOwners() []desired.Owner {
 
 // hasState says whether berth remembers anything of this machine.
 func (o *Options) hasState() (bool, error) {
-	names, err := o.Host.ReadDir(ledger.StateDir)
+	names, err := o.Host.ReadDir(paths.StateDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -176,7 +177,7 @@ func (o *Options) hasState() (bool, error) {
 // isState says whether a name in berth's directory is berth's own. Bundles are not: a
 // person has put them there.
 func isState(name string) bool {
-	return path.Join(ledger.StateDir, name) != artifact.BundleDir
+	return path.Join(paths.StateDir, name) != artifact.BundleDir
 }
 
 // look finds out whose the machine is.
@@ -338,7 +339,7 @@ func (l *leave) forget(ctx context.Context) error {
 		names = onMachine(led)
 	}
 	if names > 0 || led.Owed != nil {
-		l.stay(fmt.Sprintf("%s: it still names %d things of this machine", ledger.StateDir, names))
+		l.stay(fmt.Sprintf("%s: it still names %d things of this machine", paths.StateDir, names))
 		return nil
 	}
 	l.nodesLeft(led)
@@ -386,23 +387,23 @@ func (l *leave) removeState() error {
 	if err := (clearing{host: l.Host}).remove(azure.CacheDir); err != nil {
 		return fmt.Errorf("remove tokens: %w", err)
 	}
-	names, err := l.Host.ReadDir(ledger.StateDir)
+	names, err := l.Host.ReadDir(paths.StateDir)
 	if err != nil {
 		return fmt.Errorf("remove berth's state: %w", err)
 	}
-	paths := []string{ledger.OriginalsDir, ledger.Path}
+	own := []string{ledger.OriginalsDir, ledger.Path}
 	for _, name := range names {
-		if p := path.Join(ledger.StateDir, name); p != recordPath && p != azure.MadePath && isState(name) {
-			paths = append(paths, p)
+		if p := path.Join(paths.StateDir, name); p != recordPath && p != azure.MadePath && isState(name) {
+			own = append(own, p)
 		}
 	}
 	c := clearing{host: l.Host}
-	for _, p := range paths {
+	for _, p := range own {
 		if err := c.remove(p); err != nil {
 			return fmt.Errorf("remove berth's state: %w", err)
 		}
 	}
-	last := []string{recordPath, ledger.StateDir}
+	last := []string{recordPath, paths.StateDir}
 	if inAzure {
 		l.stay(azure.MadePath + ": the next berth leave tries again; where that can't help, delete what is in Azure, and then this file")
 		last = last[:1]
@@ -414,7 +415,7 @@ func (l *leave) removeState() error {
 			return fmt.Errorf("remove berth's state: %w", err)
 		}
 	}
-	return l.Host.SyncDir(path.Dir(ledger.StateDir))
+	return l.Host.SyncDir(path.Dir(paths.StateDir))
 }
 
 // running says whether a unit does, or is about to.

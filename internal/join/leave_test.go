@@ -10,9 +10,9 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-dev/berth/internal/artifact"
-	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/cri"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // TestLeave: what others had stays, all else goes, in the order in which each part
@@ -29,7 +29,7 @@ func leavesAndJoins(t *testing.T, bundle string) {
 	if bundle != "" {
 		w.m.Put(bundle, "programs", 0o600)
 		w.before = w.tree()
-		w.before[ledger.StateDir] = "drwx------ 0:0" // which is berth's own
+		w.before[paths.StateDir] = "drwx------ 0:0" // which is berth's own
 	}
 	if out, err := w.leave(); err != nil || !out.Nothing {
 		t.Errorf("a machine without berth: %+v, %v", out, err)

@@ -8,11 +8,12 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // recordPath says that a run has begun to take a node away, so that the next one goes
 // on where nothing tells any more what the machine was.
-const recordPath = ledger.StateDir + "/leaving.json"
+const recordPath = paths.StateDir + "/leaving.json"
 
 // record is what is remembered of a run.
 type record struct {

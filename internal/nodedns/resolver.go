@@ -13,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/localdns"
 	"github.com/berth-dev/berth/internal/component/resolver"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 	// resolvedDropIn makes the server the first of systemd-resolved's list. It lasts
 	// until the next boot at most.
 	resolvedDropIn = "/run/systemd/resolved.conf.d/70-localdns.conf"
-	resolvedUnit   = "systemd-resolved.service"
+	resolvedUnit   = unitname.Resolved
 )
 
 // maxUpstream is how many servers CoreDNS forwards to.

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Record says in which boot it came out that the machine has to be started anew.
-const Record = "/var/lib/berth/gpu-restart.json"
+const Record = paths.StateDir + "/gpu-restart.json"
 
 type record struct {
 	// BootID is the kernel's: a restart of userspace alone resets no GPU.

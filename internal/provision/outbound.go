@@ -14,7 +14,7 @@ import (
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/nodegpu"
-	"github.com/berth-dev/berth/internal/report"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Prober verifies checks: that of a way out by its command, that of GPUs by a look at
@@ -86,7 +86,7 @@ func tryOnce(ctx context.Context, h host.Runner, c host.Command, limit time.Dura
 
 // egressCAs are for the command alone, and there only while it runs: the trust store
 // of the machine is not changed yet.
-const egressCAs = report.RunDir + "/egress.pem"
+const egressCAs = paths.RunDir + "/egress.pem"
 
 // bundles are where distributions keep the CAs of the machine.
 var bundles = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"}
@@ -122,7 +122,7 @@ func writeCAs(h host.FS, cas []string) error {
 	for _, ca := range cas {
 		all.WriteString("\n" + ca)
 	}
-	if _, err := host.MkdirAll(h, report.RunDir); err != nil {
+	if _, err := host.MkdirAll(h, paths.RunDir); err != nil {
 		return err
 	}
 	return host.WriteFile(h, egressCAs, []byte(all.String()), host.Attributes{Mode: 0o644})

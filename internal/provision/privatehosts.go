@@ -16,6 +16,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // lockPatience is how long a run that has the machine is waited for; it writes the
@@ -75,7 +76,7 @@ func noteAddress(h host.FS, address netip.Addr) error {
 
 // lockMachine locks the machine. After a boot its directory is not there yet.
 func lockMachine(ctx context.Context, h host.Host, patience time.Duration, who string) (unlock func() error, err error) {
-	if _, err := host.MkdirAll(h, ledger.RunDir); err != nil {
+	if _, err := host.MkdirAll(h, paths.RunDir); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)

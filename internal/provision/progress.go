@@ -11,15 +11,16 @@ import (
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 	"github.com/berth-dev/berth/internal/report"
 )
 
 // progressPath tells of the run that goes on. It is there from before the last
 // result goes until the run's own is written.
-const progressPath = report.RunDir + "/provision.progress"
+const progressPath = paths.RunDir + "/provision.progress"
 
 // applyPath tells of the command apply that goes on.
-const applyPath = report.RunDir + "/apply.progress"
+const applyPath = paths.RunDir + "/apply.progress"
 
 // progressEvery is how often a run says anew what it does.
 const progressEvery = 500 * time.Millisecond

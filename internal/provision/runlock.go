@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 	"github.com/berth-dev/berth/internal/report"
 )
 
 // lockPath is held by a run from before it takes the last result away until its
 // own is written: whoever waits gets the result of a whole run.
-const lockPath = report.RunDir + "/provision.lock"
+const lockPath = paths.RunDir + "/provision.lock"
 
 // patience is how long a run waits for another's end: as long as an apply does,
 // and no longer than it may take itself.
@@ -38,7 +39,7 @@ func Lock(ctx context.Context, h host.Host, command string) (unlock func() error
 }
 
 func lock(ctx context.Context, h host.Host, command string) (unlock func() error, err error) {
-	if _, err := host.MkdirAll(h, report.RunDir); err != nil {
+	if _, err := host.MkdirAll(h, paths.RunDir); err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
 	unlock, err = h.Lock(ctx, lockPath, fmt.Sprintf("%s (pid %d)", command, os.Getpid()))

@@ -12,12 +12,13 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 const (
 	// tempDiskNote says that what is on the temporary disk is this system's: a system that
 	// was put on the machine anew finds the data of the one before there.
-	tempDiskNote = ledger.StateDir + "/kubelet-on-temp-disk"
+	tempDiskNote = paths.StateDir + "/kubelet-on-temp-disk"
 	// bootPatience is how long the disk is waited for at boot.
 	bootPatience = time.Minute
 	// betweenLooks is the pause between two looks at the mounts: the kernel tells of new
@@ -112,7 +113,7 @@ func note(h host.FS, at, text string) error {
 	if there(h, at) {
 		return nil
 	}
-	if err := host.PrivateDir(h, ledger.StateDir); err != nil {
+	if err := host.PrivateDir(h, paths.StateDir); err != nil {
 		return err
 	}
 	return host.WriteFile(h, at, []byte(text+"\n"), host.Attributes{Mode: 0o600})

@@ -14,14 +14,15 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 const (
 	// belowNote says that there are copies below what is mounted at kubelet's directory.
-	belowNote = ledger.StateDir + "/kubelet-below-temp-disk"
+	belowNote = paths.StateDir + "/kubelet-below-temp-disk"
 	// belowDir is where they can be reached: the parent of kubelet's directory is mounted
 	// there without what is mounted in it.
-	belowDir = "/run/berth/below-temp-disk"
+	belowDir = paths.RunDir + "/below-temp-disk"
 )
 
 // OffTempDisk gives kubelet's directory back to the disk of the system, with what the

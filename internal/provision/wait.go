@@ -14,6 +14,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 	"github.com/berth-dev/berth/internal/report"
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
 )
@@ -47,13 +48,13 @@ func (o WaitOptions) wait(ctx context.Context) (report.Result, error) {
 	if _, err := host.MkdirAll(o.Host, report.SentinelDir); err != nil {
 		return o.giveUp(ctx, err)
 	}
-	if _, err := host.MkdirAll(o.Host, report.RunDir); err != nil {
+	if _, err := host.MkdirAll(o.Host, paths.RunDir); err != nil {
 		return o.giveUp(ctx, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, terms(o.Host, o.Config).Timeout+waitMargin, errNoResult)
 	defer cancel()
 	// Before the first look: no change is missed.
-	changes, err := o.Host.Watch(ctx, host.Watched{Names: []string{report.SentinelDir, report.RunDir}})
+	changes, err := o.Host.Watch(ctx, host.Watched{Names: []string{report.SentinelDir, paths.RunDir}})
 	switch {
 	case ctx.Err() != nil:
 		return o.giveUp(ctx, ending(ctx))

@@ -8,11 +8,12 @@ import (
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // JoinPath is where the result of the last join stands; where the machine keeps no state
-// of berth, it is below RunDir.
-const JoinPath = "/var/lib/berth/join.json"
+// of berth, it is below the run directory.
+const JoinPath = paths.StateDir + "/join.json"
 
 // Join is how a join ended. Its JSON keys are part of the interface.
 type Join struct {
@@ -81,7 +82,7 @@ func (j *Join) Save(h host.Host) error {
 	}
 	p := JoinPath
 	if _, err := h.Lstat(path.Dir(p)); err != nil {
-		p = path.Join(RunDir, path.Base(p))
+		p = path.Join(paths.RunDir, path.Base(p))
 	}
 	if err := host.WriteFile(h, p, append(b, '\n'), host.Attributes{Mode: 0o600}); err != nil {
 		return fmt.Errorf("save the result: %w", err)
@@ -91,7 +92,7 @@ func (j *Join) Save(h host.Host) error {
 
 // LoadJoin is the result of the last join; nil where there is none.
 func LoadJoin(h host.FS) *Join {
-	for _, p := range []string{JoinPath, path.Join(RunDir, path.Base(JoinPath))} {
+	for _, p := range []string{JoinPath, path.Join(paths.RunDir, path.Base(JoinPath))} {
 		j := &Join{}
 		if b, err := h.ReadFile(p); err == nil && json.Unmarshal(b, j) == nil {
 			return j

@@ -1,6 +1,11 @@
 package report
 
-import "github.com/berth-dev/berth/internal/exitcode"
+import (
+	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/unitname"
+
+	"github.com/berth-dev/berth/internal/paths"
+)
 
 // The places that AKS publishes and that support teams know.
 const (
@@ -13,6 +18,6 @@ const (
 	ClusterLog     = "/var/log/azure/cluster-provision.log"
 	AKSLogDir      = "/var/log/azure/aks"
 	EventsDir      = "/var/log/azure/Microsoft.Azure.Extensions.CustomScript/events"
-	TimelinePath   = "/var/lib/berth/timeline.json"
-	ServiceUnit    = "aks-node-controller.service"
+	TimelinePath   = paths.StateDir + "/timeline.json"
+	ServiceUnit    = unitname.Controller
 )

@@ -9,10 +9,8 @@ import (
 	"path"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
-
-// RunDir holds result and sentinel where the disk takes no more: it is memory.
-const RunDir = "/run/berth"
 
 // Sentinel is the content of provision.complete: an attempt has ended, with
 // success or not, on the machine with this id. The published writer leaves the
@@ -49,7 +47,7 @@ func ResultFiles(imageBuild bool) []ResultFile {
 	}
 	return []ResultFile{
 		{ResultPath, s},
-		{path.Join(RunDir, path.Base(ResultPath)), path.Join(RunDir, path.Base(s))},
+		{path.Join(paths.RunDir, path.Base(ResultPath)), path.Join(paths.RunDir, path.Base(s))},
 	}
 }
 

@@ -11,6 +11,16 @@ import (
 	"strings"
 )
 
+// The units that more than one package names: those of the published contracts, and
+// those of others.
+const (
+	Controller = "aks-node-controller.service"
+	Agent      = "gardener-node-agent.service"
+	AgentInit  = "gardener-node-init.service"
+	Containerd = "containerd.service"
+	Resolved   = "systemd-resolved.service"
+)
+
 // IsTemplate says whether a unit is one of which only instances run: "w@.service".
 func IsTemplate(name string) bool {
 	_, rest, at := strings.Cut(name, "@")

@@ -5,12 +5,14 @@
 // Its output is deterministic: the same configuration gives the same bytes, so a client can compare them.
 package nodeconfigutils
 
+import "github.com/berth-dev/berth/internal/unitname"
+
 const (
 	// ConfigPath is where a machine keeps its configuration.
 	ConfigPath = "/opt/azure/containers/aks-node-controller-config.json"
 
 	// Unit is the service in the image that provisions the node.
-	Unit = "aks-node-controller.service"
+	Unit = unitname.Controller
 
 	// CSE is the command of the CustomScript extension: it waits for the end of provisioning and prints
 	// the result.

@@ -9,9 +9,11 @@
 // who can log in to the image can log in, whether or not the agent ever starts.
 package nodeinit
 
+import "github.com/berth-dev/berth/internal/unitname"
+
 const (
 	// Unit is the service that fetches and starts the agent. The agent disables it once it runs.
-	Unit = "gardener-node-init.service"
+	Unit = unitname.AgentInit
 
 	// Dir is where the agent finds the files.
 	Dir = "/var/lib/gardener-node-agent"

@@ -3,11 +3,13 @@ package nodeinit
 import (
 	"bytes"
 	"encoding/pem"
+
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 const (
 	credentials = Dir + "/credentials"
-	options     = "/etc/berth/agent.yaml"
+	options     = paths.SettingsDir + "/agent.yaml"
 )
 
 // file is a file for root alone.

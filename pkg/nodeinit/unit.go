@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/unit"
+
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 const (
@@ -32,7 +34,7 @@ func (d Data) unitText() (string, error) {
 		option("Service", "StandardError", "journal+console"),
 	}
 	if d.Binary.Image != "" {
-		options = append(options, option("Unit", "Requires", "containerd.service"), option("Unit", "After", "containerd.service"))
+		options = append(options, option("Unit", "Requires", unitname.Containerd), option("Unit", "After", unitname.Containerd))
 	}
 	for _, command := range d.Binary.fetch() {
 		options = append(options, option("Service", "ExecStartPre", command))

@@ -15,10 +15,11 @@ import (
 
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/identity"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // OptionsPath is where the agent's own options are; the file may be absent.
-const OptionsPath = "/etc/berth/agent.yaml"
+const OptionsPath = paths.SettingsDir + "/agent.yaml"
 
 // Policy is what becomes of drift.
 type Policy string

@@ -15,6 +15,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // The published places.
@@ -29,8 +30,8 @@ const (
 	// it came with what it was asked for then.
 	FormerDocument = BaseDir + "/last-applied-osc.yaml"
 	FormerChanges  = BaseDir + "/last-computed-osc-changes.yaml"
-	Unit           = "gardener-node-agent.service"
-	InitUnit       = "gardener-node-init.service"
+	Unit           = unitname.Agent
+	InitUnit       = unitname.AgentInit
 	Binary         = "/opt/bin/gardener-node-agent"
 )
 

@@ -11,6 +11,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 const (
@@ -21,13 +22,13 @@ const (
 
 	fsType = "ext4"
 	// staging is where the file system is filled before it has its label.
-	staging = ledger.StateDir + "/datadisk"
+	staging = paths.StateDir + "/datadisk"
 	// notePath names the disk whose making has begun: what is on it is berth's.
 	// What is on the disk tells once it is complete.
-	notePath = ledger.StateDir + "/datadisk.begun"
+	notePath = paths.StateDir + "/datadisk.begun"
 	// mountedPath says that the agent has mounted a disk at Dir; it is there before the
 	// mount is. What others mount is not the agent's to unmount.
-	mountedPath = ledger.StateDir + "/datadisk.mounted"
+	mountedPath = paths.StateDir + "/datadisk.mounted"
 )
 
 // options are the published ones: kubelet accounts for pods by project quota.
@@ -141,7 +142,7 @@ func create(ctx context.Context, h host.Host, device string) error {
 
 // remember notes a device.
 func remember(h host.FS, note, device string) error {
-	if err := host.PrivateDir(h, ledger.StateDir); err != nil {
+	if err := host.PrivateDir(h, paths.StateDir); err != nil {
 		return err
 	}
 	return host.WriteFile(h, note, []byte(device+"\n"), host.Attributes{Mode: 0o600})
@@ -156,7 +157,7 @@ func forget(h host.FS, note string) error {
 	if err := h.Remove(note); err != nil {
 		return err
 	}
-	return h.SyncDir(ledger.StateDir)
+	return h.SyncDir(paths.StateDir)
 }
 
 // fill copies what the directory holds.

@@ -13,14 +13,14 @@ import (
 
 	core "k8s.io/api/core/v1"
 
-	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 const (
 	// Path holds how long the machine has been up when the pause ends, in seconds: the
 	// clock may be set meanwhile. It does not outlive a reboot.
-	Path = ledger.RunDir + "/agent-pause"
+	Path = paths.RunDir + "/agent-pause"
 	// Annotation of the Node holds a time likewise.
 	Annotation = "berth.dev/agent-pause-until"
 	// Longest is how long a pause may be: one that is forgotten ends.

@@ -7,17 +7,17 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Where is what the agent remembers of the documents of a source and no machine shows.
 const (
-	RecordPath    = ledger.StateDir + "/agent.json"
-	RecordPathAKS = ledger.StateDir + "/agent-aks.json"
+	RecordPath    = paths.StateDir + "/agent.json"
+	RecordPathAKS = paths.StateDir + "/agent-aks.json"
 	// RecordPathNode is of a NodeConfig in a file.
-	RecordPathNode = ledger.StateDir + "/agent-node.json"
+	RecordPathNode = paths.StateDir + "/agent-node.json"
 )
 
 // record is small and written whole. Lost or of another time, it costs a delay that
@@ -61,7 +61,7 @@ func loadRecord(h host.FS, at string) (record, error) {
 func (r record) save(h host.FS, at string) error {
 	text, err := json.Marshal(r)
 	if err == nil {
-		err = host.PrivateDir(h, ledger.StateDir)
+		err = host.PrivateDir(h, paths.StateDir)
 	}
 	if err == nil {
 		err = host.WriteFile(h, at, append(text, '\n'), host.Attributes{Mode: 0o600})

@@ -18,12 +18,13 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/effect"
 	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // remembered are the files in which berth remembers something, with what is in them.
 func (b *bench) remembered() map[string]string {
 	out := map[string]string{}
-	for p := range b.h.Tree(ledger.StateDir) {
+	for p := range b.h.Tree(paths.StateDir) {
 		if info, err := b.h.Lstat(p); err == nil && info.IsRegular() {
 			out[p] = b.content(p)
 		}

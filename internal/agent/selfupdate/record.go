@@ -6,10 +6,11 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // MemoryPath is where is what the agent remembers of its updates and no machine shows.
-const MemoryPath = ledger.StateDir + "/agent-update.json"
+const MemoryPath = paths.StateDir + "/agent-update.json"
 
 // record names documents by their checksums. Lost, it costs one more try.
 type record struct {
@@ -44,7 +45,7 @@ func (m record) save(h host.FS) error {
 	}
 	text, err := json.Marshal(m)
 	if err == nil {
-		err = host.PrivateDir(h, ledger.StateDir)
+		err = host.PrivateDir(h, paths.StateDir)
 	}
 	if err == nil {
 		err = host.WriteFile(h, MemoryPath, append(text, '\n'), host.Attributes{Mode: 0o600})

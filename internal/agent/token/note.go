@@ -12,11 +12,12 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // NotePath is where is which files were written, so that they go with the agent. It is
 // written before they are.
-const NotePath = ledger.StateDir + "/agent-tokens.json"
+const NotePath = paths.StateDir + "/agent-tokens.json"
 
 // note is what there would not be without the agent.
 type note struct {
@@ -79,7 +80,7 @@ func missing(h host.FS, dir string) (out []string) {
 func (n note) save(h host.FS) error {
 	text, err := json.Marshal(n)
 	if err == nil {
-		err = host.PrivateDir(h, ledger.StateDir)
+		err = host.PrivateDir(h, paths.StateDir)
 	}
 	if err == nil {
 		err = host.WriteFile(h, NotePath, append(text, '\n'), host.Attributes{Mode: 0o600})

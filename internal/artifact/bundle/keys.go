@@ -12,11 +12,12 @@ import (
 	"path"
 
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // KeyDir holds the public keys that a machine trusts, in files *.pem. A machine
 // with any key there takes only bundles that one of them signed.
-const KeyDir = "/etc/berth/keys.d"
+const KeyDir = paths.SettingsDir + "/keys.d"
 
 // FileReader reads a machine's files; host.FS is one.
 type FileReader interface {

@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Places of the passwords' ages.
 const (
 	Shadow = "/etc/shadow"
 	// Record has the ages from before they were changed.
-	Record = "/var/lib/berth/password-age.json"
+	Record = paths.StateDir + "/password-age.json"
 	// Default is who logs in to a machine whose configuration names nobody, as published.
 	Default = "azureuser"
 )

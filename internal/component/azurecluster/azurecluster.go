@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Path is where the file is.
-const Path = "/etc/berth/azure-cluster.json"
+const Path = paths.SettingsDir + "/azure-cluster.json"
 
 // Cluster is how an AKS cluster is reached.
 type Cluster struct {

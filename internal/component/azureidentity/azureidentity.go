@@ -10,10 +10,11 @@ import (
 	"io"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Path is where the file is.
-const Path = "/etc/berth/azure-identity.json"
+const Path = paths.SettingsDir + "/azure-identity.json"
 
 // Program is what prints tokens where nothing says where berth itself is.
 const Program = "/usr/local/bin/berth"

@@ -8,17 +8,19 @@ import (
 	"github.com/berth-dev/berth/internal/component/gates"
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/paths"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // Names and places, as published.
 const (
-	Unit       = "containerd.service"
+	Unit       = unitname.Containerd
 	UnitFile   = "/etc/systemd/system/" + Unit
 	LimitsFile = "/etc/systemd/system/" + Unit + ".d/10-limits.conf"
 	ConfigFile = "/etc/containerd/config.toml"
 	DropInDir  = "/etc/containerd/conf.d"
 	HostsDir   = "/etc/containerd/certs.d"
-	Socket     = "unix:///run/containerd/containerd.sock"
+	Socket     = "unix://" + paths.ContainerdSocket
 )
 
 // openFiles is what the service and, by inheritance, containers may have open.

@@ -13,13 +13,14 @@ import (
 	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Names and places.
 const (
 	// Unit runs berth node gpu, which reads SettingsFile.
 	Unit         = "berth-gpu.service"
-	SettingsFile = "/etc/berth/gpu.json"
+	SettingsFile = paths.SettingsDir + "/gpu.json"
 	// FabricManager comes with the driver.
 	FabricManager = "nvidia-fabricmanager.service"
 

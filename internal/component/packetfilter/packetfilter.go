@@ -10,13 +10,14 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Names and places.
 const (
 	Table = "berth"
 	// RulesFile holds the table as JSON; berth node firewall reads it.
-	RulesFile = "/etc/berth/packet-filter.json"
+	RulesFile = paths.SettingsDir + "/packet-filter.json"
 	// DropIn makes kubelet's service set the table before it starts.
 	DropIn = kubelet.DropInDir + "/10-packet-filter.conf"
 	// Program is where berth is unless somebody knows better.

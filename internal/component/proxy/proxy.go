@@ -10,13 +10,14 @@ import (
 
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Places; that of kubelet's drop-in and of apt's file are as published.
 const (
 	// VariablesFile holds the variables for services. It is a file of its own since
 	// systemd tells everybody what stands in a unit.
-	VariablesFile = "/etc/berth/proxy.env"
+	VariablesFile = paths.SettingsDir + "/proxy.env"
 	DropIn        = "10-httpproxy.conf"
 	Environment   = "/etc/environment"
 	AptDir        = "/etc/apt/apt.conf.d"

@@ -10,6 +10,8 @@ import (
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/lazyregexp"
+	"github.com/berth-dev/berth/internal/paths"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // Names and places.
@@ -17,9 +19,9 @@ const (
 	// Unit enters the domain, once.
 	Unit = "berth-realm-join.service"
 	// PasswordFile is what realm(8) reads of its standard input.
-	PasswordFile = "/etc/berth/realm-password"
+	PasswordFile = paths.SettingsDir + "/realm-password"
 	// Resolver is who looks names up, DropIn what it reads.
-	Resolver = "systemd-resolved.service"
+	Resolver = unitname.Resolved
 	DropIn   = "/etc/systemd/resolved.conf.d/60-berth-search.conf"
 
 	unitFile = "/etc/systemd/system/" + Unit

@@ -12,13 +12,14 @@ import (
 	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/paths"
 	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // Names and places.
 const (
 	// SettingsFile is where berth node swap reads what is wanted.
-	SettingsFile = "/etc/berth/swap.json"
+	SettingsFile = paths.SettingsDir + "/swap.json"
 	// Unit makes the file at boot where it has gone: a resource disk may be another
 	// one after each.
 	Unit = "berth-swap.service"

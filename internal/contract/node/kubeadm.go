@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // SecretLocation says where the secrets of a document that is made of another one go.
@@ -84,7 +85,8 @@ func FromKubeadm(words []string, version string, secrets SecretLocation) (*v1alp
 	if len(j.hashes) != 1 {
 		return nil, fmt.Errorf("kubeadm join: expected one --discovery-token-ca-cert-hash, got %d", len(j.hashes))
 	}
-	if j.socket != "" && strings.TrimPrefix(j.socket, "unix://") != "/run/containerd/containerd.sock" && strings.TrimPrefix(j.socket, "unix://") != "/var/run/containerd/containerd.sock" {
+	socket := strings.TrimPrefix(strings.TrimPrefix(j.socket, "unix://"), "/var")
+	if socket != "" && socket != paths.ContainerdSocket {
 		return nil, fmt.Errorf("kubeadm join: --cri-socket %s: berth's nodes run containerd at its own place", j.socket)
 	}
 	c.Cluster.CACertHash, c.Identity = j.hashes[0], secrets.bootstrapToken(token)

@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // AgentUnit is the service of the agent that applies documents: its own, where a
 // document has it.
-const AgentUnit = "gardener-node-agent.service"
+const AgentUnit = unitname.Agent
 
 // Agent are the resources of a state which are the agent itself: its unit, the
 // definition and drop-ins of that, and what its change restarts the unit for, the

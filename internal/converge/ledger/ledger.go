@@ -13,18 +13,17 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Where berth keeps its own things.
 const (
-	StateDir     = "/var/lib/berth"
-	OriginalsDir = StateDir + "/originals"
-	RunDir       = "/run/berth"
-	StampDir     = RunDir + "/units"
-	LockPath     = RunDir + "/lock"
+	OriginalsDir = paths.StateDir + "/originals"
+	StampDir     = paths.RunDir + "/units"
+	LockPath     = paths.RunDir + "/lock"
 
-	Path    = StateDir + "/ledger.json"
-	endPath = StateDir + "/ended"
+	Path    = paths.StateDir + "/ledger.json"
+	endPath = paths.StateDir + "/ended"
 	version = 2
 )
 
@@ -181,7 +180,7 @@ func (l *Ledger) Made(path string) bool {
 
 // Begin makes durable what a run is about to do, before it writes anything else.
 func (l *Ledger) Begin(h host.Host, r *Run) error {
-	for _, dir := range []string{StateDir, OriginalsDir, StampDir} {
+	for _, dir := range []string{paths.StateDir, OriginalsDir, StampDir} {
 		if err := host.PrivateDir(h, dir); err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
@@ -208,7 +207,7 @@ func (l *Ledger) save(h host.Host, r *Run) error {
 	}
 	l.stored = true
 	// Who made the directory may have been killed before its name was durable.
-	return h.SyncDir(path.Dir(StateDir))
+	return h.SyncDir(path.Dir(paths.StateDir))
 }
 
 // Exist makes the file, if there is none: before the first original is kept, which

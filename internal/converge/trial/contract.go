@@ -12,10 +12,11 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Dir holds the contracts: mode 0700, since they hold secrets.
-const Dir = ledger.StateDir + "/contracts"
+const Dir = paths.StateDir + "/contracts"
 
 // Contract is what a state was translated from. The engine can't read it.
 type Contract struct {

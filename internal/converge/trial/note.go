@@ -11,10 +11,11 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // notePath is there exactly as long as something is on trial.
-const notePath = ledger.StateDir + "/trial.json"
+const notePath = paths.StateDir + "/trial.json"
 
 // Note is a change that is not confirmed: what is tried, and what was before.
 type Note struct {
@@ -108,7 +109,7 @@ func (n *Note) Save(h host.FS) error {
 	if err != nil {
 		return fmt.Errorf("note the trial: %w", err)
 	}
-	if err := host.PrivateDir(h, ledger.StateDir); err != nil {
+	if err := host.PrivateDir(h, paths.StateDir); err != nil {
 		return fmt.Errorf("note the trial: %w", err)
 	}
 	if err := host.WriteFile(h, notePath, append(data, '\n'), host.Attributes{Mode: 0o600}); err != nil {

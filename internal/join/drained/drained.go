@@ -10,10 +10,11 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // notePath is there exactly as long as a Node is cordoned by berth for a change.
-const notePath = ledger.StateDir + "/drained.json"
+const notePath = paths.StateDir + "/drained.json"
 
 // Note is a Node that berth has cordoned.
 type Note struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 func TestHeader(t *testing.T) {
@@ -54,7 +55,7 @@ func TestRestoreWaitsForARun(t *testing.T) {
 	h := memory.New()
 	h.PutDir("/mnt")
 	s := &desired.Swap{Path: "/mnt/swapfile", Bytes: 1 << 20}
-	if _, err := host.MkdirAll(h, ledger.RunDir); err != nil {
+	if _, err := host.MkdirAll(h, paths.RunDir); err != nil {
 		t.Fatal(err)
 	}
 	unlock, err := h.Lock(t.Context(), ledger.LockPath, "berth apply")

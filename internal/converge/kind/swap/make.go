@@ -16,6 +16,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Stage prepares a swap file durably under the temporary name of its path. A
@@ -92,7 +93,7 @@ func Restore(ctx context.Context, h host.Host, s *desired.Swap) error {
 	if done, err := standing(h, s); done || err != nil {
 		return err
 	}
-	if _, err := host.MkdirAll(h, ledger.RunDir); err != nil {
+	if _, err := host.MkdirAll(h, paths.RunDir); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
