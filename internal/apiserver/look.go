@@ -31,6 +31,31 @@ func (w NodeWatcher) Stands(ctx context.Context) (healthy, ready bool) {
 	return healthy, c != nil && c.Status == core.ConditionTrue && (boot == "" || n.Status.NodeInfo.BootID == boot)
 }
 
+// StandAgain waits until kubelet and its Node stand as they did, or ctx ends: what did
+// not hold before is not waited for. An API server that is away tells nothing of the
+// Node: that is a remark, and no error.
+func (w NodeWatcher) StandAgain(ctx context.Context, healthy, ready bool) (remark string, err error) {
+	stage := StageKubelet
+	switch {
+	case ready:
+		stage = StageReady
+	case !healthy:
+		return "", nil
+	}
+	if _, err = w.WaitFor(ctx, stage); err == nil {
+		return "", nil
+	}
+	e, ok := errors.AsType[*StageError](err)
+	if !ok || e.Stage == StageKubelet && healthy || ctx.Err() == nil {
+		return "", err
+	}
+	away := w.Away(context.WithoutCancel(ctx))
+	if away == nil {
+		return "", err
+	}
+	return "the API server was away, so nobody could see whether the Node is Ready again: " + away.Error(), nil
+}
+
 // Away says why the API server can't be asked for the Node; nil where it answers,
 // if only to refuse.
 func (w NodeWatcher) Away(ctx context.Context) error {

@@ -96,7 +96,7 @@ func (e *env) doctor() *cobra.Command {
 			}
 			o := e.doctorOptions(h)
 			o.Tokens = func(ctx context.Context, a *desired.AzureIdentity, _ *desired.Egress) (desired.Secret, error) { // as berth token does
-				source, err := tokenSource(host.ReadOnly{Host: h}, a)
+				source, err := azure.NewRecorded(host.ReadOnly{Host: h}, a)
 				if err != nil {
 					return "", err
 				}

@@ -4,19 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component/azureidentity"
-	"github.com/berth-dev/berth/internal/component/proxy"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
-	"github.com/berth-dev/berth/internal/host"
 )
 
 // tokenFlags are those of token.
@@ -85,7 +81,7 @@ func (e *env) runToken(c *cobra.Command, f tokenFlags) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), azure.Budget)
 	defer cancel()
-	source, err := tokenSource(h, &identity)
+	source, err := azure.NewRecorded(h, &identity)
 	if err != nil {
 		return err
 	}
@@ -99,39 +95,6 @@ func (e *env) runToken(c *cobra.Command, f tokenFlags) error {
 	}
 	_, err = e.out.Write(text)
 	return err
-}
-
-// proxyVariables name a proxy to programs.
-var proxyVariables = []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"}
-
-// tokenSource asks by the proxy of the machine's document where the environment names
-// none: kubelet has it from its unit, and nobody else who calls this as its plugin.
-func tokenSource(h host.Host, a *desired.AzureIdentity) (*azure.Source, error) {
-	if a.Kind != desired.AzureServicePrincipal {
-		return azure.New(h), nil
-	}
-	via, err := documentProxy(h, os.Getenv)
-	return azure.New(h).By(via), err
-}
-
-// documentProxy is the way out of the machine's document; nil where there is none, or the
-// environment names another.
-func documentProxy(h host.FS, env func(string) string) (*desired.Egress, error) {
-	if slices.ContainsFunc(proxyVariables, func(name string) bool { return env(name) != "" }) {
-		return nil, nil
-	}
-	text, err := h.ReadFile(proxy.VariablesFile)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // it is root's
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the machine's proxy: %w", err)
-	}
-	via, err := proxy.Read(string(text))
-	if err != nil {
-		return nil, &exitcode.Error{Err: fmt.Errorf("%s: %w", proxy.VariablesFile, err), Remedy: "Apply the machine's document again: berth join writes the file."}
-	}
-	return via, nil
 }
 
 // credential is one of those that are kept, where the caller may keep any.
@@ -154,28 +117,9 @@ func (f tokenFlags) read(h azure.Host) (desired.AzureIdentity, error) {
 			return a, err
 		}
 	}
-	text, err := h.ReadFile(f.identity)
-	if errors.Is(err, fs.ErrNotExist) {
-		return desired.AzureIdentity{}, &exitcode.Error{Err: fmt.Errorf("read the machine's identity: %w", err),
-			Remedy: "This machine has joined no cluster with an identity of Azure: apply a NodeConfig with one (identity.managedIdentity, arc or servicePrincipal)."}
+	instead := "a file of your own with --identity"
+	if f.environment {
+		instead = "an identity of your own with AAD_LOGIN_METHOD"
 	}
-	if errors.Is(err, fs.ErrPermission) {
-		own := "a file of your own with --identity"
-		if f.environment {
-			own = "an identity of your own with AAD_LOGIN_METHOD"
-		}
-		return desired.AzureIdentity{}, &exitcode.Error{Err: fmt.Errorf("read the machine's identity: %w", err),
-			Remedy: "Run it as root, who alone may read the machine's identity, or name " + own + "."}
-	}
-	if err != nil {
-		return desired.AzureIdentity{}, fmt.Errorf("read the machine's identity: %w", err)
-	}
-	a, err := azureidentity.Parse(text)
-	if err == nil && a.Kind == desired.AzureCLI {
-		err = errors.New("the Azure CLI's login serves for the time of a join alone")
-	}
-	if err != nil {
-		return a, fmt.Errorf("%s: %w", f.identity, err)
-	}
-	return a, nil
+	return azure.Recorded(h, f.identity, instead)
 }

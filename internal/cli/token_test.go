@@ -136,7 +136,7 @@ func TestTokenRefuses(t *testing.T) {
 
 // noProxy has the environment name none.
 func noProxy(t *testing.T) {
-	for _, v := range proxyVariables {
+	for _, v := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
 		t.Setenv(v, "")
 	}
 }
@@ -159,26 +159,6 @@ func TestTokenByProxy(t *testing.T) {
 		if got := p.asked.Load(); got == nil || *got != "login.example:443" {
 			t.Errorf("%v: the proxy was asked for %v", command, got)
 		}
-	}
-}
-
-// A proxy that the environment names goes before the document's.
-func TestDocumentProxy(t *testing.T) {
-	h := memory.New()
-	h.Put(proxy.VariablesFile, "HTTP_PROXY=\"http://proxy.example\"\n", 0o600)
-	for _, name := range append(proxyVariables, "") {
-		via, err := documentProxy(h, func(v string) string {
-			if v == name {
-				return "http://another.example"
-			}
-			return ""
-		})
-		if err != nil || (via == nil) != (name != "") || via != nil && via.HTTPProxy.Reveal() != "http://proxy.example" {
-			t.Errorf("%q: %+v, %v", name, via, err)
-		}
-	}
-	if via, err := documentProxy(memory.New(), func(string) string { return "" }); via != nil || err != nil {
-		t.Errorf("%+v, %v", via, err)
 	}
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 
@@ -61,26 +60,6 @@ func (p *parts) stands(ctx context.Context, st *desired.State) trial.Standing {
 	return trial.Standing{Healthy: healthy, Ready: ready}
 }
 
-// awaitAgain waits until the node stands as before. An API server that is away
-// tells nothing of the change.
 func (p *parts) awaitAgain(ctx context.Context, st *desired.State, before trial.Standing) (remark string, err error) {
-	w, stage := p.watcher(st), apiserver.StageKubelet
-	switch {
-	case before.Ready:
-		stage = apiserver.StageReady
-	case !before.Healthy:
-		return "", nil
-	}
-	if _, err = w.WaitFor(ctx, stage); err == nil {
-		return "", nil
-	}
-	e, ok := errors.AsType[*apiserver.StageError](err)
-	if !ok || e.Stage == apiserver.StageKubelet && before.Healthy || ctx.Err() == nil {
-		return "", err
-	}
-	away := w.Away(context.WithoutCancel(ctx))
-	if away == nil {
-		return "", err
-	}
-	return "the API server was away, so nobody could see whether the Node is Ready again: " + away.Error(), nil
+	return p.watcher(st).StandAgain(ctx, before.Healthy, before.Ready)
 }

@@ -332,3 +332,19 @@ func TestServerIsMaskedWithItsSettings(t *testing.T) {
 		converged(t, h, off)
 	}
 }
+
+// Two owners who want different settings of the server are told of each other, before
+// the server is asked.
+func TestSettingsHaveAnOwner(t *testing.T) {
+	h := serving()
+	runs(t, h, sealed(t, keyless(false)...))
+	theirs := &desired.SSHD{Program: "/usr/sbin/sshd", Path: sshDropIn, Settings: map[string]string{"pubkeyauthentication": "yes"}}
+	_, err := fetching(h).Apply(t.Context(), of(desired.OwnerOSC, sealed(t, theirs)))
+	refused(t, err, string(theirs.ID()), desired.OwnerOSC, desired.OwnerAKS)
+	theirs.Settings["pubkeyauthentication"] = "no"
+	runs(t, h, of(desired.OwnerOSC, sealed(t, theirs)))
+	runs(t, h, sealed(t))
+	if keys, _ := sshKeys(h, sshConfig); keys == "no" {
+		t.Error("the line is still there, which its owner took back")
+	}
+}
