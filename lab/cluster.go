@@ -34,7 +34,14 @@ func (l *Lab) AddToken(ctx context.Context, token string, expiry time.Time) erro
 	if !ok {
 		return errors.New("add bootstrap token: want id.secret")
 	}
-	return kube.AddToken(ctx, l.client, id, secret, expiry)
+	return kube.AddToken(ctx, l.client, id, secret, expiry, false)
+}
+
+// AddHeldToken makes a bootstrap token with which a machine may ask for a
+// certificate, but whose requests nobody approves.
+func (l *Lab) AddHeldToken(ctx context.Context, token string) error {
+	id, secret, _ := strings.Cut(token, ".")
+	return kube.AddToken(ctx, l.client, id, secret, time.Time{}, true)
 }
 
 // DeleteToken removes a bootstrap token.

@@ -12,7 +12,7 @@ import (
 // one, which proves that nothing stayed behind.
 func TestBadInputs(t *testing.T) {
 	l := sharedLab(t)
-	m := &badMachine{l, addNode(t, l, lab.NodeConfig{Name: "bad", UserData: idleUserData})}
+	m := &badMachine{l, addNode(t, l, lab.NodeConfig{Name: "bad"})}
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}

@@ -13,11 +13,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// approved is the group of tokens whose requests are approved at once.
+const approved = "system:bootstrappers:kubeadm:default-node-token"
+
 // bindings let nodes that hold a bootstrap token ask for a client certificate
-// and get it without an operator, and renew it.
+// and get it without an operator, where the token is of the group, and renew it.
 var bindings = map[string]struct{ group, role string }{
 	"lab:bootstrap": {"system:bootstrappers", "system:node-bootstrapper"},
-	"lab:approve":   {"system:bootstrappers", "system:certificates.k8s.io:certificatesigningrequests:nodeclient"},
+	"lab:approve":   {approved, "system:certificates.k8s.io:certificatesigningrequests:nodeclient"},
 	"lab:renew":     {"system:nodes", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient"},
 }
 
@@ -39,12 +42,15 @@ func Prepare(ctx context.Context, c kubernetes.Interface) error {
 
 // AddToken makes a bootstrap token "id.secret". A zero expiry means none; one
 // in the past makes a token that the API server refuses until the token
-// cleaner removes it.
-func AddToken(ctx context.Context, c kubernetes.Interface, id, secret string, expiry time.Time) error {
+// cleaner removes it. What somebody asks for by a token that is held waits for
+// a person's approval.
+func AddToken(ctx context.Context, c kubernetes.Interface, id, secret string, expiry time.Time, held bool) error {
 	data := map[string]string{
 		"token-id": id, "token-secret": secret,
 		"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
-		"auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
+	}
+	if !held {
+		data["auth-extra-groups"] = approved
 	}
 	if !expiry.IsZero() {
 		data["expiration"] = expiry.UTC().Format(time.RFC3339)
