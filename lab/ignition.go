@@ -35,8 +35,8 @@ func (n *Node) dropCloudInit() error {
 	return nil
 }
 
-// plainFiles are what the NoCloud seed says otherwise: an image with Ignition
-// gets name and network from elsewhere.
+// plainFiles are what the NoCloud seed says otherwise: where cloud-init does not
+// run, name and network come from elsewhere.
 func (n *Node) plainFiles() map[string]File {
 	network := fmt.Sprintf("[Match]\nName=host0\n\n[Network]\nAddress=%s/%d\nGateway=%s\nIPv6AcceptRA=no\nIPv6DuplicateAddressDetection=0\n",
 		n.IP, n.lab.subnet.Bits(), n.lab.Gateway())

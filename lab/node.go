@@ -29,11 +29,12 @@ const PauseImage = "registry.test/pause:1"
 
 // NodeConfig says what node to add.
 type NodeConfig struct {
-	// Name is the host name that cloud-init sets.
+	// Name is the host name.
 	Name string
 	// Flavour is Prebaked if empty.
 	Flavour Flavour
-	// UserData is what the cloud hands to cloud-init: the decoded CustomData.
+	// UserData is what the cloud hands to cloud-init: the decoded CustomData. nil: the
+	// machine is in no cloud, and cloud-init is off.
 	UserData []byte
 	// Ignition is applied to the disk before the first boot, on an image
 	// without cloud-init. It takes the place of UserData and InstanceID.

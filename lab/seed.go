@@ -41,6 +41,11 @@ func (n *Node) firstFiles(c NodeConfig) (map[string]File, error) {
 	if c.Ignition != nil {
 		return n.plainFiles(), n.dropCloudInit()
 	}
+	if c.UserData == nil {
+		files := n.plainFiles()
+		files["/etc/cloud/cloud-init.disabled"] = File{}
+		return files, nil
+	}
 	id := c.InstanceID
 	if id == "" {
 		id = "i-" + c.Name

@@ -23,7 +23,7 @@ func TestAgentNodeConfig(t *testing.T) {
 	t.Parallel()
 	l := sharedLab(t)
 	m := agentOf(t, l, "agent-own")
-	m.node = addNode(t, l, lab.NodeConfig{Name: "agent-own", UserData: idleUserData, Files: tokenAndCA(t, l)})
+	m.node = addNode(t, l, lab.NodeConfig{Name: "agent-own", Files: tokenAndCA(t, l)})
 	joins(t, l, m.node, m.own(t))
 	m.parts(t, []agentPart{
 		{"taken over", m.ownTakenOver}, {"change", m.ownChange}, {"drift", m.ownDrift}, {"refused", m.ownRefused}, {"file", m.ownFile},

@@ -211,13 +211,16 @@ func (m *badMachine) look(t *testing.T) []string {
 // loaded is how many times longer a machine that has much else to do may take.
 const loaded = 3
 
-// eventually is for what another program does: it asks until the answer is yes.
+// eventually is for what another program does: it asks until the answer is yes,
+// less and less often, since most questions start programs.
 func eventually(t *testing.T, what string, limit time.Duration, ok func() bool) {
 	t.Helper()
 	limit *= loaded
-	for deadline := time.Now().Add(limit); !ok(); time.Sleep(50 * time.Millisecond) {
+	pause := 50 * time.Millisecond
+	for deadline := time.Now().Add(limit); !ok(); pause = min(pause*5/4, 300*time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not after %s", what, limit)
 		}
+		time.Sleep(pause)
 	}
 }

@@ -166,7 +166,7 @@ func (a *azure) machine(t *testing.T, name string, i v1alpha1.Identity, before f
 	for p, f := range files {
 		all[p] = f
 	}
-	n := addNode(t, a.lab, lab.NodeConfig{Name: name, UserData: idleUserData, Files: all})
+	n := addNode(t, a.lab, lab.NodeConfig{Name: name, Files: all})
 	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func TestCaseIsolated(t *testing.T) {
 	l := sharedLab(t)
 	reg, s := serveImages(t, l), serveSite(t, l)
 	s.fillIsolated(t)
-	n := addNode(t, l, lab.NodeConfig{Name: "case-isolated", UserData: idleUserData, Files: reg.trust()})
+	n := addNode(t, l, lab.NodeConfig{Name: "case-isolated", Files: reg.trust()})
 	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestCaseNodeConfig(t *testing.T) {
 	}
 	files := tokenAndCA(t, l)
 	delete(files, "/etc/berth/ca.pem")
-	n := addNode(t, l, lab.NodeConfig{Name: "case-own", UserData: idleUserData, Files: files})
+	n := addNode(t, l, lab.NodeConfig{Name: "case-own", Files: files})
 	joins(t, l, n, ownDocument(t, l, func(c *v1alpha1.NodeConfig) {
 		c.Cluster.CAFile, c.Cluster.CACertHash = "", join[6]
 	}))
@@ -103,7 +103,7 @@ func TestCaseNodeConfigBare(t *testing.T) {
 	for p, f := range reg.trust() {
 		files[p] = f
 	}
-	n := addNode(t, l, lab.NodeConfig{Name: "case-own-bare", Flavour: lab.Bare, UserData: idleUserData, Files: files})
+	n := addNode(t, l, lab.NodeConfig{Name: "case-own-bare", Flavour: lab.Bare, Files: files})
 	joins(t, l, n, ownDocument(t, l, fromSite(progs), func(c *v1alpha1.NodeConfig) {
 		c.Components.SandboxImage = reg.pushPause(t, l)
 		c.Artifacts.RequireDigests = true

@@ -32,7 +32,7 @@ func TestCaseOperatingSystemConfig(t *testing.T) {
 	}
 	m := serveMirror(t, l, reg)
 	t.Run("machine", func(t *testing.T) {
-		n := addNode(t, l, lab.NodeConfig{Name: "case-osc", UserData: idleUserData,
+		n := addNode(t, l, lab.NodeConfig{Name: "case-osc",
 			Files: map[string]lab.File{"/etc/containerd/config.toml": {Content: []byte(theirConfig)}}})
 		if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
 			t.Fatal(err)

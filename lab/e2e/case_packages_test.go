@@ -18,7 +18,7 @@ import (
 func TestCasePackages(t *testing.T) {
 	t.Parallel()
 	l := sharedLab(t)
-	n := addNode(t, l, lab.NodeConfig{Name: "case-packages", UserData: idleUserData})
+	n := addNode(t, l, lab.NodeConfig{Name: "case-packages"})
 	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func TestProxy(t *testing.T) {
 	t.Parallel()
 	l := sharedLab(t)
 	s := serveProxy(t, l)
-	n := addNode(t, l, lab.NodeConfig{Name: "proxy", UserData: idleUserData, Files: s.trust()})
+	n := addNode(t, l, lab.NodeConfig{Name: "proxy", Files: s.trust()})
 	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func tokenStays(t *testing.T, s *privateSite, n *lab.Node) {
 // badRegistries are pulls that fail, on a machine that lacks only kubelet; the
 // last one succeeds.
 func badRegistries(t *testing.T, s *privateSite) {
-	m := &badMachine{s.lab, addNode(t, s.lab, lab.NodeConfig{Name: "registry-bad", UserData: idleUserData})}
+	m := &badMachine{s.lab, addNode(t, s.lab, lab.NodeConfig{Name: "registry-bad"})}
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func (m *tagged) tag(tags ...serve.Tag) {
 func TestTags(t *testing.T) {
 	t.Parallel()
 	l := sharedLab(t)
-	m := &tagged{&badMachine{l, addNode(t, l, lab.NodeConfig{Name: "tagged", UserData: idleUserData})}, newMetadata(t, l)}
+	m := &tagged{&badMachine{l, addNode(t, l, lab.NodeConfig{Name: "tagged"})}, newMetadata(t, l)}
 	m.site.reachesNode(t, m.node)
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)

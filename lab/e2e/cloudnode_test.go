@@ -111,7 +111,7 @@ func newCloudNode(t *testing.T, l *lab.Lab) *cloudNode {
 		c.CustomCloudConfig = &aksnodeconfigv1.CustomCloudConfig{CustomCloudEnvName: "akscustom"}
 		c.ApiServerConfig.ApiServerName, c.EnableHostsConfigAgent = lab.PrivateAPIServerName, true
 	}
-	n := addNode(t, l, lab.NodeConfig{Name: name, UserData: idleUserData, Files: files})
+	n := addNode(t, l, lab.NodeConfig{Name: name, Files: files})
 	if _, err := n.WaitBooted(within(t, 2*time.Minute)); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 func TestNoGPU(t *testing.T) {
 	t.Parallel()
 	l := sharedLab(t)
-	m := &badMachine{l, addNode(t, l, lab.NodeConfig{Name: "no-gpu", UserData: idleUserData})}
+	m := &badMachine{l, addNode(t, l, lab.NodeConfig{Name: "no-gpu"})}
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}

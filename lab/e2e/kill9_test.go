@@ -22,6 +22,7 @@ const logPath = "/var/log/azure/aks-node-controller.log"
 // the machine is the one that an undisturbed run makes: Ready, nothing left to
 // do, containerd and kubelet started once.
 func TestKill9(t *testing.T) {
+	t.Parallel()
 	l := sharedLab(t)
 	lines := undisturbed(t, l)
 	seed := uint64(time.Now().UnixNano())
@@ -71,7 +72,7 @@ func logged(n *lab.Node) int {
 // idleNode is a booted node with a configuration that nobody has used yet.
 func idleNode(t *testing.T, l *lab.Lab, name string) *lab.Node {
 	t.Helper()
-	n := addNode(t, l, lab.NodeConfig{Name: name, UserData: idleUserData})
+	n := addNode(t, l, lab.NodeConfig{Name: name})
 	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ pid=$(systemctl show -P MainPID `+nodeconfigutils.Unit+`); echo; read go; [ "$pi
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(20 * time.Second); logged(n) < m.lines && time.Now().Before(deadline); {
-		time.Sleep(200 * time.Microsecond)
+		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(m.later)
 	at := logged(n)

@@ -64,7 +64,7 @@ func look(t *testing.T, n *lab.Node, skip ...string) asItIs {
 // have on it is there before berth comes: a mount below kubelet's directory, and rules.
 func machineOf(t *testing.T, l *lab.Lab, name string, flavour lab.Flavour, cfg *aksnodeconfigv1.Configuration, files map[string]lab.File) *lab.Node {
 	t.Helper()
-	n := addNode(t, l, lab.NodeConfig{Name: name, Flavour: flavour, UserData: idleUserData, Files: files})
+	n := addNode(t, l, lab.NodeConfig{Name: name, Flavour: flavour, Files: files})
 	if _, err := n.WaitBooted(within(t, 2*time.Minute)); err != nil {
 		t.Fatal(err)
 	}

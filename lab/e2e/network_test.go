@@ -14,7 +14,7 @@ import (
 // go: it asks for the gateway all the time and never waits for an answer.
 func TestNodesComeAndGo(t *testing.T) {
 	l := sharedLab(t)
-	stays := addNode(t, l, lab.NodeConfig{Name: "stays", Flavour: lab.Bare, WithoutBerth: true, UserData: idleUserData})
+	stays := addNode(t, l, lab.NodeConfig{Name: "stays", Flavour: lab.Bare, WithoutBerth: true})
 	if _, err := stays.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	answers := startPing(t, stays, l.Gateway().String(), asked)
 	for i := range 2 {
 		plugUnplug(t, l)
-		n, err := l.AddNode(within(t, time.Minute), lab.NodeConfig{Name: fmt.Sprintf("comes-%d", i), Flavour: lab.Bare, WithoutBerth: true, UserData: idleUserData})
+		n, err := l.AddNode(within(t, time.Minute), lab.NodeConfig{Name: fmt.Sprintf("comes-%d", i), Flavour: lab.Bare, WithoutBerth: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -185,7 +185,7 @@ func TestInitDataAgent(t *testing.T) {
 // initReset: an agent that made a machine a node takes all of it away, the pods that run, too.
 func initReset(t *testing.T, l *lab.Lab, trust map[string]lab.File) {
 	t.Helper()
-	n := addNode(t, l, lab.NodeConfig{Name: "init-agent-reset", UserData: idleUserData, Files: trust})
+	n := addNode(t, l, lab.NodeConfig{Name: "init-agent-reset", Files: trust})
 	_, err := n.WaitBooted(within(t, 2*time.Minute))
 	check(t, err)
 	kubeletWas(t, n)

@@ -79,7 +79,7 @@ func TestPreflight(t *testing.T) {
 	t.Parallel()
 	l := sharedLab(t)
 	progs := servePrograms(t, l)
-	n := addNode(t, l, lab.NodeConfig{Name: "preflight", Flavour: lab.Bare, UserData: idleUserData, Files: tokenAndCA(t, l)})
+	n := addNode(t, l, lab.NodeConfig{Name: "preflight", Flavour: lab.Bare, Files: tokenAndCA(t, l)})
 	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func anotherCA(t *testing.T) string {
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	l := sharedLab(t)
-	n := addNode(t, l, lab.NodeConfig{Name: "doctor", UserData: idleUserData, Files: flexFiles(t, l, flexToken)})
+	n := addNode(t, l, lab.NodeConfig{Name: "doctor", Files: flexFiles(t, l, flexToken)})
 	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}

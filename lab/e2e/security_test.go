@@ -241,7 +241,7 @@ os.execvp(sys.argv[1], sys.argv[1:])
 func TestNothingFailsOpen(t *testing.T) {
 	t.Parallel()
 	l := sharedLab(t)
-	m := &badMachine{l, addNode(t, l, lab.NodeConfig{Name: "open", UserData: idleUserData})}
+	m := &badMachine{l, addNode(t, l, lab.NodeConfig{Name: "open"})}
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}

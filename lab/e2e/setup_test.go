@@ -15,7 +15,6 @@ var (
 	sharedLab           = setup.Lab
 	addNode             = setup.AddNode
 	createNode          = setup.CreateNode
-	idleUserData        = setup.IdleUserData
 	removeNode          = setup.RemoveNode
 	within              = setup.Within
 	nodeConfig          = setup.Config

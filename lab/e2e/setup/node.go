@@ -8,10 +8,6 @@ import (
 	"github.com/berth-dev/berth/lab"
 )
 
-// IdleUserData boots a node that has no configuration: berth's unit does not
-// start on it.
-var IdleUserData = []byte("#cloud-config\n{}\n")
-
 // journalLines is how much of a node's journal a failed test shows.
 const journalLines = 30
 

@@ -31,7 +31,7 @@ func TestHostConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := setup.AddNode(t, l, lab.NodeConfig{Name: "conformance", UserData: setup.IdleUserData})
+	n := setup.AddNode(t, l, lab.NodeConfig{Name: "conformance"})
 	if _, err := n.WaitBooted(setup.Within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}

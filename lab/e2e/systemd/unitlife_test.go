@@ -16,7 +16,7 @@ import (
 func TestUnitLives(t *testing.T) {
 	l := setup.Lab(t)
 	content := setup.UnitLives(t, "../../..")
-	n := setup.AddNode(t, l, lab.NodeConfig{Name: "unitlife", Flavour: lab.Bare, WithoutBerth: true, UserData: setup.IdleUserData})
+	n := setup.AddNode(t, l, lab.NodeConfig{Name: "unitlife", Flavour: lab.Bare, WithoutBerth: true})
 	if _, err := n.WaitBooted(setup.Within(t, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
