@@ -45,15 +45,15 @@ test: setup lint race faults modules e2e ## everything: lint, unit tests with -r
 .PHONY: unit
 unit: setup-tests ## the quick half: vet and unit tests, with a sample of the property tests
 	go vet ./...
-	go test -tags sample $(UNITFLAGS) ./...
+	go test -vet=off -tags sample $(UNITFLAGS) ./...
 
 .PHONY: race
 race: setup-tests ## unit tests under the race detector
-	go test -race -timeout 30m ./...
+	go test -vet=off -race -timeout 30m ./...
 
 .PHONY: faults
 faults: setup-tests ## the property tests with a fault at every effect, of which unit and race have a sample
-	go test -timeout 40m ./internal/faults ./internal/converge/... ./internal/agent/selfupdate ./internal/contract/aks
+	go test -vet=off -timeout 40m ./internal/faults ./internal/converge/... ./internal/agent/selfupdate ./internal/contract/aks
 
 FUZZTIME ?= 20s
 .PHONY: fuzz
@@ -73,10 +73,12 @@ modules: setup-tests ## build and test the nested modules that need no machine
 	go -C lab/images/coredns test ./...
 	cd lab && go vet ./... && go test $$(go list ./... | grep -v /e2e)
 
+# The emulated machines first: theirs are the longest tests, and each keeps one core
+# busy at most.
 .PHONY: e2e
 e2e: setup ## end-to-end tests on real systemd, containerd, kubelet and API server (root)
 	cd lab && go run ./cmd/berth-lab prepare
-	cd lab && $(LABTOOL) gotestsum --format testname -- -p 1 -parallel 6 -count=1 -timeout 60m $(E2EFLAGS) ./e2e/...
+	cd lab && $(LABTOOL) gotestsum --format testname -- -vet=off -p 2 -parallel 6 -count=1 -timeout 60m $(E2EFLAGS) ./e2e/vm ./e2e ./e2e/systemd
 
 .PHONY: lint
 lint: ## golangci-lint with the layer rules
