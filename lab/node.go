@@ -124,7 +124,7 @@ func (l *Lab) nodeLowers(ctx context.Context, c NodeConfig) ([]string, error) {
 // register writes the node into the lab's state before anything is made.
 func (l *Lab) register(c NodeConfig, lowers []string) (rec state.Node, err error) {
 	sum := sha256.Sum256([]byte(l.Name + "/" + c.Name))
-	rec = state.Node{Machine: hex.EncodeToString(sum[:6]), Dir: filepath.Join(state.DataDir, l.Name, "nodes", c.Name),
+	rec = state.Node{Machine: hex.EncodeToString(sum[:6]), Dir: filepath.Join(l.nodesDir(), c.Name),
 		Lowers: lowers, CgroupV2: c.CgroupV2}
 	if rec.Cgroups, err = cgroup.Plan("berth-lab-" + rec.Machine); err != nil {
 		return rec, err

@@ -15,6 +15,7 @@ import (
 	"github.com/berth-dev/berth/lab/internal/kube"
 	"github.com/berth-dev/berth/lab/internal/machine"
 	"github.com/berth-dev/berth/lab/internal/netns"
+	"github.com/berth-dev/berth/lab/internal/placement"
 	"github.com/berth-dev/berth/lab/internal/proc"
 	"github.com/berth-dev/berth/lab/internal/role"
 	"github.com/berth-dev/berth/lab/internal/state"
@@ -70,8 +71,12 @@ func (l *Lab) up(ctx context.Context, c Config) error {
 		return err
 	}
 	l.plane.Programs = l.programs.Kubernetes
-	if err := os.MkdirAll(l.plane.Dir, 0o700); err != nil {
+	nodes := l.nodesDir()
+	if err := errors.Join(os.MkdirAll(l.plane.Dir, 0o700), os.MkdirAll(nodes, 0o755)); err != nil {
 		return fmt.Errorf("create lab directory: %w", err)
+	}
+	if err := placement.Spread(nodes); err != nil {
+		return err
 	}
 	return l.log.Step("start control plane of lab "+l.Name, func() error { return l.startPlane(ctx, c) })
 }
@@ -171,6 +176,8 @@ func (l *Lab) recordProcess(id proc.ID) error {
 		return nil
 	})
 }
+
+func (l *Lab) nodesDir() string { return filepath.Join(state.DataDir, l.Name, "nodes") }
 
 func (l *Lab) hostsFile() string { return filepath.Join(state.DataDir, l.Name, "hosts") }
 

@@ -13,10 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/berth-dev/berth/lab/internal/build"
 	"github.com/berth-dev/berth/lab/internal/hostdeps"
+	"github.com/berth-dev/berth/lab/internal/placement"
 	"github.com/berth-dev/berth/lab/internal/progress"
 )
 
@@ -79,7 +78,7 @@ func Engines(ctx context.Context, o Options, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := placeApart(dir); err != nil {
+	if err := placement.Spread(dir); err != nil {
 		return err
 	}
 	root := rootsIn(dir)
@@ -100,37 +99,14 @@ func Engines(ctx context.Context, o Options, w io.Writer) error {
 	return nil
 }
 
-// rootsIn says where the next root goes. None is removed before the end: for
-// five minutes ext4 passes over the inodes of removed files, one by one, for
-// each new file beside them.
+// rootsIn says where the next root goes. None is removed before the end, see
+// placement.Spread.
 func rootsIn(dir string) func() string {
 	made := 0
 	return func() string {
 		made++
 		return filepath.Join(dir, fmt.Sprintf("root-%d", made))
 	}
-}
-
-// topOfHierarchy is FS_TOPDIR_FL of linux/fs.h, chattr's T.
-const topOfHierarchy = 0x20000
-
-// placeApart has ext4 treat the directories in dir as the top of a hierarchy each,
-// whose files it keeps apart from those of others on the disk. Another file
-// system is left as it is.
-func placeApart(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	flags, err := unix.IoctlGetInt(int(d.Fd()), unix.FS_IOC_GETFLAGS)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(d.Fd()), unix.FS_IOC_SETFLAGS, flags|topOfHierarchy)
-	}
-	if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EOPNOTSUPP) {
-		return nil
-	}
-	return err
 }
 
 func buildEngines(ctx context.Context, dir string, w io.Writer) ([]*Engine, error) {
