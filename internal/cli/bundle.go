@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/artifact/bundle"
 )
 
@@ -13,7 +14,7 @@ func (e *env) bundle() *cobra.Command {
 	c := &cobra.Command{
 		Use: "bundle", Short: "Make, show and verify the one file for a site without network", Args: cobra.ArbitraryArgs,
 		Long: "A bundle is one file with archives, programs and container images, a manifest and a signature. On a machine it\n" +
-			"goes into /var/lib/berth/bundles/, with the name *.bundle: what it has is not fetched. Its commands are create,\n" +
+			"goes into " + artifact.BundleDir + "/, with the name *.bundle: what it has is not fetched. Its commands are create,\n" +
 			"inspect and verify; docs/bundle.md describes the format.",
 		RunE: e.noCommand,
 	}
