@@ -73,8 +73,7 @@ modules: setup-tests ## build and test the nested modules that need no machine
 	go -C lab/images/coredns test ./...
 	cd lab && go vet ./... && go test $$(go list ./... | grep -v /e2e)
 
-# The emulated machines first: theirs are the longest tests, and each keeps one core
-# busy at most.
+# The emulated machines first: their tests take the longest, and need one core.
 .PHONY: e2e
 e2e: setup ## end-to-end tests on real systemd, containerd, kubelet and API server (root)
 	cd lab && go run ./cmd/berth-lab prepare

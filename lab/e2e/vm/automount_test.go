@@ -21,7 +21,8 @@ func (m *machine) automount(t *testing.T) {
 	}
 	m.step(t, "the lives are there")
 	// The node's own contract is another owner's, and stays as it is.
-	r, err := m.Exec(ctx, nil, "env", "BERTH_CONFORMANCE=kernel", program, "-test.v", "-test.run=TestLives/machine|TestStopSwap")
+	// Where it hangs it says so before this test gives up.
+	r, err := m.Exec(ctx, nil, "env", "BERTH_CONFORMANCE=kernel", program, "-test.v", "-test.timeout="+vmDeadline.String(), "-test.run=TestLives/machine|TestStopSwap")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 // TestCaseKernel shows on a machine with its own kernel what other nodes share with their
 // host: the clock, swap and huge pages.
 func TestCaseKernel(t *testing.T) {
-	t.Parallel()
 	m := idleMachine(t, setup.Lab(t), "case-kernel")
 	for _, p := range []part{{"clock", m.clock}, {"swap", m.swaps}} {
 		if !t.Run(p.name, p.run) {

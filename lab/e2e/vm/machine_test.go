@@ -18,8 +18,7 @@ import (
 // beforeProvisioning is the saved state that every power cut starts from.
 const beforeProvisioning = "before-provisioning"
 
-// vmDeadline is for each thing that waits for the machine. A boot takes a
-// minute or two where a core is free, and several times that where none is.
+// vmDeadline is for each thing that waits for the machine, which boots in a minute.
 const vmDeadline = 5 * time.Minute
 
 // machine is the emulated machine of TestCaseMachine.
@@ -44,7 +43,6 @@ func (m *machine) step(t *testing.T, what string) {
 // a reboot, five power cuts and a full disk. The parts are in order: each meets
 // the machine as the one before left it.
 func TestCaseMachine(t *testing.T) {
-	t.Parallel()
 	l := setup.Lab(t)
 	m := addMachine(t, l)
 	parts := []part{{"first boot", m.firstBoot}, {"node", m.becameNode}, {"automount", m.automount}, {"together", m.together}, {"reboot", m.reboot},

@@ -1,6 +1,6 @@
-// Package vm holds the end-to-end test on an emulated machine, which has its own
-// kernel. It is a program of its own with a lab of its own: it can run beside the
-// others.
+// Package vm holds the end-to-end tests on emulated machines, which have their own
+// kernels. It is a program of its own with a lab of its own, and runs beside the
+// others: each of its machines in turn has a core for itself.
 package vm
 
 import (

@@ -18,7 +18,7 @@ const agentPort = "org.qemu.guest_agent.0"
 //
 // There is one processor. With several, each in a thread of its own, QEMU 7.2 may go on with
 // an old translation of an instruction that Linux has patched meanwhile: both processors then
-// stay in the trap that Linux puts in its place, for good. Two cores are used by two machines.
+// stay in the trap that Linux puts in its place, for good.
 //
 // A reset ends QEMU and live starts the next one: reboots within one process of
 // QEMU 7.2 sometimes stood still in the kernel. The cause is not known.
