@@ -15,7 +15,7 @@ import (
 func (m *agentMachine) stateOfOld(t *testing.T) {
 	const state = "/var/lib/berth"
 	m.applied(t, m.ask(t, hello("of old")))
-	run(t, m.node, "cp", "-a", state, "/srv/of-old")
+	run(t, m.node, "sh", "-c", "systemctl stop "+agentUnit+" && cp -a "+state+" /srv/of-old && systemctl start "+agentUnit)
 	for name, spoil := range map[string]string{
 		"lost":    "rm -r " + state,
 		"emptied": "find " + state + " -type f -exec truncate -s 0 {} +",
