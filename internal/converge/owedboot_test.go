@@ -55,7 +55,7 @@ func TestOwedEndsWithTheBoot(t *testing.T) {
 		if !again(h) {
 			t.Errorf("after effect %d, run again: it does not run", n)
 		}
-		for m := 1; ; m++ {
+		for m := 1; ; m += stride {
 			h, _ := cutOff(n)
 			in := effect.Inject(h, effect.Plan{{At: m, Kind: effect.StopAfter}})
 			_, _ = engine(in, &providers{}).Apply(t.Context(), state("version = 4\n"))

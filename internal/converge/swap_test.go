@@ -249,12 +249,12 @@ func swapFaults(t *testing.T, swapping func() *machine) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := range steps {
+				want := swapAfter(t, swapping(), steps[:i+1])
 				for n, hit := 1, true; hit; n += stride {
 					h := swapping()
 					for _, s := range steps[:i] {
 						runs(t, h, s)
 					}
-					want := swapAfter(t, swapping(), steps[:i+1])
 					in := effect.Inject(h, effect.Plan{{At: n, Kind: after.fault, Err: syscall.EIO}})
 					_, err := engine(in, &providers{}).Apply(t.Context(), steps[i])
 					if hit = in.Hit() != nil; hit && err == nil && after.fault == effect.Fail {
