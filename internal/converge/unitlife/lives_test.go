@@ -388,6 +388,14 @@ var activated = []*life{
 		up:        []string{socket}, runs: [3]counts{{socket: 1}, {socket: 1, a: 1}}, lasts: []string{a},
 	},
 	{
+		name:    "new socket of somebody else's service, which runs",
+		there:   map[string]string{vendor + a: daemon("vendor")},
+		running: []string{a},
+		first:   []desired.Resource{file(admin+socket, listening("1")), unit(socket, "started")},
+		second:  []desired.Resource{file(admin+socket, listening("2")), unit(socket, "started")},
+		up:      []string{socket, a}, runs: [3]counts{{socket: 1, a: 1}, {socket: 1, a: 1}},
+	},
+	{
 		name:   "socket and service, both wanted",
 		first:  []desired.Resource{file(admin+socket, listening("1")), file(admin+a, daemon("1")), unit(socket, "enabled started"), unit(a, "started")},
 		second: []desired.Resource{file(admin+socket, listening("2")), file(admin+a, daemon("2")), unit(socket, "enabled started"), unit(a, "started")},

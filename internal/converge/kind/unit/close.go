@@ -219,12 +219,17 @@ func namesakes(name string) []string {
 	return nil
 }
 
-// socketServices are the services that have to stop for a socket to restart.
+// socketServices are the services that have to stop for a socket to start: of a socket that
+// is new to systemd the one of its name.
 func socketServices(name string, st host.UnitStatus) []string {
-	if strings.HasSuffix(name, ".socket") {
-		return st.Triggers
+	stem, ok := strings.CutSuffix(name, ".socket")
+	switch {
+	case !ok:
+		return nil
+	case st.LoadState == "not-found":
+		return []string{stem + ".service"}
 	}
-	return nil
+	return st.Triggers
 }
 
 // comesAfter says whether one task is ordered after another already.
