@@ -142,3 +142,44 @@ func TestOptionalImageThatDoesNotCome(t *testing.T) {
 		}
 	})
 }
+
+// Two owners share an image under one digest; under another the second is refused by name,
+// since each of its runs would take the other's away.
+func TestImageOfTwoOwners(t *testing.T) {
+	const ref = "registry.example/pause:3.10"
+	h, r := memory.New(), &runtime{has: map[string]string{}}
+	apply := func(o desired.Owner, takeOver bool, images ...desired.Resource) error {
+		t.Helper()
+		st := &desired.State{Owner: o}
+		st.Add(images...)
+		if err := st.Seal(); err != nil {
+			t.Fatal(err)
+		}
+		e := converge.New(converge.Options{Host: h, Images: r, TakeOver: takeOver})
+		if _, err := e.Apply(t.Context(), st); err != nil {
+			return err
+		}
+		if plan, err := e.Plan(t.Context(), st); err != nil || !plan.Empty() {
+			t.Errorf("then there is %+v, %v", plan, err)
+		}
+		return nil
+	}
+	image := func(digest string) desired.Resource {
+		return &desired.Image{Reference: ref, Digest: digest, Source: "oci://mirror.example/pause:3.10"}
+	}
+	must(apply(desired.OwnerAKS, false, image("sha256:aa")))
+	must(apply(desired.OwnerOSC, false, image("sha256:aa")))
+	if err := apply(desired.OwnerOSC, false, image("sha256:bb")); err == nil ||
+		!strings.Contains(err.Error(), "image:"+ref+" belongs to the aks contract") || r.has[ref] != "sha256:aa" {
+		t.Errorf("another digest: %v, %v", err, r.has)
+	}
+	must(apply(desired.OwnerOSC, true, image("sha256:bb")))
+	if r.has[ref] != "sha256:bb" {
+		t.Errorf("taken over: %v", r.has)
+	}
+	must(apply(desired.OwnerOSC, false))
+	must(apply(desired.OwnerAKS, false, image("sha256:aa")))
+	if r.has[ref] != "sha256:aa" {
+		t.Errorf("free again: %v", r.has)
+	}
+}

@@ -2,16 +2,20 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
 // Kind is the kind of images.
 type Kind struct{}
+
+var _ kind.Remover = Kind{}
 
 // Name implements kind.Kind.
 func (Kind) Name() string { return "image" }
@@ -19,8 +23,8 @@ func (Kind) Name() string { return "image" }
 // Pass implements kind.Kind.
 func (Kind) Pass() kind.Pass { return kind.Tree }
 
-// Names implements kind.Kind: an image is the runtime's once it is there.
-func (Kind) Names(*kind.View, desired.Resource) []string { return nil }
+// Names implements kind.Kind.
+func (Kind) Names(_ *kind.View, r desired.Resource) []string { return []string{string(r.ID())} }
 
 // Observe implements kind.Kind. Images are imported while the units start: a pod
 // that comes before its image waits for it, as for a pull. Before that there is no
@@ -38,16 +42,29 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 		return kind.ErrNoProvider
 	}
 	reason, err := v.Images.Lacks(ctx, i)
-	if err != nil || reason == "" {
+	if err != nil {
 		return err
 	}
-	t.Act(kind.VerbImport, reason, kind.DisruptNone)
-	t.Live = func(ctx context.Context) error { return bring(ctx, v, t, i) }
-	if i.Optional {
-		tryOnly(t, i)
+	was := "present"
+	if reason != "" {
+		was = "absent"
+		t.Act(kind.VerbImport, reason, kind.DisruptNone)
+		t.Live = func(ctx context.Context) error { return bring(ctx, v, t, i) }
+		if i.Optional {
+			tryOnly(t, i)
+		}
 	}
-	return nil
+	return v.ClaimLive(t, string(i.ID()), cmp.Or(i.Digest, anyDigest), was, agree)
 }
+
+// anyDigest is what an owner asks for that names none.
+const anyDigest = "any"
+
+// agree: a reference names one image at a time.
+func agree(a, b string) bool { return a == b || a == anyDigest || b == anyDigest }
+
+// Remove implements kind.Remover: an image is the runtime's once it is there.
+func (Kind) Remove(context.Context, *kind.View, *kind.Task, string, ledger.Entry) error { return nil }
 
 func bring(ctx context.Context, v *kind.View, t *kind.Task, i *desired.Image) error {
 	got, err := v.Images.Import(ctx, i)
