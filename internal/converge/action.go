@@ -39,6 +39,8 @@ type (
 	Issuer = kind.Issuer
 	// Credential is a certificate and its key.
 	Credential = kind.Credential
+	// CredentialFile is a file of a credential, or a link.
+	CredentialFile = kind.CredentialFile
 	// Prober verifies a check.
 	Prober = kind.Prober
 	// UnitError is a unit that did not come to the state that was asked for.

@@ -203,3 +203,18 @@ func TestKeptIsToldOnce(t *testing.T) {
 	}
 	has(t, h, "/etc/x", "edited\n")
 }
+
+// A credential is root's alone, also after somebody opened it.
+func TestCredentialIsPrivate(t *testing.T) {
+	h := newMachine()
+	st := sealed(t, client("https://one"))
+	runs(t, h, st)
+	for _, p := range []string{"/var/lib/kubelet/pki/kubelet-client-berth.pem", kubeconfig} {
+		must(h.Chmod(p, 0o644))
+		runs(t, h, st)
+		if info, err := h.Lstat(p); err != nil || info.Mode != 0o600 {
+			t.Errorf("%s: %v, %v", p, info, err)
+		}
+	}
+	converged(t, h, st)
+}

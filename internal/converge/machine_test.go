@@ -119,12 +119,12 @@ func (p *providers) InForce(h host.Host, c *desired.ClientCertificate) (converge
 
 func (p *providers) Serves(*desired.ClientCertificate, converge.Credential) bool { return !p.expired }
 
-func (p *providers) Files(c *desired.ClientCertificate, cred converge.Credential) ([]desired.Resource, error) {
+func (p *providers) Files(c *desired.ClientCertificate, cred converge.Credential) ([]converge.CredentialFile, error) {
 	pem := append(append([]byte{}, cred.Certificate...), cred.Key...)
-	return []desired.Resource{
-		&desired.File{Path: c.CertDir + "/kubelet-client-berth.pem", Content: desired.SecretBytes(pem), Mode: 0o600, Life: desired.Managed},
-		&desired.Link{Path: c.CertDir + "/kubelet-client-current.pem", Target: "kubelet-client-berth.pem"},
-		&desired.File{Path: c.Kubeconfig, Content: desired.SecretBytes([]byte(c.Server)), Mode: 0o600, Life: desired.Managed},
+	return []converge.CredentialFile{
+		{Path: c.CertDir + "/kubelet-client-berth.pem", Content: desired.SecretBytes(pem)},
+		{Path: c.CertDir + "/kubelet-client-current.pem", Target: "kubelet-client-berth.pem"},
+		{Path: c.Kubeconfig, Content: desired.SecretBytes([]byte(c.Server))},
 	}, nil
 }
 

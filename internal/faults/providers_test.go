@@ -46,14 +46,14 @@ func (issuer) Issue(_ context.Context, c *desired.ClientCertificate) (converge.C
 var files sync.Map // what a credential puts on the machine, by place and certificate
 
 // Files remembers: the real one marshals a kubeconfig at each of many calls.
-func (i issuer) Files(c *desired.ClientCertificate, cred converge.Credential) ([]desired.Resource, error) {
+func (i issuer) Files(c *desired.ClientCertificate, cred converge.Credential) ([]converge.CredentialFile, error) {
 	key := c.Kubeconfig + c.Server + string(cred.Certificate)
-	if rs, ok := files.Load(key); ok {
-		return rs.([]desired.Resource), nil
+	if fs, ok := files.Load(key); ok {
+		return fs.([]converge.CredentialFile), nil
 	}
-	rs, err := i.Issuer.Files(c, cred)
-	files.Store(key, rs)
-	return rs, err
+	fs, err := i.Issuer.Files(c, cred)
+	files.Store(key, fs)
+	return fs, err
 }
 
 // Announce tells a cluster that is not there.

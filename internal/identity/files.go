@@ -20,7 +20,7 @@ const (
 // Files are the pair, the link to the current pair, and the kubeconfig that
 // refers to the link, since kubelet moves the link when it renews the pair. The
 // paths do not depend on the credential.
-func (i *Issuer) Files(c *desired.ClientCertificate, cred converge.Credential) ([]desired.Resource, error) {
+func (i *Issuer) Files(c *desired.ClientCertificate, cred converge.Credential) ([]converge.CredentialFile, error) {
 	pair := path.Join(c.CertDir, firstPair)
 	current := path.Join(c.CertDir, currentPair)
 	config, err := kubeconfig.ForKubelet(c.Server, c.CAFile, current)
@@ -28,9 +28,9 @@ func (i *Issuer) Files(c *desired.ClientCertificate, cred converge.Credential) (
 		return nil, err
 	}
 	content := bytes.Join([][]byte{bytes.TrimSpace(cred.Certificate), bytes.TrimSpace(cred.Key), nil}, []byte("\n"))
-	return []desired.Resource{
-		&desired.File{Path: pair, Content: desired.SecretBytes(content), Mode: 0o600, Life: desired.Managed},
-		&desired.Link{Path: current, Target: pair},
-		&desired.File{Path: c.Kubeconfig, Content: desired.Bytes(config), Mode: 0o600, Life: desired.Managed},
+	return []converge.CredentialFile{
+		{Path: pair, Content: desired.SecretBytes(content)},
+		{Path: current, Target: pair},
+		{Path: c.Kubeconfig, Content: desired.Bytes(config)},
 	}, nil
 }

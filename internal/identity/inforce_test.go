@@ -27,7 +27,7 @@ func TestInForce(t *testing.T) {
 	if err := m.Remove("/var/lib/kubelet/pki/kubelet-client-current.pem"); err != nil {
 		t.Fatal(err)
 	}
-	put(t, m.Host, files)
+	put(m.Host, files)
 	if diff := cmp.Diff(before, m.Tree("/var/lib/kubelet")); diff != "" {
 		t.Error(diff)
 	}

@@ -15,17 +15,13 @@ import (
 )
 
 // put places a credential as the engine would.
-func put(t *testing.T, m *memory.Host, files []desired.Resource) {
-	t.Helper()
-	for _, r := range files {
-		switch r := r.(type) {
-		case *desired.File:
-			m.Put(r.Path, string(r.Content.Data()), r.Mode.Perm())
-		case *desired.Link:
-			m.PutLink(r.Target, r.Path, 0)
-		default:
-			t.Fatalf("a %T", r)
+func put(m *memory.Host, files []converge.CredentialFile) {
+	for _, f := range files {
+		if f.Target != "" {
+			m.PutLink(f.Target, f.Path, 0)
+			continue
 		}
+		m.Put(f.Path, string(f.Content.Data()), 0o600)
 	}
 }
 
@@ -40,7 +36,7 @@ func joined(t *testing.T, c *cluster, subject pkix.Name, life time.Duration) (cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, m.Host, files)
+	put(m.Host, files)
 	m.Put(d.CAFile, c.ca, 0o644)
 	return m, d
 }
@@ -117,19 +113,18 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, r := range files {
-		switch r := r.(type) {
-		case *desired.File:
-			got = append(got, fmt.Sprintf("%s %s %v\n%s", r.Path, r.Mode, r.Content.IsSecret(), r.Content.Data()))
-		case *desired.Link:
-			got = append(got, r.Path+" -> "+r.Target)
+	for _, f := range files {
+		if f.Target != "" {
+			got = append(got, f.Path+" -> "+f.Target)
+			continue
 		}
+		got = append(got, fmt.Sprintf("%s %v\n%s", f.Path, f.Content.IsSecret(), f.Content.Data()))
 	}
 	pair := "/var/lib/kubelet/pki/kubelet-client-berth.pem"
 	want := []string{
-		pair + " 0600 true\nCERT\nKEY\n",
+		pair + " true\nCERT\nKEY\n",
 		"/var/lib/kubelet/pki/kubelet-client-current.pem -> " + pair,
-		`/var/lib/kubelet/kubeconfig 0600 false
+		`/var/lib/kubelet/kubeconfig false
 apiVersion: v1
 clusters:
 - cluster:

@@ -67,7 +67,14 @@ type Issuer interface {
 	Serves(c *desired.ClientCertificate, cred Credential) bool
 	// Files are what a new credential puts on the machine, in the order in which
 	// they must appear: certificate, link to the current one, kubeconfig.
-	Files(c *desired.ClientCertificate, cred Credential) ([]desired.Resource, error)
+	Files(c *desired.ClientCertificate, cred Credential) ([]CredentialFile, error)
+}
+
+// CredentialFile is a file of a credential that root alone reads, or with a target a link.
+type CredentialFile struct {
+	Path    string
+	Content desired.Content
+	Target  string
 }
 
 // Credential is a certificate and its key, both PEM.

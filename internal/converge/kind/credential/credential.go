@@ -3,7 +3,6 @@ package credential
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -159,20 +158,15 @@ func enter(v *kind.View, t *kind.Task, c *desired.ClientCertificate, cred kind.C
 
 // issued are the files of a credential as changes.
 func issued(v *kind.View, c *desired.ClientCertificate, cred kind.Credential) ([]*kind.Change, error) {
-	rs, err := v.Issuer.Files(c, cred)
+	fs, err := v.Issuer.Files(c, cred)
 	if err != nil {
 		return nil, err
 	}
-	var out []*kind.Change
-	for _, r := range rs {
-		switch r := r.(type) {
-		case *desired.File:
-			out = append(out, &kind.Change{Type: ledger.File, Path: v.Real(r.Path), Content: r.Content, Generated: true,
-				Attrs: host.Attributes{Mode: r.Mode.Perm(), UID: r.UID, GID: r.GID}})
-		case *desired.Link:
-			out = append(out, &kind.Change{Type: ledger.Link, Path: v.Real(r.Path), Target: r.Target, Generated: true})
-		default:
-			return nil, fmt.Errorf("a credential can't consist of a %s", r.Kind())
+	out := make([]*kind.Change, len(fs))
+	for i, f := range fs {
+		out[i] = &kind.Change{Type: ledger.Link, Path: v.Real(f.Path), Target: f.Target, Generated: true}
+		if f.Target == "" {
+			out[i].Type, out[i].Content, out[i].Attrs = ledger.File, f.Content, host.Attributes{Mode: 0o600}
 		}
 	}
 	return out, nil
