@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"sort"
@@ -27,32 +28,48 @@ type layer struct {
 const systemd = "etc/systemd/system/"
 
 // common is wanted by every machine.
-var common = layer{name: "common", links: map[string]string{
+var common = layer{name: "common", links: merged(map[string]string{
 	systemd + "multi-user.target.wants/systemd-networkd.service":                 "/lib/systemd/system/systemd-networkd.service",
 	systemd + "sockets.target.wants/systemd-networkd.socket":                     "/lib/systemd/system/systemd-networkd.socket",
 	systemd + "dbus-org.freedesktop.network1.service":                            "/lib/systemd/system/systemd-networkd.service",
 	systemd + "network-online.target.wants/systemd-networkd-wait-online.service": "/lib/systemd/system/systemd-networkd-wait-online.service",
 	systemd + "multi-user.target.wants/walinuxagent.service":                     "/etc/systemd/system/walinuxagent.service",
-}}
+}, masked(systemd, unused...), masked(generators, "systemd-cryptsetup-generator", "systemd-gpt-auto-generator",
+	"systemd-hibernate-resume-generator", "systemd-integritysetup-generator", "systemd-rc-local-generator",
+	"systemd-run-generator", "systemd-system-update-generator", "systemd-veritysetup-generator"))}
 
-// nspawn turns off what only a machine of its own can do.
-var nspawn = layer{name: "nspawn", links: masked(
-	"systemd-udevd.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket",
-	"systemd-udev-trigger.service", "systemd-udev-settle.service",
+// unused are units of the distribution that no machine of the lab needs, and generators in
+// common those that find nothing: systemd runs each of them at a boot and at a reload, which
+// takes seconds on an emulated machine.
+var unused = []string{
 	"systemd-binfmt.service", "proc-sys-fs-binfmt_misc.automount", "proc-sys-fs-binfmt_misc.mount",
 	"sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-kernel-config.mount",
-	"systemd-pstore.service", "systemd-resolved.service",
-	"e2scrub_all.service", "e2scrub_reap.service", "apt-daily.service", "apt-daily-upgrade.service",
-)}
+	"systemd-pstore.service", "e2scrub_all.service", "e2scrub_reap.service", "apt-daily.service", "apt-daily-upgrade.service",
+}
 
-func masked(units ...string) map[string]string {
-	links := map[string]string{
-		systemd + "sysinit.target.wants/cgroup-rw.service": "/etc/systemd/system/cgroup-rw.service",
+const generators = "etc/systemd/system-generators/"
+
+// nspawn turns off what only a machine of its own can do.
+var nspawn = layer{name: "nspawn", links: merged(map[string]string{
+	systemd + "sysinit.target.wants/cgroup-rw.service": "/etc/systemd/system/cgroup-rw.service",
+}, masked(systemd, "systemd-udevd.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket",
+	"systemd-udev-trigger.service", "systemd-udev-settle.service", "systemd-resolved.service"))}
+
+// masked are links to nothing in a directory.
+func masked(dir string, names ...string) map[string]string {
+	out := map[string]string{}
+	for _, n := range names {
+		out[dir+n] = "/dev/null"
 	}
-	for _, u := range units {
-		links[systemd+u] = "/dev/null"
+	return out
+}
+
+func merged(all ...map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, some := range all {
+		maps.Copy(out, some)
 	}
-	return links
+	return out
 }
 
 // build returns the layer's directory in the cache.
