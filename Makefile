@@ -9,6 +9,7 @@ LDFLAGS := -s -w -X github.com/berth-dev/berth/internal/cli.version=$(VERSION)
 TAGS := grpcnotrace
 TOOL := go tool -modfile=tools/go.mod
 LABTOOL := go tool -modfile=../tools/go.mod
+E2E = cd lab && $(LABTOOL) gotestsum --format testname -- -vet=off -p 2 -parallel 6 -count=1 -timeout 60m $(E2EFLAGS)
 
 .PHONY: help
 help: ## list the targets
@@ -40,7 +41,21 @@ fresh: setup ## prove on a bare Debian that setup installs all, and that unit, l
 	.ci/fresh
 
 .PHONY: test
-test: setup lint race faults modules e2e ## everything: lint, unit tests with -race, end-to-end tests in the lab (root)
+test: setup lint ## everything: lint, unit tests with -race, end-to-end tests in the lab (root)
+	cd lab && go run ./cmd/berth-lab prepare
+	$(MAKE) -j2 emulated others
+
+# The tests of emulated machines need one core, for as long as all others take.
+.PHONY: emulated others nodes
+emulated:
+	$(E2E) ./e2e/vm
+others:
+	$(MAKE) race
+	$(MAKE) faults
+	$(MAKE) modules
+	$(MAKE) nodes
+nodes:
+	$(E2E) ./e2e ./e2e/systemd
 
 .PHONY: unit
 unit: setup-tests ## the quick half: vet and unit tests, with a sample of the property tests
@@ -73,11 +88,10 @@ modules: setup-tests ## build and test the nested modules that need no machine
 	go -C lab/images/coredns test ./...
 	cd lab && go vet ./... && go test $$(go list ./... | grep -v /e2e)
 
-# The emulated machines first: their tests take the longest, and need one core.
 .PHONY: e2e
 e2e: setup ## end-to-end tests on real systemd, containerd, kubelet and API server (root)
 	cd lab && go run ./cmd/berth-lab prepare
-	cd lab && $(LABTOOL) gotestsum --format testname -- -vet=off -p 2 -parallel 6 -count=1 -timeout 60m $(E2EFLAGS) ./e2e/vm ./e2e ./e2e/systemd
+	$(E2E) ./e2e/vm ./e2e ./e2e/systemd
 
 .PHONY: lint
 lint: ## golangci-lint with the layer rules
