@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -132,5 +133,54 @@ func TestProgramOfAnImageBuild(t *testing.T) {
 	must(h.Chmod(runc, 0o755))
 	if p, err := converge.New(converge.Options{Host: h, Fetcher: shelf{}}).Plan(t.Context(), st); err != nil || !p.Empty() {
 		t.Errorf("%v, %v", verbs(p), err)
+	}
+}
+
+// A program that somebody put in the place of a download is theirs: it stays when nobody wants
+// the download any more, with the original for the next time. One that holds the same goes.
+func TestReplacedProgramStays(t *testing.T) {
+	const at = "/opt/bin/tool"
+	text := func(h *machine) string {
+		b, _ := h.ReadFile(at)
+		return string(b)
+	}
+	for name, c := range map[string]struct {
+		original, read bool
+		then           func(h *machine)
+		left           string
+	}{
+		"theirs":                             {then: func(h *machine) { h.Put(at, "theirs", 0o755) }, left: "theirs"},
+		"theirs, ours was read":              {read: true, then: func(h *machine) { h.Put(at, "theirs", 0o755) }, left: "theirs"},
+		"theirs in place of the image's":     {original: true, then: func(h *machine) { h.Put(at, "theirs", 0o755) }, left: "theirs"},
+		"written again":                      {read: true, then: func(h *machine) { h.Put(at, text(h), 0o755) }},
+		"written again, of the image before": {original: true, read: true, then: func(h *machine) { h.Put(at, text(h), 0o755) }, left: "image's"},
+		"as it was":                          {then: func(*machine) {}},
+		"as it was, of the image before":     {original: true, then: func(*machine) {}, left: "image's"},
+		"with another name, which it has":    {then: func(h *machine) { must(h.Link(at, "/opt/bin/other")) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			if c.original {
+				h.Put(at, "image's", 0o755)
+			}
+			tool := kubelet("2.0.0")
+			tool.Files[0].Path = at
+			st := sealed(t, tool)
+			if _, err := fetching(h).Apply(t.Context(), st); err != nil {
+				t.Fatal(err)
+			}
+			if c.read {
+				must(fetching(h).Remember(t.Context(), st))
+			}
+			h.Advance(time.Minute)
+			c.then(h)
+			res, err := fetching(h).Apply(t.Context(), sealed(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if theirs := c.left == "theirs"; text(h) != c.left || (len(res.Plan.Kept) == 1) != theirs {
+				t.Errorf("%q is left, kept %q", text(h), res.Plan.Kept)
+			}
+		})
 	}
 }

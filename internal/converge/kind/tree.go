@@ -229,8 +229,23 @@ func (v *View) keep(name string, e ledger.Entry, info *host.Info) string {
 		if sum, err := ledger.ContentSum(v.Host, name); err != nil || sum != e.Applied.Sum {
 			return "its content was changed"
 		}
+	case v.otherDownload(name, e, info):
+		return "its content was changed"
 	}
 	return ""
+}
+
+// otherDownload says whether somebody put something else where a download was. Time and size
+// count where nobody has read it.
+func (v *View) otherDownload(name string, e ledger.Entry, info *host.Info) bool {
+	switch {
+	case !e.Altered(info) || v.Ledger.Halfway(name):
+		return false
+	case e.Held == nil || !info.IsRegular():
+		return ledger.Mark(info) != e.Mark
+	}
+	sum, err := v.Digest(name, info)
+	return err != nil || sum != e.Held.Sum
 }
 
 func keepMode(e ledger.Entry, info *host.Info) string {
