@@ -33,6 +33,9 @@ func (k *Keeper) reread(ctx context.Context, a apiserver.Access, renewed func(ap
 			return
 		}
 		next, err := k.given()
+		if len(next.CA) == 0 {
+			next.CA = a.CA // somebody is about to write it: without one the authorities of the machine would count
+		}
 		if err == nil && !sameCredential(a, next) {
 			if err = renewed(next); err == nil {
 				a = next
@@ -45,5 +48,5 @@ func (k *Keeper) reread(ctx context.Context, a apiserver.Access, renewed func(ap
 }
 
 func sameCredential(a, b apiserver.Access) bool {
-	return a.Token == b.Token && bytes.Equal(a.Certificate, b.Certificate) && bytes.Equal(a.Key, b.Key)
+	return a.Token == b.Token && bytes.Equal(a.Certificate, b.Certificate) && bytes.Equal(a.Key, b.Key) && bytes.Equal(a.CA, b.CA)
 }

@@ -100,3 +100,29 @@ func TestGivenTokenIsReadAgain(t *testing.T) {
 		t.Errorf("%d failures, asked %d times%s", failures, len(s.asked), d)
 	}
 }
+
+// TestGivenCAIsReadAgain: another CA is taken within the hour; one that is away is the former
+// one still.
+func TestGivenCAIsReadAgain(t *testing.T) {
+	h, _, k := given(t)
+	a, err := k.Access(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	h.Overwrite("/etc/elsewhere/ca", "CA two")
+	var took []string
+	k.Rotate(ctx, a, func(next apiserver.Access) error {
+		took = append(took, string(next.CA))
+		if err := h.Remove("/etc/elsewhere/ca"); err == nil {
+			h.Overwrite("/etc/elsewhere/token", "two\n")
+			return nil
+		}
+		cancel()
+		return nil
+	}, func(err error) { t.Error(err) })
+	if d := cmp.Diff([]string{"CA two", "CA two"}, took); d != "" {
+		t.Error(d)
+	}
+}
