@@ -34,7 +34,7 @@ func Serve(ctx context.Context, h host.FS, file string, r Rule, log *slog.Logger
 }
 
 func access(c *kubeconfig.Config) apiserver.Access {
-	return apiserver.Access{Server: c.Server, CA: c.CA, Token: c.Token, Certificate: c.Certificate, Key: c.Key}
+	return apiserver.Access{Server: c.Server, CA: c.CA, Token: c.Token, Certificate: c.Certificate, Key: c.Key, Plugin: c.Plugin}
 }
 
 // refresh looks at the files every minute, as every client in a pod does: the

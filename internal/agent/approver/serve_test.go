@@ -111,3 +111,20 @@ func TestServeNeedsAKubeconfig(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAccessOfAKubeconfig: a program that prints tokens counts, as for any client.
+func TestAccessOfAKubeconfig(t *testing.T) {
+	k, err := kubeconfig.Parse([]byte(`apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: k, user: u}}]
+clusters: [{name: k, cluster: {server: "https://api"}}]
+users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: kubelogin, interactiveMode: Never}}}]
+`), "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := access(k); a.Plugin == nil || a.Plugin.Command != "kubelogin" || a.Server != "https://api" {
+		t.Errorf("%+v", a)
+	}
+}
