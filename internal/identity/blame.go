@@ -47,5 +47,8 @@ func (o *order) forbiddenHere() string {
 	if o.azure {
 		return "let the identity ask for certificates: berth rbac --object-id OBJECT-ID | kubectl apply -f -; the object id stands in the server's message"
 	}
+	if o.access.Token == "" {
+		return "let the group of the certificate ask for certificates: berth rbac prints what an agent needs"
+	}
 	return "bind the token's group to ClusterRole system:node-bootstrapper"
 }
