@@ -13,7 +13,7 @@ import (
 type turn struct {
 	turns *rollout.Turns
 	log   *slog.Logger
-	// mine is called when the turn has come.
+	// mine is called when the turn has come, and when it was lost: who still wants it waits anew.
 	mine func()
 
 	mu      sync.Mutex
@@ -50,7 +50,9 @@ func (t *turn) take(ctx context.Context) {
 	if err := t.turns.Keep(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn("the turn is over", "error", err)
 	}
-	t.set(ctx, nil)
+	if t.set(ctx, nil) {
+		t.mine()
+	}
 }
 
 // set notes how it stands, unless the turn was given on meanwhile.
