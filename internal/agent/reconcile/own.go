@@ -23,7 +23,11 @@ func (r *Reconciler) ownDrift(ctx context.Context) error {
 	repaired := repairsOf(res, err)
 	r.stopStorms(repaired)
 	r.report(repaired, res.Plan.Reported, nil, r.ownLeft)
-	if err != nil {
+	switch {
+	case r.isOnTrial(err), r.isLocked(err), r.isStillWritten(err):
+		r.queue.AddAfter(workOwn, recheck)
+		return nil
+	case err != nil:
 		r.tell(keeping, err)
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/agent/selfupdate"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -151,6 +152,26 @@ var updateScenarios = map[string]func(b *bench){
 			b.t.Error(b.events)
 		}
 		b.pass(2 * time.Hour)
+		b.wantFile(unit, unitText)
+	},
+	"another run is awaited before the agent's own files are brought back": func(b *bench) {
+		const unit = "/etc/systemd/system/agent.service"
+		b.owns(unit)
+		b.start()
+		b.give("file /etc/a one")
+		unlock, err := b.h.Lock(b.t.Context(), ledger.LockPath, "somebody")
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.h.Overwrite(unit, "edited")
+		b.pass(10 * time.Minute)
+		if b.count("RepairFailed") > 0 || b.lastCondition() != "True Applied" {
+			b.t.Error(b.told(), b.conditions)
+		}
+		if err := unlock(); err != nil {
+			b.t.Fatal(err)
+		}
+		b.pass(2 * time.Minute)
 		b.wantFile(unit, unitText)
 	},
 	"the agent's own files are reported where that is wanted": func(b *bench) {
