@@ -26,12 +26,8 @@ import (
 	"github.com/berth-dev/berth/internal/unitname"
 )
 
-const (
-	kubeletHealthz = "http://127.0.0.1:10248/healthz"
-	// conditionStands is how long SystemdUnitsReady stands before it is written again
-	// unchanged.
-	conditionStands = 5 * time.Minute
-)
+// conditionStands is how long SystemdUnitsReady stands before it is written again unchanged.
+const conditionStands = 5 * time.Minute
 
 // start runs a controller. Its error is the reason for which the agent ends, to be
 // started anew.
@@ -50,7 +46,7 @@ func (a *Agent) lookAfter(ctx context.Context, g *errgroup.Group) {
 	pulse := &imagestore.Pulse{}
 	round := health.Round{Systemd: a.Host, Programs: []*health.Program{
 		{Systemd: a.Host, Events: a.events, Name: "containerd", Unit: containerd.Unit, Paused: a.paused, Ask: pulse.Answers},
-		{Systemd: a.Host, Events: a.events, Name: "kubelet", Unit: kubelet.Unit, Paused: a.paused, Ask: apiserver.KubeletPulse(kubeletHealthz)},
+		{Systemd: a.Host, Events: a.events, Name: "kubelet", Unit: kubelet.Unit, Paused: a.paused, Ask: newKubeletPulse(a.Host).ask},
 	}}
 	a.start(ctx, g, round.Run)
 	a.start(ctx, g, hostname.Check{Host: a.Host, Started: a.host}.Run)

@@ -19,9 +19,9 @@ func KubeletHealth(ctx context.Context, endpoint string) error {
 }
 
 // KubeletPulse is KubeletHealth for one who asks now and then: it keeps the connection.
-func KubeletPulse(endpoint string) func(context.Context) error {
+func KubeletPulse() func(ctx context.Context, endpoint string) error {
 	kept := &http.Transport{MaxIdleConns: 1}
-	return func(ctx context.Context) error { return kubeletHealth(ctx, kept, endpoint) }
+	return func(ctx context.Context, endpoint string) error { return kubeletHealth(ctx, kept, endpoint) }
 }
 
 func kubeletHealth(ctx context.Context, t *http.Transport, endpoint string) error {

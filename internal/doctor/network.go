@@ -13,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host/podnet"
+	"github.com/berth-dev/berth/internal/kubeletconfig"
 )
 
 // hostPort is where a URL leads, in one spelling.
@@ -106,7 +107,7 @@ func (v *visit) nameServers(f *finding) {
 	if list == "" {
 		list = "/etc/resolv.conf"
 	}
-	text, err := v.followed(list)
+	text, err := kubeletconfig.Follow(v.Host, list)
 	if err != nil {
 		f.unread(list, err)
 		return

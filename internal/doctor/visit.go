@@ -22,6 +22,7 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/survey"
 	"github.com/berth-dev/berth/internal/identity/kubeconfig"
+	"github.com/berth-dev/berth/internal/kubeletconfig"
 	"github.com/berth-dev/berth/internal/provision"
 )
 
@@ -225,4 +226,21 @@ func (v *visit) there(path string) (bool, error) {
 func (v *visit) active(ctx context.Context, unit string) (bool, error) {
 	u, err := v.Host.Unit(ctx, unit)
 	return u.ActiveState == "active" || u.ActiveState == "activating" || u.ActiveState == "reloading", err
+}
+
+// findKubeletConfig reads what kubelet runs with; before there is a node, what the document
+// has it run with.
+func (v *visit) findKubeletConfig(ctx context.Context) (map[string]any, error) {
+	m := kubeletconfig.Machine{Host: v.Host}
+	if v.when != Node {
+		st, err := v.state()
+		if err != nil {
+			return nil, err
+		}
+		m.Wanted = map[string]*desired.File{}
+		for _, f := range find[*desired.File](st) {
+			m.Wanted[f.Path] = f
+		}
+	}
+	return m.Read(ctx)
 }

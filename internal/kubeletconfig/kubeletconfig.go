@@ -1,4 +1,5 @@
-package doctor
+// Package kubeletconfig reads what a machine's kubelet runs with, or will.
+package kubeletconfig
 
 import (
 	"context"
@@ -14,28 +15,21 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/unitfile"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 )
 
-// machine is the machine's files, and over them those of the document before it is in force.
-type machine struct {
-	*visit
-	wanted map[string]*desired.File
+// Machine is where kubelet runs, or is to run.
+type Machine struct {
+	Host host.Host
+	// Wanted are files of a document that is not in force yet: they count before those that
+	// are there. nil is a node, whose kubelet runs already.
+	Wanted map[string]*desired.File
 }
 
-// findKubeletConfig puts together what kubelet reads as kubelet does: its file, those of
-// others in its directory, its flags. On a node they are those of the kubelet that runs, else
-// of its unit; before, those that the document leads to, with what others have put there.
-func (v *visit) findKubeletConfig(ctx context.Context) (map[string]any, error) {
-	m := machine{visit: v, wanted: map[string]*desired.File{}}
-	if v.when != Node {
-		st, err := v.state()
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range find[*desired.File](st) {
-			m.wanted[f.Path] = f
-		}
-	}
+// Read puts together what kubelet reads as kubelet does: its file, those of others in its
+// directory, its flags. On a node they are those of the kubelet that runs, else of its unit;
+// before, those that the document leads to, with what others have put there.
+func (m Machine) Read(ctx context.Context) (map[string]any, error) {
 	args, err := m.kubeletArgs(ctx)
 	if err != nil {
 		return nil, err
@@ -58,7 +52,7 @@ func (v *visit) findKubeletConfig(ctx context.Context) (map[string]any, error) {
 }
 
 // kubeletArgs are kubelet's arguments; nil where there is no kubelet.
-func (m machine) kubeletArgs(ctx context.Context) ([]string, error) {
+func (m Machine) kubeletArgs(ctx context.Context) ([]string, error) {
 	words, err := m.running(ctx)
 	if len(words) == 0 && err == nil {
 		words, err = m.defined(ctx)
@@ -74,8 +68,8 @@ func (m machine) kubeletArgs(ctx context.Context) ([]string, error) {
 
 // running is the command line of the kubelet that runs; nil where none does, or where the
 // document brings another one.
-func (m machine) running(ctx context.Context) ([]string, error) {
-	if m.when != Node {
+func (m Machine) running(ctx context.Context) ([]string, error) {
+	if m.Wanted != nil {
 		return nil, nil
 	}
 	u, err := m.Host.Unit(ctx, kubelet.Unit)
@@ -93,13 +87,13 @@ func (m machine) running(ctx context.Context) ([]string, error) {
 }
 
 // defined is the command line that kubelet's unit leads to; nil where there is no unit.
-func (m machine) defined(ctx context.Context) ([]string, error) {
+func (m Machine) defined(ctx context.Context) ([]string, error) {
 	u, err := m.Host.Unit(ctx, kubelet.Unit)
 	if err != nil {
 		return nil, err
 	}
 	definition := u.FragmentPath
-	if m.wanted[kubelet.UnitFile] != nil {
+	if m.Wanted[kubelet.UnitFile] != nil {
 		definition = kubelet.UnitFile
 	}
 	if definition == "" {
@@ -138,7 +132,7 @@ func (m machine) defined(ctx context.Context) ([]string, error) {
 }
 
 // dropIns are the files of kubelet's directory that kubelet reads, in its order.
-func (m machine) dropIns(dir string) ([][]byte, error) {
+func (m Machine) dropIns(dir string) ([][]byte, error) {
 	if dir == "" {
 		return nil, nil
 	}
@@ -162,12 +156,12 @@ func (m machine) dropIns(dir string) ([][]byte, error) {
 
 // below are the files below a directory, in the order of filepath.WalkDir; none where it is
 // not there.
-func (m machine) below(dir string) ([]string, error) {
+func (m Machine) below(dir string) ([]string, error) {
 	paths, err := m.walk(dir)
 	if err != nil {
 		return nil, err
 	}
-	for p := range m.wanted {
+	for p := range m.Wanted {
 		if strings.HasPrefix(p, dir+"/") && !slices.Contains(paths, p) {
 			paths = append(paths, p)
 		}
@@ -176,7 +170,7 @@ func (m machine) below(dir string) ([]string, error) {
 	return paths, nil
 }
 
-func (m machine) walk(dir string) ([]string, error) {
+func (m Machine) walk(dir string) ([]string, error) {
 	names, err := m.Host.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -202,20 +196,20 @@ func (m machine) walk(dir string) ([]string, error) {
 }
 
 // read is a file as it is, or will be.
-func (m machine) read(p string) ([]byte, error) {
-	if f := m.wanted[p]; f != nil {
+func (m Machine) read(p string) ([]byte, error) {
+	if f := m.Wanted[p]; f != nil {
 		return f.Content.Data(), nil
 	}
-	return m.followed(p)
+	return Follow(m.Host, p)
 }
 
 // mostLinks is how many links lead to a file at most.
 const mostLinks = 8
 
-// followed reads a file, through links. What is masked is empty.
-func (v *visit) followed(p string) ([]byte, error) {
+// Follow reads a file, through links. What is masked is empty.
+func Follow(h host.FS, p string) ([]byte, error) {
 	for range mostLinks {
-		target, err := v.Host.Readlink(p)
+		target, err := h.Readlink(p)
 		if err != nil {
 			break
 		}
@@ -227,5 +221,5 @@ func (v *visit) followed(p string) ([]byte, error) {
 	if p == "/dev/null" {
 		return nil, nil
 	}
-	return v.Host.ReadFile(p)
+	return h.ReadFile(p)
 }
