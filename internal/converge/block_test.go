@@ -26,6 +26,33 @@ func keys(kv ...string) *desired.Block {
 	return b
 }
 
+// A key that a document has dropped is its owner's again, whatever comes after that.
+func TestADroppedKeyIsSomebodyElses(t *testing.T) {
+	for name, before := range map[string]string{"there was none": "LANG=C\n", "there was one": "LANG=C\nNO_PROXY=old\n"} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			h.Put(environment, before, 0o644)
+			runs(t, h, sealed(t, keys("HTTP_PROXY", "a", "NO_PROXY", "b")))
+			dropped := sealed(t, keys("HTTP_PROXY", "a"))
+			runs(t, h, dropped)
+			text, err := h.ReadFile(environment)
+			must(err)
+			if strings.Contains(string(text), "NO_PROXY=b") {
+				t.Fatalf("dropped: %q", text)
+			}
+			theirs := strings.Replace(string(text), "NO_PROXY=old\n", "", 1) + "NO_PROXY=theirs\n"
+			h.Overwrite(environment, theirs)
+			converged(t, h, dropped)
+			for _, st := range []*desired.State{dropped, sealed(t, keys("HTTP_PROXY", "c", "FTP_PROXY", "d")), sealed(t)} {
+				runs(t, h, st)
+				if text, _ := h.ReadFile(environment); !strings.Contains(string(text), "NO_PROXY=theirs\n") {
+					t.Errorf("%d resources: %q", len(st.Resources), text)
+				}
+			}
+		})
+	}
+}
+
 // A block is its own part of a file: others edit the rest, and when the block goes
 // the file is as if it had never been there.
 func TestBlocks(t *testing.T) {

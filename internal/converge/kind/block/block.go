@@ -38,6 +38,25 @@ type was struct {
 	Text   *string             `json:"text,omitempty"`
 	Lines  map[string][]string `json:"lines,omitempty"`
 	Keys   []string            `json:"keys,omitempty"`
+	// Asked are the keys of the version that was in force last; nil where an older berth has
+	// written this.
+	Asked []string `json:"asked"`
+}
+
+// inForce is w without the keys that went with versions before the last one: what says them
+// now is somebody else's. A run that was cut off may have them still.
+func (w was) inForce(v *kind.View) was {
+	if w.Asked == nil || v.Ledger.Owed != nil {
+		return w
+	}
+	lines := map[string][]string{}
+	for _, key := range w.Asked {
+		if l, ok := w.Lines[key]; ok {
+			lines[key] = l
+		}
+	}
+	w.Keys, w.Lines = w.Asked, lines
+	return w
 }
 
 // maxText bounds a file of which the ledger keeps all, in bytes.
@@ -91,7 +110,7 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 // before is what was in the file before the block, or before those of its keys that
 // are new.
 func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
-	w := was{Absent: f.info == nil || madeByAnother(v, b), Lines: linesOf(f.text, b.Keys), Keys: sortedKeys(b.Keys)}
+	w := was{Absent: f.info == nil || madeByAnother(v, b), Lines: linesOf(f.text, b.Keys), Keys: sortedKeys(b.Keys), Asked: sortedKeys(b.Keys)}
 	if len(f.text) <= maxText {
 		text := f.text
 		w.Text = &text
@@ -104,6 +123,7 @@ func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
 	if err := json.Unmarshal([]byte(e.Was.Value), &old); err != nil {
 		return w, fmt.Errorf("read what was in %s: %w", b.Path, err)
 	}
+	old = old.inForce(v)
 	w.Absent, w.Text = old.Absent, old.Text
 	for _, key := range old.Keys {
 		w.Keys = append(w.Keys, key)
@@ -186,7 +206,7 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 			return fmt.Errorf("read what was in %s: %w", path, err)
 		}
 	}
-	text := before.without(f.text, name)
+	text := before.inForce(v).without(f.text, name)
 	if text == "" && before.Absent {
 		return f.delete(t)
 	}
