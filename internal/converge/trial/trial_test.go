@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -181,5 +182,25 @@ func TestRevertIsTriedAgain(t *testing.T) {
 	}
 	if pass(); calls != 4 {
 		t.Errorf("%d tries after one that did it", calls)
+	}
+}
+
+// A way back that waits for the lock of the run that arms the next trial does not go back from
+// that.
+func TestAWayBackThatWaits(t *testing.T) {
+	h := memory.New()
+	h.Put(notePath, "{}", 0o600)
+	h.Put("/usr/bin/berth", "", 0o755)
+	h.Behave(revertUnit, func(memory.Start) memory.Outcome { return memory.Outcome{Hang: true} })
+	for range 2 {
+		if err := ArmTimer(t.Context(), h, "/usr/bin/berth", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := h.Unit(t.Context(), revertUnit); err != nil || st.ActiveState != "inactive" {
+			t.Errorf("it is %s, %v", st.ActiveState, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		_ = h.StartUnit(ctx, revertUnit) // as the timer does
+		cancel()
 	}
 }

@@ -102,7 +102,9 @@ func Orderable(st host.UnitStatus) bool {
 	return st.LoadState == "loaded" && path.Ext(st.ID) == ".service" && slices.Contains(st.After, withoutBefore)
 }
 
-// ArmTimer goes back in this boot when the time is over.
+// ArmTimer goes back in this boot when the time is over. A way back from the trial before, which
+// waits for its next try or for the lock that the caller holds, ends: it would go back from this
+// one at once.
 func ArmTimer(ctx context.Context, h host.Host, program string, in time.Duration) error {
 	if _, err := host.MkdirAll(h, path.Dir(timerPath)); err != nil {
 		return fmt.Errorf("set %s: %w", RevertTimer, err)
@@ -123,7 +125,8 @@ func ArmTimer(ctx context.Context, h host.Host, program string, in time.Duration
 		func() error { return host.WriteFile(h, revertPath, []byte(service), host.Attributes{Mode: 0o644}) },
 		func() error { return h.DaemonReload(ctx) },
 		func() error { return h.StopUnit(ctx, RevertTimer) },
-		func() error { return stopRetry(ctx, h) },
+		func() error { return h.StopUnit(ctx, revertUnit) },
+		func() error { return h.ResetFailed(ctx, revertUnit) },
 		func() error { return h.StartUnit(ctx, RevertTimer) },
 	} {
 		if err := step(); err != nil {
