@@ -120,6 +120,9 @@ type UnitStatus struct {
 	// Requisite=, BindsTo= and PartOf= joined, in order. Dependents are the units
 	// that this one takes along, of those that systemd has loaded.
 	Needs, Dependents []string
+	// Requires are those of Needs without which this one does not start: Requires=,
+	// Requisite= and BindsTo=. A start of this one starts the others along.
+	Requires []string
 	// After are the units that this one starts after, and stops before.
 	After []string
 }

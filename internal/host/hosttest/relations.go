@@ -46,6 +46,9 @@ func whoNeedsWhom(t *testing.T, h host.Host, _ string) {
 		lists(t, "needs of "+name, unitStatus(t, h, name).Needs, base)
 	}
 	lists(t, "needs of wants", unitStatus(t, h, wants).Needs)
+	for name, want := range map[string][]string{user: {base}, bound: {base}, chain: {user}, part: nil, wants: nil} {
+		lists(t, "requires of "+name, unitStatus(t, h, name).Requires, want...)
+	}
 }
 
 // runs are the present runs of the units that depend on base.
@@ -102,6 +105,7 @@ func requisite(t *testing.T, h host.Host, _ string) {
 	state(t, h, base, "loaded", "inactive", "dead")
 	start(t, h, base, user)
 	lists(t, "needs", unitStatus(t, h, user).Needs, base)
+	lists(t, "requires", unitStatus(t, h, user).Requires, base)
 	must(t, h.StopUnit(t.Context(), base))
 	eventually(t, h, user, "inactive")
 }

@@ -88,6 +88,7 @@ var typeProps = map[string]struct {
 
 // Dependencies by which the stop of one unit stops another, seen from both sides.
 var (
+	requireProps   = []string{"Requires", "Requisite", "BindsTo"}
 	needProps      = []string{"Requires", "Requisite", "BindsTo", "PartOf"}
 	dependentProps = []string{"RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf"}
 )
@@ -340,6 +341,7 @@ func status(name string, p props) host.UnitStatus {
 		TriggeredBy:      p.names("TriggeredBy"),
 		Needs:            p.names(needProps...),
 		Dependents:       p.names(dependentProps...),
+		Requires:         p.names(requireProps...),
 		After:            p.names("After"),
 	}
 }

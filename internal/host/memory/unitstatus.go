@@ -32,6 +32,7 @@ func (h *Host) status(asked string) host.UnitStatus {
 	st.Names = sorted(h.known(u))
 	st.FragmentPath, st.DropInPaths, st.UnitFileState = u.def.fragment, slices.Clone(u.def.dropIns), h.fileState(u.def)
 	st.Triggers, st.Needs = slices.Clone(u.def.triggers), slices.Clone(u.def.ties)
+	st.Requires = sorted(append(u.needs(), u.def.names("Requisite")...))
 	st.After = sorted(append(u.def.settings.names("After"), st.TriggeredBy...))
 	if path.Ext(u.name) == ".service" && !u.def.masked {
 		st.ServiceType, st.RemainAfterExit = u.def.serviceType(), u.def.settings.bool("Service.RemainAfterExit")

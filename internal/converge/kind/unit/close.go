@@ -254,7 +254,7 @@ func (s *systemd) comesAfter(t, other *kind.Task) bool {
 // takenAlong notes which units run that may stop, and theirs in turn.
 func (s *systemd) takenAlong(ctx context.Context, names []string, acting map[string]*kind.Task) error {
 	for _, name := range names {
-		if slices.Contains(s.revive, name) || acting[name] != nil {
+		if slices.Contains(s.revive, name) || actsOnItself(acting[name]) {
 			continue
 		}
 		st, err := s.unit(ctx, name)
@@ -275,7 +275,7 @@ func (s *systemd) takenAlong(ctx context.Context, names []string, acting map[str
 // owedRevivals plans to start what a run that was cut off has left stopped.
 func (s *systemd) owedRevivals(ctx context.Context, names []string, acting map[string]*kind.Task) error {
 	for _, name := range names {
-		if acting[name] != nil || slices.Contains(s.revive, name) {
+		if actsOnItself(acting[name]) || slices.Contains(s.revive, name) {
 			continue
 		}
 		st, err := s.unit(ctx, name)
@@ -285,17 +285,36 @@ func (s *systemd) owedRevivals(ctx context.Context, names []string, acting map[s
 		if !down(st) || st.LoadState != "loaded" {
 			continue
 		}
+		need, err := s.wantedDown(ctx, st)
+		if err != nil {
+			return err
+		}
+		if need != "" {
+			s.remark(staysStopped(name, need))
+			continue
+		}
 		s.revive = append(s.revive, name) // as long as it is down the next run owes it, too
-		t := s.v.Add(&kind.Task{ID: desired.UnitID(name)})
+		t := acting[name]
+		if t == nil {
+			t = s.v.Add(&kind.Task{ID: desired.UnitID(name)})
+		}
 		t.Act(kind.VerbStart, "stopped in a run that was cut off", kind.DisruptNone)
 		t.Live = func(ctx context.Context) error {
-			if err := s.v.Host.StartUnit(ctx, name); err != nil {
-				return &kind.UnitError{Unit: name, Err: err}
+			if err := s.current(ctx); err != nil {
+				return err
 			}
-			return nil
+			return s.startAgain(ctx, st)
 		}
 	}
 	return nil
+}
+
+// actsOnItself says whether a task starts, stops or reloads its unit: one that only has systemd
+// read its definition does not.
+func actsOnItself(t *kind.Task) bool {
+	return t != nil && slices.ContainsFunc(t.Actions, func(a kind.Action) bool {
+		return a.Verb != kind.VerbReload || a.Disruption != kind.DisruptNone
+	})
 }
 
 // end enters what comes when all else is done.

@@ -343,15 +343,64 @@ func (s *systemd) bringBack(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := s.v.Host.StartUnit(ctx, name); err != nil {
-			if need := s.wantedStopped(st.Needs); need != "" {
-				s.remark(name + " stays stopped: it needs " + need + ", which is not to run: " + err.Error())
-				continue
-			}
-			return &kind.UnitError{Unit: name, Err: fmt.Errorf("start again what stopped as a consequence: %w", err)}
+		if err := s.startAgain(ctx, st); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// startAgain starts a unit that stopped as a consequence, unless that started along what the
+// state wants stopped.
+func (s *systemd) startAgain(ctx context.Context, st host.UnitStatus) error {
+	need, err := s.wantedDown(ctx, st)
+	if err != nil {
+		return err
+	}
+	if need != "" {
+		s.remark(staysStopped(st.Name, need))
+		return nil
+	}
+	err = s.v.Host.StartUnit(ctx, st.Name)
+	if err == nil {
+		return nil
+	}
+	if need := s.wantedStopped(st.Needs); need != "" {
+		s.remark(staysStopped(st.Name, need) + ": " + err.Error())
+		return nil
+	}
+	return &kind.UnitError{Unit: st.Name, Err: fmt.Errorf("start again what stopped as a consequence: %w", err)}
+}
+
+func staysStopped(name, need string) string {
+	return name + " stays stopped: it needs " + need + ", which is not to run"
+}
+
+// wantedDown is a unit that the state wants stopped and that a start of another would start
+// along, however indirectly; "" for none.
+func (s *systemd) wantedDown(ctx context.Context, st host.UnitStatus) (string, error) {
+	seen := map[string]bool{}
+	var visit func(names []string) (string, error)
+	visit = func(names []string) (string, error) {
+		if need := s.wantedStopped(names); need != "" {
+			return need, nil
+		}
+		for _, name := range names {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			st, err := s.v.Host.Unit(ctx, name)
+			if err != nil {
+				return "", err
+			}
+			if need, err := visit(st.Requires); need != "" || err != nil {
+				return need, err
+			}
+		}
+		return "", nil
+	}
+	return visit(st.Requires)
 }
 
 // comesUp is how long a run waits for a unit of somebody else that systemd starts again.
