@@ -131,3 +131,34 @@ func TestRemovedAnchorLeavesNoLink(t *testing.T) {
 		}
 	}
 }
+
+// An anchor that takes the place of another one leaves nothing of that in the bundle, also
+// where the bundle has the new one already, and wherever the run is cut off.
+func TestReplacedAnchorIsDistrusted(t *testing.T) {
+	one, two := anchor(t, "one"), anchor(t, "two")
+	both := func(proxy *desired.TrustAnchor) *desired.State {
+		return sealed(t, &desired.TrustAnchor{Name: "proxy", PEM: proxy.PEM}, &desired.TrustAnchor{Name: "custom", PEM: two.PEM})
+	}
+	before := func() *machine {
+		h := newTrustingMachine()
+		runs(t, h, both(one))
+		return h
+	}
+	check := func(h *machine, when any) {
+		t.Helper()
+		runs(t, h, both(two))
+		if got, _ := h.ReadFile(caBundle); strings.Contains(string(got), one.PEM) || !strings.Contains(string(got), two.PEM) {
+			t.Errorf("%v: the bundle has the former anchor: %q", when, got)
+		}
+		converged(t, h, both(two))
+	}
+	check(before(), "undisturbed")
+	for n, hit := 1, true; hit; n += stride {
+		h := before()
+		in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+		_, _ = engine(in, &providers{}).Apply(t.Context(), both(two))
+		hit = in.Hit() != nil
+		h.Kill()
+		check(h, n)
+	}
+}

@@ -131,7 +131,13 @@ func managed(h *memory.Host, st *desired.State, dir string) (actions []string, a
 }
 
 func ofTrust(h *memory.Host, a *desired.TrustAnchor) []mutation {
-	return append(replaced(a, anchors+"/"+a.Name+".crt"),
+	file := replaced(a, anchors+"/"+a.Name+".crt")
+	for i, m := range file { // of what was there the bundle may be made
+		if !strings.HasSuffix(m.name, "chmodded") && !strings.HasSuffix(m.name, "chowned") && !strings.HasSuffix(m.name, "removed") {
+			file[i].plan = append(m.plan, "update "+string(a.ID()))
+		}
+	}
+	return append(file,
 		one(a, "not in the bundle", "update", func(h *memory.Host) {
 			edit(h, bundle, func(text string) string { return strings.ReplaceAll(text, strings.TrimSpace(a.PEM), "") })
 		}))

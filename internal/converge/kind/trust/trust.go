@@ -144,17 +144,41 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 		return err
 	}
 	bundle, err := bundleAt(v, s)
-	if err != nil || contains(bundle, a.PEM) {
+	if err != nil {
 		return err
+	}
+	replaced := info != nil && !isAnchor(v, q.Path, info, a)
+	reason := ""
+	switch {
+	case !contains(bundle, a.PEM):
+		reason = "not in " + s.bundle
+	case replaced:
+		reason = s.bundle + " is made of what the anchor was before"
+	case v.Ledger.Owed != nil && slices.Contains(v.Ledger.Owed.Regenerated, q.Path):
+		replaced, reason = true, s.bundle+" may be made of what the anchor was before a run that was cut off"
+	default:
+		return nil
 	}
 	if v.Offline {
 		t.Postpone(kind.VerbUpdate, "the bundle is rebuilt on first boot")
 		return nil
 	}
-	t.Act(kind.VerbUpdate, "not in "+s.bundle, kind.DisruptNone)
+	t.Act(kind.VerbUpdate, reason, kind.DisruptNone)
 	t.Regenerated = append(t.Regenerated, target(v, s.bundle))
-	t.Live = func(ctx context.Context) error { return bundlerOf(v, s).add(ctx, a) }
+	if replaced {
+		t.Regenerated = append(t.Regenerated, q.Path) // so that the next run knows, should this one be cut off
+	}
+	t.Live = func(ctx context.Context) error { return bundlerOf(v, s).add(ctx, a, replaced) }
 	return nil
+}
+
+// isAnchor says whether a file holds an anchor and nothing else.
+func isAnchor(v *kind.View, p string, info *host.Info, a *desired.TrustAnchor) bool {
+	if !info.IsRegular() || info.Size != int64(len(a.PEM)) {
+		return false
+	}
+	text, _, err := v.ReadFile(p)
+	return err == nil && string(text) == a.PEM
 }
 
 // Remove implements kind.Remover: the bundle is made without the anchor, also after
@@ -179,7 +203,8 @@ type bundler struct {
 	v     *kind.View
 	store store
 	mu    sync.Mutex
-	built bool
+	// built: it was made in this run; fresh: without anything of the anchors before.
+	built, fresh bool
 }
 
 func bundlerOf(v *kind.View, s store) *bundler {
@@ -195,13 +220,21 @@ func bundleAt(v *kind.View, s store) ([]byte, error) {
 	return data, err
 }
 
-func (b *bundler) add(ctx context.Context, a *desired.TrustAnchor) error {
+// add is for an anchor that came, or that took the place of another one: then the links to
+// that one by its hash have to go, too.
+func (b *bundler) add(ctx context.Context, a *desired.TrustAnchor, replaced bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if data, err := bundleAt(b.v, b.store); err != nil || contains(data, a.PEM) {
+	data, err := bundleAt(b.v, b.store)
+	if err != nil || contains(data, a.PEM) && (!replaced || b.fresh) {
 		return err
 	}
-	data, err := b.run(ctx, nil)
+	var args []string
+	if replaced {
+		args = b.store.anew
+	}
+	data, err = b.run(ctx, args)
+	b.fresh = b.fresh || replaced && err == nil
 	if err == nil && !contains(data, a.PEM) {
 		err = fmt.Errorf("%s ran, but the certificate is not in %s", b.store.command, b.store.bundle)
 	}
