@@ -77,6 +77,7 @@ func (e *Engine) locked(ctx context.Context, st *desired.State, res *Result, s S
 		}
 		s.IDs = nil
 	}
+	defer func() { e.kept = nil }() // they are for this run
 	t, err := e.newTry(ctx, st, res)
 	if err != nil {
 		return err

@@ -164,6 +164,31 @@ func TestTheOldCredentialComesBackAtBoot(t *testing.T) {
 	}
 }
 
+// The same when somebody applies the last good contract while a change waits for a word.
+func TestTheOldCredentialComesBackByHand(t *testing.T) {
+	h, before := joinedMachine(t)
+	p := &providers{key: "2"}
+	within := func(tr *converge.Trial) { tr.Within = time.Minute }
+	if _, err := moving(t, h, p, within).Apply(t.Context(), move{"A=2\n", false}.state(t)); err != nil {
+		t.Fatal(err)
+	}
+	p.issue, p.probe = errAway, errAway
+	e := engine(h, p, func(o *converge.Options) { o.Trial = goodWish.trial(t) })
+	if _, err := e.Apply(t.Context(), once(t)); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(before, credentialFiles(t, h)); d != "" {
+		t.Error(d)
+	}
+	inForce(t, h, goodWish)
+	if _, err := h.Lstat(keptCredential); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still kept: %v", err)
+	}
+	if p, err := e.Plan(t.Context(), once(t)); err != nil || !p.Empty() {
+		t.Errorf("then there is %+v, %v", p, err)
+	}
+}
+
 // A change that is confirmed forgets the old credential, and one that replaces none
 // keeps none.
 func TestNoCredentialIsLeft(t *testing.T) {

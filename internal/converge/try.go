@@ -175,9 +175,13 @@ func isTorn(err error) bool {
 	return ok
 }
 
-// wayBack finds the last good contract. To ask for it again is no trial.
+// wayBack finds the last good contract. To ask for it again is no trial: it is the way back from
+// one, where there is one, and needs nobody who issues what that has replaced.
 func (t *try) wayBack() error {
 	good, same, err := t.e.known.Good(t.h, t.st.Owner, &t.Contract)
+	if err == nil && same && t.left != nil {
+		t.e.kept, err = keptCredentials(t.h, t.st.Owner)
+	}
 	if err != nil || same {
 		return err
 	}
