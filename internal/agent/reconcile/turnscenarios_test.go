@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/berth-dev/berth/internal/agent/selfupdate"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -54,6 +55,22 @@ func (s staging) Create(p string) (host.File, error) {
 
 // turnScenarios are machines that go one after another.
 var turnScenarios = map[string]func(b *bench){
+	"an agent that fell back waits anew for a turn that was lost": func(b *bench) {
+		b.updateFails(&selfupdate.FellBackError{Err: errors.New("not proven")})
+		b.set(&b.turn, true)
+		b.start()
+		b.r.SeeSecret(serial("file /etc/a one", "agent two"))
+		synctest.Wait()
+		if b.released != 0 || b.count("AgentUpdateFailed") != 1 {
+			b.t.Errorf("given on %d times: %q", b.released, b.told())
+		}
+		asked := b.asked
+		b.r.Again() // as when it was lost
+		synctest.Wait()
+		if b.asked != asked+1 {
+			b.t.Errorf("asked %d times, then %d", asked, b.asked)
+		}
+	},
 	"one after another": func(b *bench) {
 		b.start()
 		s := secretOf("file /etc/a one")

@@ -111,9 +111,13 @@ func (r *Reconciler) updateInTurn(ctx context.Context, t *Target) (ends bool, er
 func waitsForTurn(err error) bool { return errors.Is(err, errWaits) }
 
 // restAfter is rest after an update that came to its end. With an agent that fell back
-// the turn stays: it would fail on the next machine, too.
+// the turn stays, and is waited for anew when it was lost: it would fail on the next machine,
+// too.
 func (r *Reconciler) restAfter(ctx context.Context) error {
 	if _, fell := r.said[updating]; fell {
+		if r.current.Serial {
+			r.o.Turns.Acquire(ctx)
+		}
 		r.settled(applying)
 		return nil
 	}
