@@ -139,7 +139,9 @@ func (e *Engine) wayBack(owner desired.Owner) (*Engine, error) {
 }
 
 // Restore is the way back at boot, before what was on trial starts: it makes the
-// files those of the last good contract and leaves it to systemd to start units.
+// files those of the last good contract and leaves it to systemd to start units: those that
+// the boot would not start it is asked for, and what the boot was to start and that contract
+// wants stopped is taken out.
 // done is what has come of it, "" where there was nothing to do.
 func (e *Engine) Restore(ctx context.Context) (done string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reverting)

@@ -648,6 +648,46 @@ func TestRestoreStartsNothing(t *testing.T) {
 	}
 }
 
+// Restore at boot has systemd start what the boot does not, since the change had dropped it.
+func TestRestoreStartsWhatTheChangeDropped(t *testing.T) {
+	const extra = "extra.service"
+	good := goodWish.state(t, func(s *desired.State) {
+		s.Add(managed("/etc/systemd/system/"+extra, "[Service]\nExecStart=/usr/bin/w\n[Install]\nWantedBy=multi-user.target\n"),
+			&desired.Unit{Base: desired.Base{After: []desired.ID{desired.FileID("/etc/systemd/system/" + extra)}}, Name: extra,
+				Enablement: desired.Enabled, Activation: desired.Started})
+	})
+	h := newMachine()
+	h.Put("/usr/bin/w", "w", 0o755)
+	e := func(w wish) *converge.Engine {
+		return tried(t, h, w, func(tr *converge.Trial) {
+			tr.State = func(context.Context, *trial.Contract) (*desired.State, error) { return good, nil }
+			tr.Within = time.Minute
+			if w == goodWish {
+				tr.Within = 0
+			}
+		})
+	}
+	if _, err := e(goodWish).Apply(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	h.Flush()
+	h.Advance(time.Minute)
+	if _, err := e(newWish).Apply(t.Context(), newWish.state(t)); err != nil {
+		t.Fatal(err)
+	}
+	h.Boot()
+	h.ForgetJobs()
+	if st, err := h.Unit(tctx, extra); err != nil || st.ActiveState != "inactive" {
+		t.Fatalf("it is %s, %v", st.ActiveState, err)
+	}
+	if _, err := e(wish{}).Restore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := h.Unit(tctx, extra); err != nil || st.ActiveState != "active" || strings.Join(jobsOf(h), " ") != "start "+extra {
+		t.Errorf("it is %s, jobs %v, %v", st.ActiveState, jobsOf(h), err)
+	}
+}
+
 // A note of a berth that did not tell one run of userspace from another holds for its
 // boot.
 func TestNoteWithoutUserspace(t *testing.T) {

@@ -37,8 +37,8 @@ type Options struct {
 	// Contents are what files held when an earlier plan of the same process read
 	// them; may be nil.
 	Contents *Contents
-	// Booting: systemd has yet to start what a boot starts. Units are not started
-	// here: they would wait for this run, and this run for them.
+	// Booting: systemd has yet to start what a boot starts. No start is awaited here: it
+	// would wait for this run, and this run for it.
 	Booting bool
 	// Returning: the state is the last good one, with which the machine has joined.
 	Returning bool

@@ -46,6 +46,11 @@ func (d *decorated) StartUnit(ctx context.Context, name string) error {
 	return d.do("start", name, "", func() error { return d.inner.StartUnit(ctx, name) })
 }
 
+// EnqueueStart implements host.Systemd.
+func (d *decorated) EnqueueStart(ctx context.Context, name string) error {
+	return d.do("start", name, "", func() error { return d.inner.EnqueueStart(ctx, name) })
+}
+
 // StopUnit implements host.Systemd.
 func (d *decorated) StopUnit(ctx context.Context, name string) error {
 	return d.do("stop", name, "", func() error { return d.inner.StopUnit(ctx, name) })

@@ -93,6 +93,12 @@ func unitHangs(t *testing.T, h host.Host, _ string) {
 	if st := state(t, h, HangingUnit, "loaded", "failed", "failed"); st.Result != "signal" {
 		t.Errorf("status %+v", st)
 	}
+	must(t, h.EnqueueStart(t.Context(), HangingUnit))
+	eventually(t, h, HangingUnit, "activating")
+	must(t, h.StopUnit(t.Context(), HangingUnit))
+	if err := h.EnqueueStart(t.Context(), "berth-conformance-none.service"); !errors.Is(err, host.ErrNoSuchUnit) {
+		t.Errorf("a start of what is not there: %v", err)
+	}
 }
 
 // unitJoins: what changed since a start began is not noticed by a second one.

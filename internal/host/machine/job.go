@@ -48,6 +48,17 @@ func (m *manager) DaemonReload(ctx context.Context) error {
 // StartUnit implements host.Systemd.
 func (m *manager) StartUnit(ctx context.Context, name string) error { return m.job(ctx, "start", name) }
 
+// EnqueueStart implements host.Systemd.
+func (m *manager) EnqueueStart(ctx context.Context, name string) error {
+	if err := host.CheckUnit(name); err != nil {
+		return err
+	}
+	ctx, cancel := bounded(ctx, answerBound)
+	defer cancel()
+	_, err := call(ctx, m, func(c *connection) (int, error) { return jobs["start"](c, ctx, name, "replace", nil) })
+	return refused(name, err)
+}
+
 // StopUnit implements host.Systemd.
 func (m *manager) StopUnit(ctx context.Context, name string) error {
 	if path.Ext(name) == ".swap" {

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -104,6 +105,15 @@ func (h *Host) DaemonReload(ctx context.Context) error {
 // StartUnit implements host.Systemd.
 func (h *Host) StartUnit(ctx context.Context, name string) error {
 	return h.submit(ctx, "start", name, func() (string, error) { return h.start(name, "start") })
+}
+
+// EnqueueStart implements host.Systemd. The start comes at once.
+func (h *Host) EnqueueStart(ctx context.Context, name string) error {
+	err := cmp.Or(ctx.Err(), host.CheckUnit(name))
+	if err == nil {
+		_, err = h.exclusive(func() (string, error) { return h.start(name, "start") })
+	}
+	return err
 }
 
 // StopUnit implements host.Systemd.

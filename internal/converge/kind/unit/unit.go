@@ -214,6 +214,7 @@ func (p *planner) activation() error {
 		p.t.Postpone(kind.VerbStart, "units start on first boot")
 		return nil
 	case p.Booting && p.u.Activation == desired.Started:
+		p.enqueue()
 		return nil
 	case p.u.Activation == desired.Stopped:
 		p.stop("is " + p.status.ActiveState)
@@ -230,6 +231,21 @@ func (p *planner) activation() error {
 		p.t.Remarks = append(p.t.Remarks, p.u.Name+" is skipped: a condition of its definition does not hold")
 	}
 	return p.reloadOwed()
+}
+
+// enqueue plans that systemd starts a unit in this boot: what the boot was to start was read
+// when another contract was in force.
+func (p *planner) enqueue() {
+	if running(p.status) || p.status.ActiveState == "activating" {
+		return
+	}
+	p.t.Act(kind.VerbStart, "is to start with this boot", kind.DisruptNone)
+	p.t.Live = func(ctx context.Context) error {
+		if err := p.Host.EnqueueStart(ctx, p.u.Name); err != nil {
+			p.sys.remark(p.u.Name + " does not start with this boot: " + err.Error())
+		}
+		return nil
+	}
 }
 
 // again plans that a unit runs anew with what changed.
@@ -252,9 +268,10 @@ func (p *planner) act(verb kind.Verb, reason string, d kind.Disruption) {
 	p.t.Before = p.baseline
 }
 
-// stop plans that a unit ends: while its definition still stands where that goes.
+// stop plans that a unit ends: while its definition still stands where that goes. A boot may
+// have a start of it in its queue, which a stop takes out.
 func (p *planner) stop(reason string) {
-	if down(p.status) {
+	if down(p.status) && !p.Booting {
 		return
 	}
 	if path.Ext(p.name) == ".slice" {
