@@ -204,17 +204,13 @@ func (r *Reconciler) lookSoon(ids []desired.ID) {
 	r.queue.AddAfter(workDrift, writeRest)
 }
 
-// repairsOf is what a run repaired, or began to: of one that failed what it came to. Where that
-// is nothing, it is no fight with another writer either.
+// repairsOf is what a run repaired, or began to. Of one that changed nothing that is nothing,
+// and it is no fight with another writer either.
 func repairsOf(res *converge.Result, err error) []converge.Action {
-	if err == nil {
-		return res.Plan.Actions
+	if err != nil && !hasChanged(res) {
+		return nil
 	}
-	begun := map[desired.ID]bool{}
-	for _, s := range res.Timeline {
-		begun[s.ID] = begun[s.ID] || s.Phase == "commit"
-	}
-	return slices.DeleteFunc(slices.Clone(res.Plan.Actions), func(a converge.Action) bool { return !begun[a.ID] })
+	return res.Plan.Actions
 }
 
 // stopStorms counts what was repaired.

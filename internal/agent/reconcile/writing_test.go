@@ -1,14 +1,12 @@
 package reconcile
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -52,23 +50,5 @@ func TestAFileThatIsStillWritten(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// TestRepairsOf: what a run that failed did not come to is no repair.
-func TestRepairsOf(t *testing.T) {
-	one, two := converge.Action{ID: "file:/etc/a", Verb: converge.VerbUpdate}, converge.Action{ID: "node:n1", Verb: converge.VerbUpdate}
-	res := &converge.Result{Plan: &converge.Plan{Actions: []converge.Action{one, two}},
-		Timeline: []converge.Span{{ID: one.ID, Phase: "stage"}, {ID: two.ID, Phase: "stage"}, {ID: one.ID, Phase: "commit"}}}
-	failed := errors.New("refused")
-	if got := repairsOf(res, failed); len(got) != 1 || got[0].ID != one.ID {
-		t.Errorf("failed half-way: %v", got)
-	}
-	if got := repairsOf(res, nil); len(got) != 2 {
-		t.Errorf("done: %v", got)
-	}
-	res.Timeline = res.Timeline[:2]
-	if got := repairsOf(res, failed); len(got) != 0 {
-		t.Errorf("failed before anything changed: %v", got)
 	}
 }
