@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"time"
 
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/component/kubelet"
@@ -13,10 +14,13 @@ import (
 type kubeletPulse struct {
 	host host.Host
 	get  func(ctx context.Context, endpoint string) error
-	// at is the endpoint; "" where kubelet has none. answered: it was one once.
+	// at is the endpoint; "" where kubelet has none. answered: kubelet has answered there.
 	at       string
 	answered bool
 }
+
+// answersWithin leaves time to read the configuration of a kubelet that does not answer.
+const answersWithin = 5 * time.Second
 
 func newKubeletPulse(h host.Host) *kubeletPulse {
 	return &kubeletPulse{host: h, get: apiserver.KubeletPulse(), at: kubelet.Healthz(nil)}
@@ -28,14 +32,17 @@ func newKubeletPulse(h host.Host) *kubeletPulse {
 func (p *kubeletPulse) ask(ctx context.Context) error {
 	var failed error
 	if p.at != "" {
-		if failed = p.get(ctx, p.at); failed == nil {
+		asking, cancel := context.WithTimeout(ctx, answersWithin)
+		failed = p.get(asking, p.at)
+		cancel()
+		if failed == nil {
 			p.answered = true
 			return nil
 		}
 	}
 	config, err := kubeletconfig.Machine{Host: p.host}.Read(ctx)
 	if err != nil {
-		if p.answered {
+		if p.answered || ctx.Err() != nil {
 			return failed
 		}
 		return nil //nolint:nilerr // where it would answer is not known

@@ -121,6 +121,9 @@ func (e *Engine) back(ctx context.Context, owner desired.Owner, res *Result) err
 	}
 	err = way.run(ctx, st, own, nil, Scope{})
 	res.Timeline = append(res.Timeline, own.Timeline...)
+	if e.booting { // nobody else has a plan to tell of
+		res.Plan.Remarks = append(res.Plan.Remarks, own.Plan.Remarks...)
+	}
 	if err != nil {
 		return err
 	}
@@ -158,8 +161,12 @@ func (e *Engine) Restore(ctx context.Context) (done string, err error) {
 			return err
 		}
 		done = fmt.Sprintf("a change of the %s contract was on trial when the machine stopped", n.Owner) + again
-		if err := b.back(ctx, n.Owner, &Result{}); err != nil {
+		res := &Result{Plan: &Plan{}}
+		if err := b.back(ctx, n.Owner, res); err != nil {
 			return err
+		}
+		for _, r := range res.Plan.Remarks {
+			done += "\n" + r
 		}
 		return e.endDrain(ctx, Returned)
 	})

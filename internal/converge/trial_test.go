@@ -625,7 +625,7 @@ func TestOneshotsRunAgain(t *testing.T) {
 	}
 }
 
-// Restore at boot changes nothing in the boot of the trial, and starts nothing.
+// Restore at boot changes nothing in the boot of the trial, and starts nothing that runs.
 func TestRestoreStartsNothing(t *testing.T) {
 	for name, reboot := range reboots {
 		t.Run(name, func(t *testing.T) {
@@ -651,6 +651,19 @@ func TestRestoreStartsNothing(t *testing.T) {
 // Restore at boot has systemd start what the boot does not, since the change had dropped it.
 func TestRestoreStartsWhatTheChangeDropped(t *testing.T) {
 	const extra = "extra.service"
+	mask := &desired.Link{Path: "/etc/systemd/system/" + extra, Target: "/dev/null"}
+	for name, edit := range map[string]func(*desired.State){
+		"dropped": func(*desired.State) {},
+		"masked": func(s *desired.State) {
+			s.Add(mask, &desired.Unit{Base: desired.Base{After: []desired.ID{mask.ID()}}, Name: extra, Activation: desired.Stopped})
+		},
+	} {
+		t.Run(name, func(t *testing.T) { restoresExtra(t, extra, newWish.state(t, edit)) })
+	}
+}
+
+func restoresExtra(t *testing.T, extra string, change *desired.State) {
+	t.Helper()
 	good := goodWish.state(t, func(s *desired.State) {
 		s.Add(managed("/etc/systemd/system/"+extra, "[Service]\nExecStart=/usr/bin/w\n[Install]\nWantedBy=multi-user.target\n"),
 			&desired.Unit{Base: desired.Base{After: []desired.ID{desired.FileID("/etc/systemd/system/" + extra)}}, Name: extra,
@@ -672,7 +685,7 @@ func TestRestoreStartsWhatTheChangeDropped(t *testing.T) {
 	}
 	h.Flush()
 	h.Advance(time.Minute)
-	if _, err := e(newWish).Apply(t.Context(), newWish.state(t)); err != nil {
+	if _, err := e(newWish).Apply(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
 	h.Boot()

@@ -113,6 +113,8 @@ type UnitStatus struct {
 	ConditionResult bool
 	AssertResult    bool
 	ConditionTime   time.Time
+	// Queued: a job of it waits or runs.
+	Queued bool
 	// CanStart and CanReload say whether such a job is accepted from outside.
 	CanStart, CanReload bool
 

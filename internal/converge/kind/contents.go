@@ -12,8 +12,32 @@ import (
 // read: what has the same inode, size and time of change is not read again. The
 // zero value is empty.
 type Contents struct {
-	mu sync.Mutex
-	of map[string]content
+	mu    sync.Mutex
+	of    map[string]content
+	noted map[string]bool
+}
+
+// Note keeps a word of a kind for as long as the process stays.
+func (v *View) Note(word string) {
+	if c := v.Contents; c != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.noted == nil {
+			c.noted = map[string]bool{}
+		}
+		c.noted[word] = true
+	}
+}
+
+// Noted says whether a word was kept.
+func (v *View) Noted(word string) bool {
+	c := v.Contents
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.noted[word]
 }
 
 type content struct {

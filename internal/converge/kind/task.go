@@ -43,7 +43,8 @@ type Task struct {
 	Before func(ctx context.Context) error
 	// BestEffort runs beside the live work.
 	BestEffort *BestEffort
-	// Regenerated are paths that Live makes anew; it uses their temporary names.
+	// Regenerated are paths that Live makes anew; it uses their temporary names. A kind may
+	// add those of which it makes them.
 	Regenerated []string
 	// Forget are ids of the ledger that are dropped when the run has ended.
 	Forget []string

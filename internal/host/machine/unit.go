@@ -335,6 +335,7 @@ func status(name string, p props) host.UnitStatus {
 		ConditionResult:  get[bool](p, "ConditionResult"),
 		AssertResult:     get[bool](p, "AssertResult"),
 		ConditionTime:    p.at("ConditionTimestamp"),
+		Queued:           hasJob(p),
 		CanStart:         get[bool](p, "CanStart"),
 		CanReload:        get[bool](p, "CanReload"),
 		Triggers:         p.names("Triggers"),

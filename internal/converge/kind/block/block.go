@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -44,9 +45,14 @@ type was struct {
 }
 
 // inForce is w without the keys that went with versions before the last one: what says them
-// now is somebody else's. A run that was cut off may have them still.
-func (w was) inForce(v *kind.View) was {
-	if w.Asked == nil || v.Ledger.Owed != nil {
+// now is somebody else's. A run of this block that was cut off may have left them.
+func (w was) inForce(v *kind.View, id string) was {
+	if v.Ledger.Owed != nil {
+		if _, cut := v.Ledger.Owed.Claims[id]; cut {
+			return w
+		}
+	}
+	if w.Asked == nil {
 		return w
 	}
 	lines := map[string][]string{}
@@ -123,8 +129,17 @@ func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
 	if err := json.Unmarshal([]byte(e.Was.Value), &old); err != nil {
 		return w, fmt.Errorf("read what was in %s: %w", b.Path, err)
 	}
-	old = old.inForce(v)
+	old = old.inForce(v, string(b.ID()))
 	w.Absent, w.Text = old.Absent, old.Text
+	added := map[string]string{}
+	for key := range b.Keys {
+		if !slices.Contains(old.Keys, key) {
+			added[key] = ""
+		}
+	}
+	if w.Text != nil && !maps.EqualFunc(linesOf(*w.Text, added), linesOf(f.text, added), slices.Equal[[]string]) {
+		w.Text = nil // a new key takes the place of what somebody has written since
+	}
 	for _, key := range old.Keys {
 		w.Keys = append(w.Keys, key)
 		delete(w.Lines, key)
@@ -206,7 +221,7 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 			return fmt.Errorf("read what was in %s: %w", path, err)
 		}
 	}
-	text := before.inForce(v).without(f.text, name)
+	text := before.inForce(v, id).without(f.text, name)
 	if text == "" && before.Absent {
 		return f.delete(t)
 	}

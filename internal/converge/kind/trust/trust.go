@@ -147,15 +147,15 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	if err != nil {
 		return err
 	}
-	replaced := info != nil && !isAnchor(v, q.Path, info, a)
+	replaced, cut := info != nil && !isAnchor(v, q.Path, info, a), isOwed(v, q)
 	reason := ""
 	switch {
 	case !contains(bundle, a.PEM):
 		reason = "not in " + s.bundle
 	case replaced:
 		reason = s.bundle + " is made of what the anchor was before"
-	case v.Ledger.Owed != nil && slices.Contains(v.Ledger.Owed.Regenerated, q.Path):
-		replaced, reason = true, s.bundle+" may be made of what the anchor was before a run that was cut off"
+	case cut:
+		reason = s.bundle + " may be made of what the anchor was before a run that was cut off"
 	default:
 		return nil
 	}
@@ -165,12 +165,26 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	}
 	t.Act(kind.VerbUpdate, reason, kind.DisruptNone)
 	t.Regenerated = append(t.Regenerated, target(v, s.bundle))
-	if replaced {
+	if replaced || cut {
 		t.Regenerated = append(t.Regenerated, q.Path) // so that the next run knows, should this one be cut off
 	}
-	t.Live = func(ctx context.Context) error { return bundlerOf(v, s).add(ctx, a, replaced) }
+	t.Live = func(ctx context.Context) error {
+		err := bundlerOf(v, s).add(ctx, a, replaced, cut)
+		if err == nil && (replaced || cut) {
+			v.Note(noteOf(q))
+		}
+		return err
+	}
 	return nil
 }
+
+// isOwed says whether a run that did not come to its end replaced an anchor, and nobody knows
+// of the bundle. A process that stays knows what it has made.
+func isOwed(v *kind.View, q *kind.Change) bool {
+	return v.Ledger.Owed != nil && slices.Contains(v.Ledger.Owed.Regenerated, q.Path) && !v.Noted(noteOf(q))
+}
+
+func noteOf(q *kind.Change) string { return "bundle of " + q.Path + " " + q.Content.Sum() }
 
 // isAnchor says whether a file holds an anchor and nothing else.
 func isAnchor(v *kind.View, p string, info *host.Info, a *desired.TrustAnchor) bool {
@@ -203,7 +217,7 @@ type bundler struct {
 	v     *kind.View
 	store store
 	mu    sync.Mutex
-	// built: it was made in this run; fresh: without anything of the anchors before.
+	// built: it was made in this run; fresh: with its command's way to begin anew.
 	built, fresh bool
 }
 
@@ -221,12 +235,13 @@ func bundleAt(v *kind.View, s store) ([]byte, error) {
 }
 
 // add is for an anchor that came, or that took the place of another one: then the links to
-// that one by its hash have to go, too.
-func (b *bundler) add(ctx context.Context, a *desired.TrustAnchor, replaced bool) error {
+// that one by its hash have to go, too. Where that may have been in a run that was cut off, the
+// bundle is made in any case.
+func (b *bundler) add(ctx context.Context, a *desired.TrustAnchor, replaced, cut bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	data, err := bundleAt(b.v, b.store)
-	if err != nil || contains(data, a.PEM) && (!replaced || b.fresh) {
+	if err != nil || contains(data, a.PEM) && (!replaced || b.fresh) && (!cut || b.built) {
 		return err
 	}
 	var args []string

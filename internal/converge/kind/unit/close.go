@@ -303,7 +303,11 @@ func (s *systemd) owedRevivals(ctx context.Context, names []string, acting map[s
 			if err := s.current(ctx); err != nil {
 				return err
 			}
-			return s.startAgain(ctx, st)
+			now, err := s.v.Host.Unit(ctx, name)
+			if err != nil {
+				return err
+			}
+			return s.startAgain(ctx, now)
 		}
 	}
 	return nil

@@ -241,6 +241,9 @@ func (p *planner) enqueue() {
 	}
 	p.t.Act(kind.VerbStart, "is to start with this boot", kind.DisruptNone)
 	p.t.Live = func(ctx context.Context) error {
+		if err := p.sys.current(ctx); err != nil {
+			return err
+		}
 		if err := p.Host.EnqueueStart(ctx, p.u.Name); err != nil {
 			p.sys.remark(p.u.Name + " does not start with this boot: " + err.Error())
 		}
@@ -271,7 +274,7 @@ func (p *planner) act(verb kind.Verb, reason string, d kind.Disruption) {
 // stop plans that a unit ends: while its definition still stands where that goes. A boot may
 // have a start of it in its queue, which a stop takes out.
 func (p *planner) stop(reason string) {
-	if down(p.status) && !p.Booting {
+	if down(p.status) && (!p.Booting || !p.status.Queued) {
 		return
 	}
 	if path.Ext(p.name) == ".slice" {
