@@ -102,6 +102,14 @@ func credentialFiles(t *testing.T, h *machine) map[string]string {
 	return out
 }
 
+// noneIsKept: no credential is left behind.
+func noneIsKept(t *testing.T, h *machine) {
+	t.Helper()
+	if _, err := h.Lstat(keptCredential); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still kept: %v", err)
+	}
+}
+
 // A credential that a change replaces, or takes away, is kept for as long as the
 // change is on trial, and is back without anybody who issues one.
 func TestTheOldCredentialComesBack(t *testing.T) {
@@ -129,9 +137,7 @@ func TestTheOldCredentialComesBack(t *testing.T) {
 				t.Error(d)
 			}
 			inForce(t, h, goodWish)
-			if _, err := h.Lstat(keptCredential); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("it is still kept: %v", err)
-			}
+			noneIsKept(t, h)
 			if got := strings.Join(jobsOf(h), ", "); !strings.HasSuffix(got, "start kubelet.service") {
 				t.Errorf("jobs %s", got)
 			}
@@ -159,9 +165,7 @@ func TestTheOldCredentialComesBackAtBoot(t *testing.T) {
 	if d := cmp.Diff(before, credentialFiles(t, h)); d != "" {
 		t.Error(d)
 	}
-	if _, err := h.Lstat(keptCredential); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is still kept: %v", err)
-	}
+	noneIsKept(t, h)
 }
 
 // The same when somebody applies the last good contract while a change waits for a word.
@@ -181,9 +185,7 @@ func TestTheOldCredentialComesBackByHand(t *testing.T) {
 		t.Error(d)
 	}
 	inForce(t, h, goodWish)
-	if _, err := h.Lstat(keptCredential); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is still kept: %v", err)
-	}
+	noneIsKept(t, h)
 	if p, err := e.Plan(t.Context(), once(t)); err != nil || !p.Empty() {
 		t.Errorf("then there is %+v, %v", p, err)
 	}
@@ -213,9 +215,7 @@ func TestNoCredentialIsLeft(t *testing.T) {
 			if seen != (m != nil) {
 				t.Errorf("kept: %v", seen)
 			}
-			if _, err := h.Lstat(keptCredential); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("it is still kept: %v", err)
-			}
+			noneIsKept(t, h)
 		})
 	}
 }
