@@ -160,7 +160,7 @@ func (x *executor) last(ctx context.Context) error {
 }
 
 // absorb takes over what a task has come to besides what was known of it: into the plan,
-// and into the ledger what it no longer lets go.
+// and into the ledger what it no longer lets go, and what was there before.
 func (x *executor) absorb(t *kind.Task, known kind.Task) error {
 	p := x.result.Plan
 	p.Remarks, p.Kept = append(p.Remarks, t.Remarks[len(known.Remarks):]...), append(p.Kept, t.Kept[len(known.Kept):]...)
@@ -169,11 +169,28 @@ func (x *executor) absorb(t *kind.Task, known kind.Task) error {
 		p.Actions = append(p.Actions, t.Actions[len(known.Actions):]...)
 	}
 	p.Reported = append(p.Reported, t.Reported[len(known.Reported):]...)
-	if len(t.Forget) == len(known.Forget) {
+	learnt := x.learn(t)
+	if len(t.Forget) == len(known.Forget) && !learnt {
 		return nil
 	}
-	x.run.Drops = slices.DeleteFunc(x.run.Drops, func(id string) bool { return slices.Contains(known.Forget, id) })
+	if len(t.Forget) != len(known.Forget) {
+		x.run.Drops = slices.DeleteFunc(x.run.Drops, func(id string) bool { return slices.Contains(known.Forget, id) })
+	}
 	return x.led.Begin(x.h, x.run)
+}
+
+// learn enters what was there before, where a task has seen it since the run began. It says
+// whether the ledger has to hold that before anything else is done: that there was nothing
+// the next run finds out again.
+func (x *executor) learn(t *kind.Task) bool {
+	something := false
+	for _, c := range t.Claims {
+		if c.Again {
+			x.run.Claims[c.ID] = ledger.Claim{Entry: x.v.LiveEntry(c)}
+			something = something || c.Was != ""
+		}
+	}
+	return something
 }
 
 // remoteGraph holds what changes objects of the cluster.

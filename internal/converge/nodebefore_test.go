@@ -60,6 +60,71 @@ func TestJoinLabelsTheNodeThatIsThere(t *testing.T) {
 	}
 }
 
+// What a label was on the Node that the machine found is what it is again when nobody wants
+// it; what berth or kubelet brought goes.
+func TestJoinKeepsWhatALabelWas(t *testing.T) {
+	first := map[string]string{"pool": "y", "a": "1", "new": ""}
+	for name, tc := range map[string]struct {
+		c    *cluster
+		edit func(*desired.State)
+		want map[string]string
+	}{
+		"there":     {remaining(), func(*desired.State) {}, map[string]string{"theirs": "t", "pool": "x"}},
+		"announced": {remaining(), announced, map[string]string{"theirs": "t", "pool": "x"}},
+		"none":      {&cluster{}, func(*desired.State) {}, map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := joiner(tc.c, first)
+			applies(t, tc.c, h, joining(t, first, tc.edit))
+			h.Advance(time.Minute)
+			s := joining(t, map[string]string{}, tc.edit)
+			applies(t, tc.c, h, s)
+			if d := cmp.Diff(tc.want, tc.c.node.Labels); d != "" {
+				t.Error(d)
+			}
+			if p := tc.c.plan(t, h, s); !p.Empty() {
+				t.Errorf("a second plan has %v", verbs(p))
+			}
+		})
+	}
+}
+
+// A Node that is looked at only in the run after the one that joined tells then what its
+// labels were.
+func TestLaterLookKeepsWhatALabelWas(t *testing.T) {
+	c := remaining()
+	c.away = errors.New("no route to host")
+	h := joiner(c, nil)
+	want := map[string]string{"pool": "y"}
+	applies(t, c, h, joining(t, want))
+	c.away = nil
+	h.Advance(time.Minute)
+	applies(t, c, h, joining(t, want))
+	if c.node.Labels["pool"] != "y" {
+		t.Fatalf("labels %v", c.node.Labels)
+	}
+	applies(t, c, h, joining(t, map[string]string{}))
+	if d := cmp.Diff(remaining().node.Labels, c.node.Labels); d != "" {
+		t.Error(d)
+	}
+}
+
+// What a label was on another cluster's Node is no value of this one's.
+func TestAnotherClusterKeepsWhatItsLabelWas(t *testing.T) {
+	c := remaining()
+	h := joiner(c, nil)
+	want := map[string]string{"pool": "y"}
+	applies(t, c, h, joining(t, want))
+	elsewhere := func(st *desired.State) { credentialIn(st).Server = "https://other" }
+	c.node = &converge.NodeState{UID: "other", Labels: map[string]string{"pool": "z"}}
+	h.Advance(time.Minute)
+	applies(t, c, h, joining(t, want, elsewhere))
+	applies(t, c, h, joining(t, map[string]string{}, elsewhere))
+	if d := cmp.Diff(map[string]string{"pool": "z"}, c.node.Labels); d != "" {
+		t.Error(d)
+	}
+}
+
 // announced has the Node created ahead of kubelet.
 func announced(st *desired.State) { credentialIn(st).Announce = &desired.Node{} }
 
@@ -254,10 +319,11 @@ func TestDecideOnALateLabel(t *testing.T) {
 // undisturbed run.
 func TestJoinFaultsAnywhere(t *testing.T) {
 	first, second := map[string]string{"a": "1", "pool": "x", "gone": "1"}, map[string]string{"a": "2", "pool": "y"}
+	third := map[string]string{"a": "2"}
 	live := func(disturb func(h *memory.Host, c *cluster, s *desired.State)) (map[string]string, string) {
 		c := &cluster{node: &converge.NodeState{UID: "old", Labels: map[string]string{"theirs": "t", "pool": "w"}}}
 		h := joiner(c, first)
-		for _, labels := range []map[string]string{first, second} {
+		for _, labels := range []map[string]string{first, second, third} {
 			s := joining(t, labels)
 			disturb(h, c, s)
 			applies(t, c, h, s)
@@ -271,7 +337,7 @@ func TestJoinFaultsAnywhere(t *testing.T) {
 		return c.node.Labels, tree(h, ledgerFile)[ledgerFile]
 	}
 	want, entries := live(func(*memory.Host, *cluster, *desired.State) {})
-	if d := cmp.Diff(map[string]string{"theirs": "t", "a": "2", "pool": "y"}, want); d != "" {
+	if d := cmp.Diff(map[string]string{"theirs": "t", "a": "2", "pool": "w"}, want); d != "" {
 		t.Fatal(d)
 	}
 	ends := 0

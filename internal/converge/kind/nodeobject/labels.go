@@ -11,14 +11,58 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// claimLabels enters whose each label is, and what it was before.
+// unseen is what the ledger holds of a label before its Node was looked at.
+const unseen = "?"
+
+// claimLabels enters whose each label is, and what it was before. What it was on the Node of
+// another cluster counts for nothing.
 func claimLabels(v *kind.View, t *kind.Task, n *desired.NodeObject, o *kind.OwnNode) error {
+	unjoined := o.Sight == kind.NodeUnjoined
 	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
-		if err := v.ClaimLive(t, labelID(n.Name, key), n.Labels[key], was(o, key), kind.Equal); err != nil {
+		id, before := labelID(n.Name, key), unseen
+		if !unjoined {
+			before = was(o, key)
+		}
+		if err := v.ClaimLive(t, id, n.Labels[key], before, kind.Equal); err != nil {
 			return err
 		}
+		if v.Ledger.Ours(id) && unjoined && !v.Rejoins(n.Kubeconfig) {
+			claimAgain(t, id, n.Labels[key], unseen)
+		}
+	}
+	if !unjoined {
+		learn(v, t, n, o)
 	}
 	return nil
+}
+
+// learn enters what labels were before that no run has seen yet. Those that are as berth asks,
+// or asked, kubelet gave to the Node when it created it.
+func learn(v *kind.View, t *kind.Task, n *desired.NodeObject, o *kind.OwnNode) {
+	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
+		id := labelID(n.Name, key)
+		e, known := v.Ledger.Entries[id]
+		isNew := slices.ContainsFunc(t.Claims, func(c kind.Claim) bool { return c.ID == id && c.Was == unseen })
+		if !isNew && (e.Was == nil || e.Was.Value != unseen) {
+			continue
+		}
+		before := was(o, key)
+		if have := strings.TrimPrefix(before, "="); have == n.Labels[key] || known && e.Set(have) {
+			before = ""
+		}
+		claimAgain(t, id, n.Labels[key], before)
+	}
+}
+
+// claimAgain has the ledger hold something else of before.
+func claimAgain(t *kind.Task, id, asked, was string) {
+	claims := slices.Clone(t.Claims)
+	i := slices.IndexFunc(claims, func(c kind.Claim) bool { return c.ID == id })
+	if i < 0 {
+		i, claims = len(claims), append(claims, kind.Claim{ID: id, Asked: asked})
+	}
+	claims[i].Was, claims[i].Again = was, true
+	t.Claims = claims
 }
 
 // correct plans the patch of labels that differ.

@@ -20,11 +20,17 @@ func correctLater(v *kind.View, t *kind.Task, n *desired.NodeObject, o *kind.Own
 		switch o.LookAgain(ctx, v, n.Kubeconfig, n.Name); o.Sight {
 		case kind.NodeUnknown:
 			t.Remarks = append(t.Remarks, notCompared(n, o))
+			return nil
 		case kind.NodePresent:
 			t.Remarks = append(t.Remarks, differences(n, nil, o.Node.Taints)...)
 			correct(t, n, o)
 			unlessItWent(t, o)
+		case kind.NodeUnjoined:
+			if o.Err != nil {
+				return nil
+			}
 		}
+		learn(v, t, n, o)
 		return nil
 	}
 }
