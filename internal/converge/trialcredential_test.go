@@ -263,3 +263,30 @@ func TestACutMoveNeedsNoIssuer(t *testing.T) {
 		}
 	}
 }
+
+// Cut off anywhere, the same change keeps what the first run kept: that may have put its own
+// pair in the place of the old one, beside a kubeconfig that is still the old one.
+func TestACutMoveThatIsTriedAgain(t *testing.T) {
+	m := move{"bad\n", false}
+	h, _ := joinedMachine(t)
+	counting := effect.Inject(h, nil)
+	_, _ = moving(t, counting, &providers{key: "2"}, func(*converge.Trial) {}).Apply(t.Context(), m.state(t))
+	for n := 1; n <= counting.Count(); n += stride {
+		h, before := joinedMachine(t)
+		in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+		_, _ = moving(t, in, &providers{key: "2"}, func(*converge.Trial) {}).Apply(t.Context(), m.state(t))
+		h.Kill()
+		if in.Hit() == nil {
+			continue
+		}
+		p := &providers{key: "3"}
+		e := moving(t, h, p, func(tr *converge.Trial) {
+			tr.LastLogLines = func(context.Context, string) string { p.issue, p.probe = errAway, errAway; return "" }
+		})
+		_, _ = e.Apply(t.Context(), m.state(t))
+		if d := cmp.Diff(before, credentialFiles(t, h)); d != "" {
+			t.Fatalf("cut at effect %d: %s", n, d)
+		}
+		noneIsKept(t, h)
+	}
+}

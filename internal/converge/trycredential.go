@@ -1,6 +1,8 @@
 package converge
 
 import (
+	"slices"
+
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
@@ -9,9 +11,14 @@ import (
 
 // keepCredentials keeps those of the last good contract that the change replaces, or
 // takes away. It comes after the note, so that no key is left behind without a trial.
-// What a run before this one has replaced is not worth keeping.
+// What a run before this one has replaced is not worth keeping; what it has kept is kept, since
+// one that was cut off may have put another pair in the place of that.
 func (t *try) keepCredentials(x *executor) error {
-	var all []trial.Credential
+	all, err := trial.Credentials(t.h, t.st.Owner)
+	if err != nil {
+		return err
+	}
+	before := len(all)
 	for _, r := range t.old.Resources {
 		k, ok := t.e.kinds[r.Kind()].(kind.Keeper)
 		if !ok {
@@ -21,11 +28,12 @@ func (t *try) keepCredentials(x *executor) error {
 		if err != nil {
 			return err
 		}
-		if c != nil {
+		isKept := slices.ContainsFunc(all, func(c trial.Credential) bool { return c.ID == r.ID() && c.Holder == holder })
+		if c != nil && !isKept {
 			all = append(all, trial.Credential{ID: r.ID(), Holder: holder, Certificate: c.Certificate, Key: c.Key})
 		}
 	}
-	if len(all) == 0 {
+	if len(all) == before {
 		return nil
 	}
 	return trial.KeepCredentials(t.h, t.st.Owner, all)
