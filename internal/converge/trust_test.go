@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/effect"
@@ -160,5 +161,49 @@ func TestReplacedAnchorIsDistrusted(t *testing.T) {
 		hit = in.Hit() != nil
 		h.Kill()
 		check(h, n)
+	}
+}
+
+// An image build can make no bundle: the first boot does where the build replaced an anchor, or
+// took one away, also where the bundle has all that is wanted, and makes none in vain.
+func TestFirstBootDistrustsWhatTheImageHad(t *testing.T) {
+	one, two := anchor(t, "one"), anchor(t, "two")
+	state := func(anchors ...*desired.TrustAnchor) *desired.State {
+		all := []desired.Resource{&desired.TrustAnchor{Name: "custom", PEM: two.PEM}}
+		for _, a := range anchors {
+			all = append(all, &desired.TrustAnchor{Name: "proxy", PEM: a.PEM})
+		}
+		return sealed(t, all...)
+	}
+	build := func(h *machine, st *desired.State) {
+		t.Helper()
+		e := converge.New(converge.Options{Host: h, Offline: true})
+		for range 2 {
+			if res, err := e.Apply(t.Context(), st); err != nil || len(res.Plan.Deferred) == 0 {
+				t.Errorf("%v, postponed: %v", err, res.Plan.Deferred)
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		before func(h *machine)
+		want   *desired.State
+	}{
+		"replaced of another": {func(h *machine) {
+			h.Put("/usr/local/share/ca-certificates/proxy.crt", one.PEM, 0o644)
+			h.Put(caBundle, one.PEM+two.PEM, 0o644)
+		}, state(two)},
+		"replaced": {func(h *machine) { runs(t, h, state(one)) }, state(two)},
+		"gone":     {func(h *machine) { runs(t, h, state(one)) }, state()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newTrustingMachine()
+			tc.before(h)
+			build(h, tc.want)
+			runs(t, h, tc.want)
+			if got, _ := h.ReadFile(caBundle); strings.Contains(string(got), one.PEM) || !strings.Contains(string(got), two.PEM) {
+				t.Errorf("the bundle has the former anchor: %q", got)
+			}
+			converged(t, h, tc.want)
+		})
 	}
 }

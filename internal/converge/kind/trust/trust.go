@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -140,18 +141,23 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	if err := v.Want(t, q, info); err != nil {
 		return err
 	}
-	if err := v.ClaimLive(t, string(a.ID()), q.Content.Sum(), "", kind.Equal); err != nil {
-		return err
+	if !v.Offline { // so that the first boot knows what it has to make a bundle of
+		if err := v.ClaimLive(t, string(a.ID()), q.Content.Sum(), "", kind.Equal); err != nil {
+			return err
+		}
 	}
 	bundle, err := bundleAt(v, s)
 	if err != nil {
 		return err
 	}
-	replaced, cut := info != nil && !isAnchor(v, q.Path, info, a), isOwed(v, q)
+	inImage := isOfImageBuild(v, a, q)
+	replaced, cut := inImage || info != nil && !isAnchor(v, q.Path, info, a), isOwed(v, q)
 	reason := ""
 	switch {
 	case !contains(bundle, a.PEM):
 		reason = "not in " + s.bundle
+	case inImage:
+		reason = s.bundle + " was made before the anchor, which an image build put in place"
 	case replaced:
 		reason = s.bundle + " is made of what the anchor was before"
 	case cut:
@@ -176,6 +182,14 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 		return err
 	}
 	return nil
+}
+
+// isOfImageBuild says whether berth has put an anchor in place where no bundle could be made:
+// only a run that makes one claims the anchor's id.
+func isOfImageBuild(v *kind.View, a *desired.TrustAnchor, q *kind.Change) bool {
+	file, ours := v.Ledger.Entries[q.Path]
+	bundled := slices.Contains(slices.Collect(maps.Values(v.Ledger.Entries[string(a.ID())].Owners)), q.Content.Sum())
+	return ours && !file.Adopted && !bundled
 }
 
 // isOwed says whether a run that did not come to its end replaced an anchor, and nobody knows
@@ -203,6 +217,7 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, _ l
 		return nil // with the programs of the trust store went what they made
 	}
 	if v.Offline {
+		t.Forget = nil
 		t.Postpone(kind.VerbUpdate, "the bundle is rebuilt on first boot")
 		return nil
 	}
