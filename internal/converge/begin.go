@@ -59,6 +59,9 @@ func (x *executor) newRun() *ledger.Run {
 		Drops: slices.Clone(x.v.Vanished()), Leaves: slices.Clone(x.v.Left())}
 	if owed := x.led.Owed; owed != nil {
 		r.Regenerated = append(r.Regenerated, owed.Regenerated...)
+		for _, k := range x.resumers() {
+			r.Drops = append(r.Drops, k.Unresumed(x.v, owed.Regenerated)...)
+		}
 	}
 	for _, t := range x.v.Tasks() {
 		r.Drops = append(r.Drops, t.Forget...)

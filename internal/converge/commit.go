@@ -169,28 +169,26 @@ func (x *executor) absorb(t *kind.Task, known kind.Task) error {
 		p.Actions = append(p.Actions, t.Actions[len(known.Actions):]...)
 	}
 	p.Reported = append(p.Reported, t.Reported[len(known.Reported):]...)
-	learnt := x.learn(t)
-	if len(t.Forget) == len(known.Forget) && !learnt {
+	keeps := len(t.Forget) != len(known.Forget)
+	if learnt := x.learn(t); !learnt && !keeps {
 		return nil
 	}
-	if len(t.Forget) != len(known.Forget) {
+	if keeps {
 		x.run.Drops = slices.DeleteFunc(x.run.Drops, func(id string) bool { return slices.Contains(known.Forget, id) })
 	}
 	return x.led.Begin(x.h, x.run)
 }
 
 // learn enters what was there before, where a task has seen it since the run began. It says
-// whether the ledger has to hold that before anything else is done: that there was nothing
-// the next run finds out again.
-func (x *executor) learn(t *kind.Task) bool {
-	something := false
+// whether there is such a thing.
+func (x *executor) learn(t *kind.Task) (learnt bool) {
 	for _, c := range t.Claims {
-		if c.Again {
-			x.run.Claims[c.ID] = ledger.Claim{Entry: x.v.LiveEntry(c)}
-			something = something || c.Was != ""
+		had := x.run.Claims[c.ID].Entry.Was
+		if c.Again && (had == nil || had.Value != c.Was) {
+			x.run.Claims[c.ID], learnt = ledger.Claim{Entry: x.v.LiveEntry(c)}, true
 		}
 	}
-	return something
+	return learnt
 }
 
 // remoteGraph holds what changes objects of the cluster.

@@ -280,17 +280,22 @@ func (x *executor) finalize() error {
 // complete puts originals in order, and what a run before this one owed.
 func (x *executor) complete() error {
 	if owed := x.led.Owed; owed != nil {
-		for _, name := range slices.Sorted(maps.Keys(x.kinds)) {
-			k, ok := x.kinds[name].(kind.Resumer)
-			if !ok {
-				continue
-			}
+		for _, k := range x.resumers() {
 			if err := k.Resume(x.v, owed.Regenerated); err != nil {
 				return err
 			}
 		}
 	}
 	return x.led.Sweep(x.h)
+}
+
+func (x *executor) resumers() (out []kind.Resumer) {
+	for _, name := range slices.Sorted(maps.Keys(x.kinds)) {
+		if k, ok := x.kinds[name].(kind.Resumer); ok {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 func (x *executor) observer(s Span) {

@@ -77,6 +77,16 @@ func TestJoinKeepsWhatALabelWas(t *testing.T) {
 			h := joiner(tc.c, first)
 			applies(t, tc.c, h, joining(t, first, tc.edit))
 			h.Advance(time.Minute)
+			idle := func() int {
+				counting := effect.Inject(h, nil)
+				applies(t, tc.c, counting, joining(t, first, tc.edit))
+				return counting.Count()
+			}
+			if n, later := idle(), idle(); n != later {
+				t.Errorf("the run after the one that joined has %d effects, a later one %d", n, later)
+			}
+			tc.c.node.Labels["new"] = "edited" // by somebody: no value of before
+			applies(t, tc.c, h, joining(t, first, tc.edit))
 			s := joining(t, map[string]string{}, tc.edit)
 			applies(t, tc.c, h, s)
 			if d := cmp.Diff(tc.want, tc.c.node.Labels); d != "" {

@@ -144,4 +144,7 @@ type Resumer interface {
 	// Resume comes at the end of the run after it; regenerated are the files whose
 	// durability is owed.
 	Resume(v *View, regenerated []string) error
+	// Unresumed are ids of the ledger of which this run does not do either what the other
+	// owes: they leave the ledger, which tells their owner's next run.
+	Unresumed(v *View, regenerated []string) (ids []string)
 }

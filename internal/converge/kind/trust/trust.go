@@ -83,6 +83,25 @@ func (Kind) Resume(v *kind.View, regenerated []string) error {
 	return keep(v, target(v, s.bundle), data)
 }
 
+// Unresumed implements kind.Resumer: anchors that the run replaced, where this one, of another
+// owner, makes no bundle.
+func (Kind) Unresumed(v *kind.View, regenerated []string) (ids []string) {
+	s, err := storeOf(v)
+	if err != nil {
+		return nil
+	}
+	bundle := target(v, s.bundle)
+	if slices.ContainsFunc(v.Tasks(), func(t *kind.Task) bool { return slices.Contains(t.Regenerated, bundle) }) {
+		return nil
+	}
+	for _, p := range regenerated {
+		if e, ours := v.Ledger.Entries[p]; ours && p != bundle && !v.Noted(note(p, e.Applied.Sum)) {
+			ids = append(ids, string(desired.TrustAnchorID(strings.TrimSuffix(path.Base(p), s.suffix))))
+		}
+	}
+	return ids
+}
+
 // Anchors are the certificates that are in a directory of anchors of the machine, those
 // whose names begin with prefix.
 func Anchors(h host.FS, prefix string) ([]string, error) {
@@ -150,14 +169,14 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	if err != nil {
 		return err
 	}
-	inImage := isOfImageBuild(v, a, q)
-	replaced, cut := inImage || info != nil && !isAnchor(v, q.Path, info, a), isOwed(v, q)
+	unbundled := isUnbundled(v, a, q)
+	replaced, cut := unbundled || info != nil && !isAnchor(v, q.Path, info, a), isOwed(v, q)
 	reason := ""
 	switch {
 	case !contains(bundle, a.PEM):
 		reason = "not in " + s.bundle
-	case inImage:
-		reason = s.bundle + " was made before the anchor, which an image build put in place"
+	case unbundled:
+		reason = s.bundle + " was not made since the anchor was put in place"
 	case replaced:
 		reason = s.bundle + " is made of what the anchor was before"
 	case cut:
@@ -177,16 +196,17 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	t.Live = func(ctx context.Context) error {
 		err := bundlerOf(v, s).add(ctx, a, replaced, cut)
 		if err == nil && (replaced || cut) {
-			v.Note(noteOf(q))
+			v.Note(note(q.Path, q.Content.Sum()))
 		}
 		return err
 	}
 	return nil
 }
 
-// isOfImageBuild says whether berth has put an anchor in place where no bundle could be made:
-// only a run that makes one claims the anchor's id.
-func isOfImageBuild(v *kind.View, a *desired.TrustAnchor, q *kind.Change) bool {
+// isUnbundled says whether berth has put an anchor in place and no bundle was made since: by an
+// image build, or by a run that was cut off before one of another owner. Only a run that makes
+// a bundle claims the anchor's id.
+func isUnbundled(v *kind.View, a *desired.TrustAnchor, q *kind.Change) bool {
 	file, ours := v.Ledger.Entries[q.Path]
 	bundled := slices.Contains(slices.Collect(maps.Values(v.Ledger.Entries[string(a.ID())].Owners)), q.Content.Sum())
 	return ours && !file.Adopted && !bundled
@@ -195,10 +215,10 @@ func isOfImageBuild(v *kind.View, a *desired.TrustAnchor, q *kind.Change) bool {
 // isOwed says whether a run that did not come to its end replaced an anchor, and nobody knows
 // of the bundle. A process that stays knows what it has made.
 func isOwed(v *kind.View, q *kind.Change) bool {
-	return v.Ledger.Owed != nil && slices.Contains(v.Ledger.Owed.Regenerated, q.Path) && !v.Noted(noteOf(q))
+	return v.Ledger.Owed != nil && slices.Contains(v.Ledger.Owed.Regenerated, q.Path) && !v.Noted(note(q.Path, q.Content.Sum()))
 }
 
-func noteOf(q *kind.Change) string { return "bundle of " + q.Path + " " + q.Content.Sum() }
+func note(anchor, sum string) string { return "bundle of " + anchor + " " + sum }
 
 // isAnchor says whether a file holds an anchor and nothing else.
 func isAnchor(v *kind.View, p string, info *host.Info, a *desired.TrustAnchor) bool {
