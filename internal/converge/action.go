@@ -124,6 +124,8 @@ type Span struct {
 type Result struct {
 	Plan     *Plan  `json:"plan"`
 	Timeline []Span `json:"timeline"`
+	// Begun are the actions that the run came to: of one that did not fail all of the plan's.
+	Begun []Action `json:"-"`
 	// Unverified names the artifacts that came without a digest.
 	Unverified []string `json:"unverified,omitempty"`
 	// Resumed: an earlier apply had been interrupted.

@@ -28,6 +28,7 @@ func (x *executor) commit(ctx context.Context) error {
 	if err := g.run(ctx); err != nil {
 		return err
 	}
+	x.named = true
 	missed, err := x.goLive(ctx)
 	if err != nil {
 		return errors.Join(missed, err)
@@ -129,6 +130,7 @@ func (x *executor) before(ctx context.Context) error {
 			continue
 		}
 		x.stopped = x.stopped || t.Disrupts()
+		x.came[t.ID] = t.Disrupts()
 		x.try.touch(x.stopped)
 		if err := t.Before(ctx); err != nil {
 			return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}

@@ -34,6 +34,10 @@ type executor struct {
 	// overDirs are files that take the place of directories.
 	overDirs []string
 	told     sync.Mutex
+	// came are the ids that the commit has come to; named: all names are in place, but for
+	// those that come late.
+	came  map[desired.ID]bool
+	named bool
 	// try is the run as a trial; nil where it is none.
 	try *try
 	// live is Scope.Live.
@@ -154,6 +158,7 @@ func (x *executor) execute(ctx context.Context) error {
 		return err
 	}
 	x.v.Begin()
+	x.came = map[desired.ID]bool{}
 	if err := x.stage(ctx); err != nil {
 		return errors.Join(err, x.abort())
 	}
@@ -170,10 +175,23 @@ func (x *executor) execute(ctx context.Context) error {
 	}
 	err := x.commit(ctx)
 	x.noteUnverified()
+	x.result.Begun = append(x.result.Begun, x.begun(err)...)
 	if err != nil {
 		return err
 	}
 	return x.finish()
+}
+
+// begun are the actions that the commit has come to, all of them where it failed in nothing.
+func (x *executor) begun(err error) []Action {
+	if err == nil {
+		return x.result.Plan.Actions
+	}
+	return slices.DeleteFunc(slices.Clone(x.result.Plan.Actions), func(a Action) bool {
+		t := x.v.Task(a.ID)
+		named := t != nil && x.named && slices.ContainsFunc(t.Changes, func(q *kind.Change) bool { return !q.Late })
+		return !named && !x.came[a.ID]
+	})
 }
 
 // resync makes durable what a run that was cut off left in place: this one finds
@@ -301,6 +319,9 @@ func (x *executor) resumers() (out []kind.Resumer) {
 func (x *executor) observer(s Span) {
 	x.told.Lock()
 	defer x.told.Unlock()
+	if s.Phase == "commit" {
+		x.came[s.ID] = true
+	}
 	if !s.End.IsZero() {
 		x.result.Timeline = append(x.result.Timeline, s)
 	}

@@ -145,9 +145,8 @@ func (r *Reconciler) repair(ctx context.Context, s converge.Scope) error {
 		var res *converge.Result
 		res, err = t.Engine.ApplyScope(ctx, t.State, s)
 		if ctx.Err() == nil && !errors.Is(err, errRenewed) {
-			repaired := repairsOf(res, err)
-			r.stopStorms(repaired)
-			r.report(repaired, res.Plan.Reported, s.IDs, r.left)
+			r.stopStorms(res.Begun)
+			r.report(res.Begun, res.Plan.Reported, s.IDs, r.left)
 		}
 	}
 	switch {
@@ -202,15 +201,6 @@ func (r *Reconciler) lookSoon(ids []desired.ID) {
 	}
 	r.mark(ids)
 	r.queue.AddAfter(workDrift, writeRest)
-}
-
-// repairsOf is what a run repaired, or began to. Of one that changed nothing that is nothing,
-// and it is no fight with another writer either.
-func repairsOf(res *converge.Result, err error) []converge.Action {
-	if err != nil && !hasChanged(res) {
-		return nil
-	}
-	return res.Plan.Actions
 }
 
 // stopStorms counts what was repaired.

@@ -20,9 +20,8 @@ func (r *Reconciler) ownDrift(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	repaired := repairsOf(res, err)
-	r.stopStorms(repaired)
-	r.report(repaired, res.Plan.Reported, nil, r.ownLeft)
+	r.stopStorms(res.Begun)
+	r.report(res.Begun, res.Plan.Reported, nil, r.ownLeft)
 	switch {
 	case r.isOnTrial(err), r.isLocked(err), r.isStillWritten(err):
 		r.queue.AddAfter(workOwn, recheck)
