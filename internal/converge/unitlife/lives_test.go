@@ -412,6 +412,14 @@ var activated = []*life{
 		up:      []string{a, b}, runs: [3]counts{{a: 1}, {a: 1, b: 1}, {b: 1}},
 	},
 	{
+		name:      "goes, and somebody else's service needs it",
+		there:     map[string]string{vendor + b: "[Unit]\nRequires=" + a + "\nAfter=" + a + "\n" + daemon("vendor")},
+		first:     []desired.Resource{file(admin+a, daemon("1")), unit(a, "started")},
+		second:    []desired.Resource{file(data+"x", "1\n")},
+		meanwhile: starts(b),
+		runs:      [3]counts{{a: 1}, {}, {}}, lasts: []string{b},
+	},
+	{
 		name:    "stopped, and somebody else's service needs it",
 		there:   map[string]string{vendor + a: daemon("vendor"), vendor + b: "[Unit]\nRequires=" + a + "\nAfter=" + a + "\n" + daemon("vendor")},
 		running: []string{a, b},

@@ -1,6 +1,7 @@
 package unit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -37,10 +38,10 @@ func (s *systemd) bringBack(ctx context.Context) error {
 	return nil
 }
 
-// startAgain starts a unit that stopped as a consequence, unless that started along what the
-// state wants stopped.
+// startAgain starts a unit that stopped as a consequence, unless that needs what the state wants
+// stopped, or what is gone.
 func (s *systemd) startAgain(ctx context.Context, st host.UnitStatus) error {
-	need, err := s.wantedDown(ctx, st)
+	need, err := s.needed(ctx, st.Requires, func(st host.UnitStatus) string { return cmp.Or(s.wantedStopped(st), unstartable(st)) })
 	if err != nil {
 		return err
 	}
@@ -52,26 +53,23 @@ func (s *systemd) startAgain(ctx context.Context, st host.UnitStatus) error {
 	if err == nil {
 		return nil
 	}
-	if need := s.wantedStopped(st.Needs); need != "" {
-		s.remark(staysStopped(st.Name, need) + ": " + err.Error())
-		return nil
+	for _, name := range st.Needs {
+		if need := s.wantedStopped(host.UnitStatus{Name: name}); need != "" {
+			s.remark(staysStopped(st.Name, need) + ": " + err.Error())
+			return nil
+		}
 	}
 	return &kind.UnitError{Unit: st.Name, Err: fmt.Errorf("start again what stopped as a consequence: %w", err)}
 }
 
-func staysStopped(name, need string) string {
-	return name + " stays stopped: it needs " + need + ", which is not to run"
-}
+func staysStopped(name, need string) string { return name + " stays stopped: it needs " + need }
 
-// wantedDown is a unit that the state wants stopped and that a start of another would start
-// along, however indirectly; "" for none.
-func (s *systemd) wantedDown(ctx context.Context, st host.UnitStatus) (string, error) {
+// needed is what is said of the first of some units, and of those that they need, however
+// indirectly, that is not ""; "" where nothing is.
+func (s *systemd) needed(ctx context.Context, names []string, say func(host.UnitStatus) string) (string, error) {
 	seen := map[string]bool{}
 	var visit func(names []string) (string, error)
 	visit = func(names []string) (string, error) {
-		if need := s.wantedStopped(names); need != "" {
-			return need, nil
-		}
 		for _, name := range names {
 			if seen[name] {
 				continue
@@ -81,13 +79,16 @@ func (s *systemd) wantedDown(ctx context.Context, st host.UnitStatus) (string, e
 			if err != nil {
 				return "", err
 			}
-			if need, err := visit(st.Requires); need != "" || err != nil {
-				return need, err
+			if said := say(st); said != "" {
+				return said, nil
+			}
+			if said, err := visit(st.Requires); said != "" || err != nil {
+				return said, err
 			}
 		}
 		return "", nil
 	}
-	return visit(st.Requires)
+	return visit(names)
 }
 
 // comesUp is how long a run waits for a unit of somebody else that systemd starts again.
@@ -108,12 +109,21 @@ func (s *systemd) awaitStart(ctx context.Context, name string) error {
 	return fmt.Errorf("start again along with another unit: %w", err)
 }
 
-// wantedStopped is the first of some units that the state wants stopped; "" for none.
-func (s *systemd) wantedStopped(names []string) string {
-	for _, name := range names {
-		if u, ok := s.v.State.Lookup(desired.UnitID(name)).(*desired.Unit); ok && u.Activation == desired.Stopped {
-			return name
-		}
+// wantedStopped says of a unit that the state wants stopped what it is; "" of others.
+func (s *systemd) wantedStopped(st host.UnitStatus) string {
+	if u, ok := s.v.State.Lookup(desired.UnitID(st.Name)).(*desired.Unit); ok && u.Activation == desired.Stopped {
+		return st.Name + ", which is not to run"
+	}
+	return ""
+}
+
+// unstartable says why systemd refuses to start what needs a unit; "" where it does not.
+func unstartable(st host.UnitStatus) string {
+	switch st.LoadState {
+	case "not-found":
+		return st.Name + ", which is not there"
+	case "masked":
+		return st.Name + ", which is masked"
 	}
 	return ""
 }

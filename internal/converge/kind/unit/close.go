@@ -285,7 +285,7 @@ func (s *systemd) owedRevivals(ctx context.Context, names []string, acting map[s
 		if !down(st) || st.LoadState != "loaded" {
 			continue
 		}
-		need, err := s.wantedDown(ctx, st)
+		need, err := s.needed(ctx, st.Requires, s.wantedStopped)
 		if err != nil {
 			return err
 		}
