@@ -1,12 +1,14 @@
 package converge_test
 
 import (
+	"errors"
 	"io/fs"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host/effect"
 )
@@ -172,4 +174,26 @@ func TestAnyMode(t *testing.T) {
 	runs(t, h, ours(text))
 	mode(h, 0o600)
 	converged(t, h, ours(text))
+}
+
+// A file below what is another owner's file would take that away: it is refused, or moves the
+// name along.
+func TestDirectoryInPlaceOfAnotherOwnersFile(t *testing.T) {
+	const file, below = "/etc/foo", "/etc/foo/x"
+	h := newMachine()
+	runs(t, h, sealed(t, managed(file, "a\n")))
+	before := others(h)
+	osc := of(desired.OwnerOSC, sealed(t, managed(below, "b\n")))
+	_, err := engine(h, &providers{}).Apply(t.Context(), osc)
+	if e, ok := errors.AsType[*converge.OwnedElsewhereError](err); !ok || e.Path != file || e.Other != desired.OwnerAKS {
+		t.Errorf("not refused: %v", err)
+	}
+	if d := cmp.Diff(before, others(h)); d != "" {
+		t.Error(d)
+	}
+	res, err := engine(h, &providers{}, func(o *converge.Options) { o.TakeOver = true }).Apply(t.Context(), osc)
+	if err != nil || !strings.Contains(res.Plan.Actions[0].Reason, "taken over from aks") {
+		t.Errorf("%v, %+v", err, res.Plan.Actions)
+	}
+	has(t, h, below, "b\n")
 }

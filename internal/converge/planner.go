@@ -48,7 +48,7 @@ func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger
 	}
 	for _, step := range []func(context.Context) error{
 		p.owed, p.oneEach, p.observer(kind.Credentials), p.observer(kind.Tree), p.removals, p.observer(kind.Units), p.closing,
-		p.obstacles, p.parents,
+		p.parents, p.obstacles,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -285,10 +285,32 @@ func (p *planner) parentsOf(t *kind.Task, known map[string]bool) error {
 				break
 			}
 			known[dir] = true
-			made = append(made, &kind.Change{Type: ledger.Directory, Path: dir, Attrs: host.Attributes{Mode: 0o755}, Parent: true, Seen: info})
+			q, err := p.parent(t, dir, info)
+			if err != nil || t.Refused != nil {
+				return err
+			}
+			made = append(made, q)
 		}
 	}
 	slices.Reverse(made) // outermost first
 	t.Changes = append(made, t.Changes...)
 	return nil
+}
+
+// parent is a directory on the way to what a task creates. It may take the place of a file of
+// berth's, unless that is another owner's.
+func (p *planner) parent(t *kind.Task, dir string, info *host.Info) (*kind.Change, error) {
+	q := &kind.Change{Type: ledger.Directory, Path: dir, Attrs: host.Attributes{Mode: 0o755}, Parent: true}
+	if info == nil {
+		return q, nil
+	}
+	err := p.v.MayChange(q, info)
+	if e, ok := errors.AsType[*OwnedElsewhereError](err); ok {
+		t.Refuse(e)
+		return q, nil
+	}
+	for i := range t.Actions {
+		t.Actions[i].Reason += q.TakenOver()
+	}
+	return q, err
 }
