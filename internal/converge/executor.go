@@ -198,10 +198,8 @@ func (x *executor) begun(err error) []Action {
 // it equal to what is wanted and would not write it again.
 func (x *executor) resync() error {
 	names := x.wanted()
-	for name := range x.led.Entries {
-		if ledger.IsPath(name) {
-			names[name] = true
-		}
+	for _, name := range slices.AppendSeq(slices.Clone(x.led.Owed.Drops), maps.Keys(x.led.Entries)) {
+		names[name] = true
 	}
 	names[ledger.OriginalsDir+"/x"] = true
 	dirs := map[string]bool{}

@@ -156,3 +156,24 @@ func TestOriginalsOfEqualContent(t *testing.T) {
 		}
 	}
 }
+
+// A run that takes a file back, and is killed anywhere, leaves the next one to keep what it has
+// restored, where that one's document wants the file again.
+func TestOriginalOfAFileThatIsWantedAgain(t *testing.T) {
+	with, without := sealed(t, managed("/etc/x", "ours\n"), managed("/etc/y", "1\n")), sealed(t, managed("/etc/y", "1\n"))
+	for n, hit := 1, true; hit; n++ {
+		h := newMachine()
+		h.Put("/etc/x", "theirs\n", 0o644)
+		runs(t, h, with)
+		in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+		_, _ = engine(in, &providers{}).Apply(t.Context(), without)
+		hit = in.Hit() != nil
+		h.Kill()
+		runs(t, h, with)
+		has(t, h, "/etc/x", "ours\n")
+		if p := runs(t, h, sealed(t)); len(p.Kept) > 0 {
+			t.Errorf("killed after effect %d: kept %q", n, p.Kept)
+		}
+		has(t, h, "/etc/x", "theirs\n")
+	}
+}

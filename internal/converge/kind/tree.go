@@ -129,7 +129,7 @@ func (v *View) RemovePath(name string, e ledger.Entry) error {
 	if err != nil {
 		return err
 	}
-	if done, err := v.undone(name, e, info); err != nil || done {
+	if done, err := e.Undone(v.Host, name, info); err != nil || done {
 		v.Vanish(name)
 		return err
 	}
@@ -181,18 +181,6 @@ func (v *View) restore(name string, was *ledger.Standing) (*Change, error) {
 	}
 	q.Content = secretIfNarrow(data, q.Attrs.Mode)
 	return q, err
-}
-
-// undone says whether there is nothing left to take back: the name is gone, or
-// its original stands there again.
-func (v *View) undone(name string, e ledger.Entry, info *host.Info) (bool, error) {
-	if info == nil {
-		return !e.Gone() || e.Was == nil, nil
-	}
-	if e.Was == nil {
-		return false, nil
-	}
-	return e.Was.Restored(v.Host, name, info)
 }
 
 func removalID(name string, e ledger.Entry) desired.ID {

@@ -123,6 +123,29 @@ func (l *Ledger) take(h host.FS, r *Run, end string) error {
 		}
 		l.halfway[name] = c.Prepared && !placed
 	}
+	return l.drop(h, r.Drops)
+}
+
+// drop forgets what an interrupted run took back: it may have put away its original, and what
+// stands there is not berth's any more.
+func (l *Ledger) drop(h host.FS, names []string) error {
+	for _, name := range names {
+		e, ours := l.Entries[name]
+		if !ours || !IsPath(name) {
+			continue
+		}
+		info, err := Lstat(h, name)
+		if err != nil {
+			return fmt.Errorf("look for what an interrupted run took back: %w", err)
+		}
+		undone, err := e.Undone(h, name, info)
+		if err != nil {
+			return fmt.Errorf("look for what an interrupted run took back: %w", err)
+		}
+		if undone {
+			delete(l.Entries, name)
+		}
+	}
 	return nil
 }
 

@@ -181,6 +181,18 @@ func CopyOf(h host.FS, from, sum string) func(host.File) error {
 	}
 }
 
+// Undone says whether there is nothing left to take back at a path: the name is gone, or its
+// original stands there again.
+func (e Entry) Undone(h host.FS, p string, info *host.Info) (bool, error) {
+	if info == nil {
+		return !e.Gone() || e.Was == nil, nil
+	}
+	if e.Was == nil {
+		return false, nil
+	}
+	return e.Was.Restored(h, p, info)
+}
+
 // Restored says whether a path is again what it was before berth.
 func (s *Standing) Restored(h host.FS, p string, info *host.Info) (bool, error) {
 	switch {
