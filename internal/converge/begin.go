@@ -144,7 +144,7 @@ func (x *executor) claim(q *kind.Change) (ledger.Claim, error) {
 	var was *ledger.Standing
 	if q.Foreign {
 		was = x.v.Original(q)
-		if err := x.led.Keep(x.h, q.Path, q.Seen, was, x.st.Owner, q.Prepared); err != nil {
+		if err := x.led.Keep(x.h, q.Path, q.Seen, was, x.st.Owner, q.Prepared, q.Original); err != nil {
 			return ledger.Claim{}, err
 		}
 	}

@@ -1,11 +1,13 @@
 package converge_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/effect"
@@ -313,5 +315,90 @@ func TestMountedDirectoryGoes(t *testing.T) {
 	delete(before, "/mnt/data")
 	if diff := cmp.Diff(before, others(h)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A document that wants all of a file of which an earlier one wanted a part, or the other way
+// round, is in force after one run, killed anywhere before that, and leaves what was there
+// before.
+func TestPartBecomesTheWholeFile(t *testing.T) {
+	const whole, rest = "C=1\n", "A=0\n"
+	part, file := sealed(t, lines("a", "B=1\n"), lines("b", "D=1\n")), sealed(t, managed(environment, whole))
+	with := func(text string) string {
+		return text + "# BEGIN berth a\nB=1\n# END berth a\n# BEGIN berth b\nD=1\n# END berth b\n"
+	}
+	for name, tc := range map[string]struct {
+		before        *string
+		first, second *desired.State
+		want          string
+	}{
+		"part to file":             {new(rest), part, file, whole},
+		"part to file, none there": {nil, part, file, whole},
+		"file to part":             {new(rest), file, part, with(rest)},
+		"file to part, none there": {nil, file, part, with("")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n, hit := 0, true; hit; n++ {
+				h := newMachine()
+				if tc.before != nil {
+					h.Put(environment, *tc.before, 0o640)
+				}
+				untouched := others(h)
+				runs(t, h, tc.first)
+				in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+				if n > 0 {
+					_, _ = engine(in, &providers{}).Apply(t.Context(), tc.second)
+					hit = in.Hit() != nil
+					h.Kill()
+				}
+				runs(t, h, tc.second)
+				has(t, h, environment, tc.want)
+				converged(t, h, tc.second)
+				if p := runs(t, h, sealed(t)); len(p.Kept) > 0 {
+					t.Errorf("killed after effect %d: kept %q", n, p.Kept)
+				}
+				if d := cmp.Diff(untouched, others(h)); d != "" {
+					t.Fatalf("killed after effect %d: %s", n, d)
+				}
+			}
+		})
+	}
+}
+
+// What somebody made of a file that was berth's as a whole stays where the next document wants
+// a part of it.
+func TestPartOfAnEditedFile(t *testing.T) {
+	h := newMachine()
+	h.Put(environment, "A=0\n", 0o644)
+	runs(t, h, sealed(t, managed(environment, "C=1\n")))
+	h.Put(environment, "C=2\n", 0o644)
+	runs(t, h, sealed(t, lines("a", "B=1\n")))
+	runs(t, h, sealed(t))
+	has(t, h, environment, "C=2\n")
+}
+
+// All of a file and a part of it are refused in one document, and in those of two owners,
+// whichever comes first.
+func TestPartBesideTheWholeFile(t *testing.T) {
+	part, file := sealed(t, lines("a", "B=1\n")), of(desired.OwnerOSC, sealed(t, managed(environment, "C=1\n")))
+	for _, order := range [][]*desired.State{{part, file}, {file, part}} {
+		h := newMachine()
+		h.Put(environment, "A=0\n", 0o644)
+		runs(t, h, order[0])
+		before := others(h)
+		for _, over := range []bool{false, true} {
+			_, err := engine(h, &providers{}, func(o *converge.Options) { o.TakeOver = over }).Apply(t.Context(), order[1])
+			e, ok := errors.AsType[*converge.OwnedElsewhereError](err)
+			if !ok || e.Other != order[0].Owner || !strings.Contains(e.Hint(), "a part of it") {
+				t.Errorf("not refused: %v", err)
+			}
+		}
+		if d := cmp.Diff(before, others(h)); d != "" {
+			t.Error(d)
+		}
+	}
+	_, err := engine(newMachine(), &providers{}).Apply(t.Context(), sealed(t, lines("a", "B=1\n"), managed(environment, "C=1\n")))
+	if err == nil || !strings.Contains(err.Error(), "file:"+environment+" is the whole file") {
+		t.Errorf("in one document: %v", err)
 	}
 }

@@ -30,6 +30,9 @@ type Change struct {
 	Late bool
 	// Foreign: what is there now was not berth's and is kept as the original.
 	Foreign bool
+	// Original is the text of what is kept, where that is not all that is there now; nil where
+	// it is.
+	Original *string
 	// Own: what is there now says that berth wrote it.
 	Own bool
 	// From are other owners that lose the name to this one.

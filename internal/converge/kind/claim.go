@@ -3,6 +3,8 @@ package kind
 import (
 	"encoding/hex"
 	"fmt"
+	"strings"
+	"sync"
 
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
@@ -15,6 +17,8 @@ type OwnedElsewhereError struct {
 	Path  string
 	Owner desired.Owner
 	Other desired.Owner
+	// Part: one of them wants a part of the file, the other all of it.
+	Part bool
 }
 
 // Error names both owners.
@@ -24,6 +28,9 @@ func (e *OwnedElsewhereError) Error() string {
 
 // Hint says what the choice is.
 func (e *OwnedElsewhereError) Hint() string {
+	if e.Part {
+		return "Take it out of one of the two documents: one has all of the file, the other a part of it."
+	}
 	return fmt.Sprintf("Take it out of one of the two documents, or run this one with --take-over: then %s is the %s contract's.", e.Path, e.Owner)
 }
 
@@ -31,6 +38,9 @@ func (e *OwnedElsewhereError) Hint() string {
 // refused or taken over, the original of what is foreign is kept.
 func (v *View) MayChange(q *Change, info *host.Info) error {
 	e := v.Ledger.Entries[q.Path]
+	if other, ok := v.partsOf(q); ok {
+		return &OwnedElsewhereError{Path: q.Path, Owner: v.State.Owner, Other: other, Part: true}
+	}
 	if others := e.Others(v.State.Owner); len(others) > 0 && !q.agrees(e, v.State.Owner) {
 		if !v.TakeOver {
 			return &OwnedElsewhereError{Path: q.Path, Owner: v.State.Owner, Other: others[0]}
@@ -44,6 +54,29 @@ func (v *View) MayChange(q *Change, info *host.Info) error {
 	var err error
 	q.Foreign, err = v.foreign(q)
 	return err
+}
+
+// partsOf is an owner that has a part of the file which a change would replace.
+func (v *View) partsOf(q *Change) (desired.Owner, bool) {
+	if !q.Temporary() && q.Type != ledger.Gone {
+		return "", false
+	}
+	parts := v.Shared("parts of others", func() any { return sync.OnceValue(v.othersParts) }).(func() map[string]desired.Owner)()
+	other, ok := parts[q.Path]
+	return other, ok
+}
+
+// othersParts are the files of which other owners have a part.
+func (v *View) othersParts() map[string]desired.Owner {
+	parts := map[string]desired.Owner{}
+	for id, e := range v.Ledger.Entries {
+		name, isPart := strings.CutPrefix(id, "block:")
+		if others := e.Others(v.State.Owner); isPart && len(others) > 0 {
+			name, _, _ = strings.Cut(name, "#")
+			parts[v.Real(name)] = others[0]
+		}
+	}
+	return parts
 }
 
 // foreign says whether what a change replaces is nobody's here, or berth's but for

@@ -162,7 +162,11 @@ func (t *Task) ChangesName(name string) bool {
 // Refuse plans nothing of a resource but that it can't be had.
 func (t *Task) Refuse(e *OwnedElsewhereError) {
 	*t = Task{ID: t.ID, Base: t.Base}
-	t.Block(VerbUpdate, "the "+string(e.Other)+" contract wants it otherwise", "--take-over moves it", e)
+	why := "--take-over moves it"
+	if e.Part {
+		why = "one document has all of the file, the other a part of it"
+	}
+	t.Block(VerbUpdate, "the "+string(e.Other)+" contract wants it otherwise", why, e)
 }
 
 // Withhold plans nothing of a task; its actions are reported or not.

@@ -55,9 +55,10 @@ var ErrEdited = errors.New("it changed while it was copied")
 
 // Keep stores what stands at a path, several at once: nothing but the description
 // for what stays in place. program says that a download replaces it. It is durable
-// when SyncOriginals has returned.
-func (l *Ledger) Keep(h host.FS, p string, info *host.Info, was *Standing, owner desired.Owner, program bool) error {
-	if err := l.describe(h, p, info, was, program); err != nil {
+// when SyncOriginals has returned. text is kept in place of the content; nil where that is
+// the original.
+func (l *Ledger) Keep(h host.FS, p string, info *host.Info, was *Standing, owner desired.Owner, program bool, text *string) error {
+	if err := l.describe(h, p, info, was, program, text); err != nil {
 		return fmt.Errorf("keep original of %s: %w", p, err)
 	}
 	x, err := l.kept.load(h)
@@ -81,7 +82,7 @@ func StandingAt(info *host.Info) *Standing {
 }
 
 // describe completes was, whose type, mode and owner are known.
-func (l *Ledger) describe(h host.FS, p string, info *host.Info, was *Standing, program bool) (err error) {
+func (l *Ledger) describe(h host.FS, p string, info *host.Info, was *Standing, program bool, text *string) (err error) {
 	switch {
 	case was.Stays():
 		return nil
@@ -91,7 +92,12 @@ func (l *Ledger) describe(h host.FS, p string, info *host.Info, was *Standing, p
 	case !info.IsRegular():
 		return fmt.Errorf("is %s and can't be replaced", DescribeType(h, p, info))
 	}
-	if was.Sum, err = l.keepContent(h, p, info, program); err != nil {
+	if text != nil {
+		was.Sum, err = l.keepText(h, *text)
+	} else {
+		was.Sum, err = l.keepContent(h, p, info, program)
+	}
+	if err != nil {
 		return err
 	}
 	was.Xattrs, err = KeptXattrs(h, p)
@@ -138,6 +144,19 @@ func (l *Ledger) keepContent(h host.FS, p string, info *host.Info, program bool)
 		return nil, storeContent(h, p, info, sum, program)
 	})
 	return sum, err
+}
+
+// keepText stores a text as the content of an original.
+func (l *Ledger) keepText(h host.FS, text string) (string, error) {
+	x, err := l.kept.load(h)
+	if err != nil {
+		return "", err
+	}
+	if sum, ok := x.add([]byte(text)); ok {
+		return sum, nil
+	}
+	sum := desired.Text(text).Sum()
+	return sum, host.WriteFile(h, ContentName(sum), []byte(text), host.Attributes{Mode: 0o600})
 }
 
 // storeContent keeps a program that a download replaces under a second name: it

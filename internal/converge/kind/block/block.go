@@ -94,6 +94,15 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.whole != "" {
+		return &fs.PathError{Op: "edit", Path: b.Path, Err: fmt.Errorf("%s is the whole file", f.whole)}
+	}
+	if err := f.othersWhole(v); err != nil {
+		return err
+	}
+	if err := f.takeOff(v, t); err != nil {
+		return err
+	}
 	before, err := f.before(v, b)
 	if err != nil {
 		return err
@@ -116,7 +125,7 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 // before is what was in the file before the block, or before those of its keys that
 // are new.
 func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
-	w := was{Absent: f.info == nil || madeByAnother(v, b), Lines: linesOf(f.text, b.Keys), Keys: sortedKeys(b.Keys), Asked: sortedKeys(b.Keys)}
+	w := was{Absent: f.absent || madeByAnother(v, b), Lines: linesOf(f.text, b.Keys), Keys: sortedKeys(b.Keys), Asked: sortedKeys(b.Keys)}
 	if len(f.text) <= maxText {
 		text := f.text
 		w.Text = &text
@@ -222,7 +231,13 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 		}
 	}
 	text := before.inForce(v, id).without(f.text, name)
-	if text == "" && before.Absent {
+	absent := text == "" && before.Absent
+	switch {
+	case f.whole != "":
+		f.text = text
+		f.replaced(v, absent)
+		return nil
+	case absent:
 		return f.delete(t)
 	}
 	return f.become(v, t, text, 0, "its part "+name+" is no longer wanted")
@@ -230,16 +245,24 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 
 // shared is a file with all blocks of one run in it.
 type shared struct {
-	mu     sync.Mutex
-	path   string
-	info   *host.Info
-	text   string
-	change *kind.Change
-	err    error
+	mu   sync.Mutex
+	path string
+	info *host.Info
+	// disk is what it holds, text what it is to hold.
+	disk, text string
+	change     *kind.Change
+	// absent: there is none without the blocks; else attrs are its attributes.
+	absent bool
+	attrs  host.Attributes
+	// whole is the resource that is all of the file; "" where there is none.
+	whole desired.ID
+	err   error
 }
 
 func open(v *kind.View, path string) (*shared, error) {
-	f := v.Shared("block:"+path, func() any { return read(v, path) }).(*shared)
+	f := v.Shared("block:"+path, func() any {
+		return sync.OnceValue(func() *shared { return read(v, path) })
+	}).(func() *shared)()
 	return f, f.err
 }
 
@@ -247,29 +270,77 @@ func read(v *kind.View, path string) *shared {
 	f := &shared{path: path}
 	for _, r := range v.State.Resources {
 		for _, other := range r.FilePaths() {
-			if other == path {
-				f.err = &fs.PathError{Op: "edit", Path: path, Err: fmt.Errorf("%s is the whole file", r.ID())}
+			if v.Real(other) == path {
+				f.whole = r.ID()
 			}
 		}
 	}
 	var err error
 	if f.info, err = v.Lstat(path); err != nil || f.info == nil {
-		f.err = err
+		f.err, f.absent = err, true
 		return f
 	}
 	if !f.info.IsRegular() {
 		f.err = &fs.PathError{Op: "edit", Path: path, Err: fmt.Errorf("it is %s, not a file", ledger.DescribeType(v.Host, path, f.info))}
 		return f
 	}
+	f.attrs = host.Attributes{Mode: ledger.PermBits(f.info.Mode), UID: f.info.UID, GID: f.info.GID}
+	if f.attrs.Xattrs, f.err = ledger.KeptXattrs(v.Host, path); f.err != nil {
+		return f
+	}
 	data, err := v.Host.ReadFile(path)
-	f.text, f.err = string(data), err
+	f.disk, f.err = string(data), err
+	f.text = f.disk
 	return f
+}
+
+// othersWhole refuses a part of a file of which another owner has all: each would undo what the
+// other does.
+func (f *shared) othersWhole(v *kind.View) error {
+	e := v.Ledger.Entries[f.path]
+	if others := e.Others(v.State.Owner); len(others) > 0 && (e.Applied.Type == ledger.File || e.Applied.Type == ledger.Link) {
+		return &kind.OwnedElsewhereError{Path: f.path, Owner: v.State.Owner, Other: others[0], Part: true}
+	}
+	return nil
+}
+
+// takeOff lets go of the file of an earlier document, of which this one wants a part: that comes
+// into what stood there before, or into what somebody has made of the file since.
+func (f *shared) takeOff(v *kind.View, t *kind.Task) error {
+	e, ours := v.Ledger.Entries[f.path]
+	if f.change != nil || f.info == nil || !ours || e.Applied.Type != ledger.File {
+		return nil
+	}
+	t.Forget = append(t.Forget, f.path)
+	was, text, ok, err := v.Beneath(f.path, e, f.info)
+	if err != nil || !ok {
+		return err
+	}
+	f.text, f.absent = string(text), was == nil
+	if was != nil {
+		f.attrs = was.Attributes()
+	}
+	return nil
+}
+
+// replaced tells the change that makes a file of a document's own of it what stood there but
+// for parts of berth's: that is the original.
+func (f *shared) replaced(v *kind.View, absent bool) {
+	for _, t := range v.Tasks() {
+		for _, q := range t.Changes {
+			if q.Path == f.path && q.Foreign && absent {
+				q.Foreign = false
+			} else if q.Path == f.path && q.Foreign {
+				q.Original = &f.text
+			}
+		}
+	}
 }
 
 // become plans that the file holds a text. The first block of a file carries the
 // change for all.
 func (f *shared) become(v *kind.View, t *kind.Task, text string, mode fs.FileMode, reason string) error {
-	if text == f.text {
+	if text == f.text && (f.change != nil || text == f.disk) {
 		return nil
 	}
 	verb := kind.VerbUpdate
@@ -282,13 +353,9 @@ func (f *shared) become(v *kind.View, t *kind.Task, text string, mode fs.FileMod
 		f.change.Type, f.change.Content = ledger.File, desired.Text(text)
 		return nil
 	}
-	attributes := host.Attributes{Mode: mode}
-	if f.info != nil {
-		attributes = host.Attributes{Mode: ledger.PermBits(f.info.Mode), UID: f.info.UID, GID: f.info.GID}
-		var err error
-		if attributes.Xattrs, err = ledger.KeptXattrs(v.Host, f.path); err != nil {
-			return err
-		}
+	attributes := f.attrs
+	if f.absent {
+		attributes = host.Attributes{Mode: mode}
 	}
 	f.change = &kind.Change{Type: ledger.File, Path: f.path, Content: desired.Text(text), Attrs: attributes, Unclaimed: true, Seen: f.info}
 	v.Expect(f.change)
@@ -302,6 +369,9 @@ func (f *shared) diff(text string) string {
 		return ""
 	}
 	have := desired.Text(f.text)
+	if f.change == nil {
+		have = desired.Text(f.disk)
+	}
 	return kind.Unified(f.path, &have, desired.Text(text))
 }
 
