@@ -218,7 +218,8 @@ func (r *Reconciler) take(ctx context.Context, t *Target) {
 }
 
 // halfway is after a document that failed. Where it changed something and was not
-// taken back, what it asks for is in force as far as it came.
+// taken back, what it asks for is in force as far as it came: so it is where to go back
+// would not help. Where the way back failed, a repair goes on with it.
 func (r *Reconciler) halfway(ctx context.Context, t *Target, res *converge.Result, err error) {
 	broken, tried := errors.AsType[*converge.TrialError](err)
 	if !tried && !hasChanged(res) {
@@ -228,7 +229,7 @@ func (r *Reconciler) halfway(ctx context.Context, t *Target, res *converge.Resul
 		r.wentBack(ctx, broken)
 		return
 	}
-	if r.noteHalf(true); tried {
+	if r.noteHalf(true); tried && broken.Revert != nil {
 		return
 	}
 	r.inForce = false

@@ -196,6 +196,52 @@ var failureScenarios = map[string]func(b *bench){
 		b.wantFile("/etc/a", "two")
 		b.wantApplied("file /etc/a two", "unit u.service /etc/a")
 	},
+	"a change that somebody's file broke stays, and no repair takes it back": func(b *bench) {
+		rest := []string{"file /etc/b one", "unit u.service /etc/b", "unit v.service /etc/a"}
+		b.start()
+		b.give(append(rest, "file /etc/a one")...)
+		b.pass(time.Minute)
+		b.h.Put("/etc/systemd/system/u.service.d/99-theirs.conf", "[Service]\nEnvironment=X=1\n", 0o644)
+		b.h.Behave("u.service", fails)
+		before := b.restarts("v.service")
+		b.r.SeeSecret(secretOf(append(rest, "file /etc/a two")...))
+		b.pass(time.Minute)
+		b.wantFile("/etc/a", "two")
+		if n := b.restarts("v.service") - before; n != 1 || b.isOnTrial() || b.lastCondition() != "False ApplyFailed" {
+			b.t.Errorf("%d restarts: %q", n, b.told())
+		}
+		b.h.Overwrite("/etc/a", "edited")
+		b.pass(time.Minute)
+		b.wantFile("/etc/a", "two")
+		b.h.Behave("u.service", nil)
+		b.pass(10 * time.Minute)
+		if b.wantApplied(append(rest, "file /etc/a two")...); b.lastCondition() != "True Applied" {
+			b.t.Error(b.conditions)
+		}
+	},
+	"a change that could not be taken back is taken back later": func(b *bench) {
+		full := false
+		b.engineHost = refusing{b.h, &full}
+		b.h.Behave("u.service", func(s memory.Start) memory.Outcome {
+			b.set(&full, b.content("/etc/a") == "bad")
+			return b.failsWithBad(s)
+		})
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.pass(time.Minute)
+		b.r.SeeSecret(secretOf("file /etc/a bad", "unit u.service /etc/a"))
+		synctest.Wait()
+		if b.wantFile("/etc/a", "bad"); !strings.Contains(fmt.Sprint(b.told()), "the way back to the last good configuration failed, too") {
+			b.t.Error(b.told())
+		}
+		b.set(&full, false)
+		b.h.Behave("u.service", b.failsWithBad)
+		b.pass(10 * time.Minute)
+		b.wantFile("/etc/a", "one")
+		if b.wantApplied("file /etc/a one", "unit u.service /etc/a"); b.isOnTrial() {
+			b.t.Error("still on trial", b.told())
+		}
+	},
 	"a document that was taken back is tried again when it comes again after another": func(b *bench) {
 		b.h.Behave("u.service", b.failsWithBad)
 		b.start()
