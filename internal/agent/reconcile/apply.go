@@ -34,10 +34,8 @@ func (r *Reconciler) document(ctx context.Context) error {
 	}
 	if r.inForce && d.same(r.current.Document) {
 		r.current.Document = d // whether the pool goes one after another may have changed
-		if err := r.forgive(); err != nil {
-			return err
-		}
-		return r.update(ctx)
+		r.see(d)               // one that waited before waits anew when it is asked for again
+		return errors.Join(r.forgive(), r.update(ctx))
 	}
 	r.see(d)
 	if other != "" {
@@ -67,9 +65,6 @@ func (r *Reconciler) document(ctx context.Context) error {
 // forgive has a document that was taken back tried again when it is asked for again: another
 // one has been asked for since.
 func (r *Reconciler) forgive() error {
-	if r.record.Reverted == "" {
-		return nil
-	}
 	next := r.record
 	next.Reverted = ""
 	return r.change(next)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +57,7 @@ type bench struct {
 	// unwritable: nothing can be written to the Node.
 	unwritable bool
 	unwatched  bool // nothing can be watched
+	unrecorded bool // the record can't be written
 	// ahead is what /etc/a held when a document was about to change something.
 	ahead []string
 	// forbidden is a label that the API server refuses.
@@ -129,7 +131,7 @@ func (b *bench) start() {
 	synctest.Wait()
 }
 
-// watched is the machine with a watch that may fail.
+// watched is the machine with a watch and a record that may fail.
 type watched struct {
 	*memory.Host
 	b *bench
@@ -144,6 +146,16 @@ func (w watched) Watch(ctx context.Context, what host.Watched) (<-chan host.Even
 		return nil, errors.New("no more watches")
 	}
 	return w.Host.Watch(ctx, what)
+}
+
+// Create implements host.FS.
+func (w watched) Create(p string) (host.File, error) {
+	w.b.mu.Lock()
+	defer w.b.mu.Unlock()
+	if w.b.unrecorded {
+		return nil, syscall.ENOSPC
+	}
+	return w.Host.Create(p)
 }
 
 // give puts a document into the Secret and waits until all is quiet.

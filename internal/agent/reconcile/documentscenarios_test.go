@@ -132,6 +132,35 @@ var documentScenarios = map[string]func(b *bench){
 		b.pass(61 * time.Minute)
 		b.wantFile("/etc/a", "three")
 	},
+	"what was withdrawn before its time waits anew when it is asked for again": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.delay = time.Hour
+		b.give("file /etc/a two")
+		b.pass(time.Minute)
+		b.give("file /etc/a one")
+		b.stop()
+		b.start()
+		b.pass(2 * time.Hour)
+		b.give("file /etc/a two")
+		b.pass(59 * time.Minute)
+		b.wantFile("/etc/a", "one")
+		b.pass(2 * time.Minute)
+		b.wantFile("/etc/a", "two")
+	},
+	"a full disk keeps no turn of what is withdrawn": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.set(&b.turn, false)
+		b.r.SeeSecret(serial("file /etc/a two"))
+		synctest.Wait()
+		b.released = 0
+		b.set(&b.unrecorded, true)
+		b.give("file /etc/a one")
+		if b.released == 0 {
+			b.t.Error("the turn is not given on")
+		}
+	},
 	"what is no more asked for goes": func(b *bench) {
 		b.h.Put("/etc/b", "theirs", 0o644)
 		b.start()
