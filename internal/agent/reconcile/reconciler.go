@@ -119,7 +119,7 @@ func (r *Reconciler) SeeSecret(s *core.Secret) {
 // See takes a document. It does not wait.
 func (r *Reconciler) See(d *Document) {
 	r.mu.Lock()
-	changed := !d.same(r.wanted)
+	changed := !d.same(r.wanted) || d.Serial != r.wanted.Serial
 	r.wanted = d
 	r.mu.Unlock()
 	if changed {

@@ -87,6 +87,18 @@ var turnScenarios = map[string]func(b *bench){
 			b.t.Error("the turn is not given on")
 		}
 	},
+	"a document waits for no turn any more when its pool no longer goes one after another": func(b *bench) {
+		b.turn = false
+		b.start()
+		b.r.SeeSecret(serial("file /etc/a one"))
+		synctest.Wait()
+		b.wantFile("/etc/a", "absent")
+		b.give("file /etc/a one")
+		b.wantFile("/etc/a", "one")
+		if b.wantApplied("file /etc/a one"); b.released == 0 {
+			b.t.Error("the turn that was asked for is not given on")
+		}
+	},
 	"a turn that is lost while a document is read lets nothing of it begin": func(b *bench) {
 		b.start()
 		b.give("file /etc/a one")
