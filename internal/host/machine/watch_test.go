@@ -43,6 +43,30 @@ func TestOverflowIsSaid(t *testing.T) {
 	}
 }
 
+// TestWatchBelowTheTop: of what lies directly below / fsnotify says //name.
+func TestWatchBelowTheTop(t *testing.T) {
+	h, err := New("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := host.NewEvents()
+	w, err := h.(*Host).newNameWatch([]string{"/berth-not-there/f"}, q.Post)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go w.run(t.Context())
+	events := q.Deliver(t.Context())
+	w.notify.Events <- fsnotify.Event{Name: "//berth-not-there", Op: fsnotify.Create}
+	select {
+	case e := <-events:
+		if e != (host.Event{Name: "/berth-not-there/f"}) {
+			t.Errorf("told %+v", e)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("nothing is told")
+	}
+}
+
 // TestWatchIsPrompt: whoever waits for a name is awake within 50 ms.
 func TestWatchIsPrompt(t *testing.T) {
 	root := t.TempDir()

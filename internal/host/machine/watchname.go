@@ -77,6 +77,7 @@ func (w *nameWatch) run(ctx context.Context) {
 
 // event is a change of a directory's entry.
 func (w *nameWatch) event(e fsnotify.Event) {
+	e.Name = path.Clean(e.Name) // of what is directly below / fsnotify says //name
 	const moves = fsnotify.Create | fsnotify.Remove | fsnotify.Rename
 	moved := e.Op&moves != 0
 	names := slices.Concat(w.entries[e.Name], w.within[e.Name], w.within[path.Dir(e.Name)])
