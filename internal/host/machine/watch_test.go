@@ -67,6 +67,53 @@ func TestWatchBelowTheTop(t *testing.T) {
 	}
 }
 
+// TestWatchIsTriedAgain: what could not be watched when it was replaced is watched later,
+// also where nothing tells that it can be.
+func TestWatchIsTriedAgain(t *testing.T) {
+	root := t.TempDir()
+	at := func(p string) string { return filepath.Join(root, p) }
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(errors.Join(os.Mkdir(at("good"), 0o755), os.Symlink("/good", at("d")), os.Mkdir(at("other"), 0o755)))
+	h, err := New(root)
+	must(err)
+	q := host.NewEvents()
+	w, err := h.(*Host).newNameWatch([]string{"/d/f"}, q.Post)
+	must(err)
+	events := q.Deliver(t.Context())
+	must(errors.Join(os.Symlink("loop", at("other/loop")), os.Symlink("/other/loop", at("other/d")), os.Rename(at("other/d"), at("d"))))
+	w.event(<-w.notify.Events)
+	if w.again == nil {
+		t.Fatal("it is watched, or never tried again")
+	}
+	for _, want := range []host.Event{{Missed: true}, {Name: "/d/f"}} {
+		if e := <-events; e != want {
+			t.Errorf("told %+v, want %+v", e, want)
+		}
+	}
+	must(errors.Join(os.Remove(at("other/loop")), os.Mkdir(at("other/loop"), 0o755)))
+	due := make(chan time.Time, 1)
+	due <- time.Now()
+	w.again = due
+	go w.run(t.Context())
+	if e := <-events; e != (host.Event{Missed: true}) {
+		t.Errorf("told %+v", e)
+	}
+	must(os.WriteFile(at("other/loop/f"), nil, 0o600))
+	select {
+	case e := <-events:
+		if e != (host.Event{Name: "/d/f"}) {
+			t.Errorf("told %+v", e)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("nothing is told")
+	}
+}
+
 // TestWatchIsPrompt: whoever waits for a name is awake within 50 ms.
 func TestWatchIsPrompt(t *testing.T) {
 	root := t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
@@ -22,8 +23,13 @@ type nameWatch struct {
 	names  []string
 	notify *fsnotify.Watcher
 	post   func(host.Event)
+	// again is when what could not be watched is tried again; nil is never.
+	again <-chan time.Time
 	way
 }
+
+// armAgain is how long what can't be watched any more goes without a look at it.
+const armAgain = time.Minute
 
 // way is how to get to the names as the tree is now, with the paths that the
 // kernel has for it.
@@ -69,6 +75,10 @@ func (w *nameWatch) run(ctx context.Context) {
 				w.anew("/")
 				w.post(host.Event{Missed: true})
 			}
+		case <-w.again:
+			w.again = nil
+			w.rearm()
+			w.post(host.Event{Missed: true})
 		case <-ctx.Done():
 			return
 		}
@@ -113,8 +123,18 @@ func (w *nameWatch) anew(p string) {
 			delete(w.dirs, dir)
 		}
 	}
-	if err := w.arm(); err != nil {
-		w.post(host.Event{Missed: true})
+	w.rearm()
+}
+
+// rearm watches what is not watched yet. What can't be is tried again later: nothing may tell
+// that others have given watches back. What is watched stays so, and goes to nobody else.
+func (w *nameWatch) rearm() {
+	if w.arm() == nil {
+		return
+	}
+	w.post(host.Event{Missed: true})
+	if w.again == nil {
+		w.again = time.After(armAgain)
 	}
 }
 
