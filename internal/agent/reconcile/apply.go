@@ -173,7 +173,8 @@ func (r *Reconciler) apply(ctx, until context.Context, ready func() error, d *Do
 		return err
 	}
 	r.inForce, r.updated = true, false
-	delete(r.said, updating) // of another document
+	delete(r.said, updating)  // of another document
+	delete(r.said, repairing) // all is as this one says
 	if r.record.Inherited {
 		r.disinherit()
 	}

@@ -25,6 +25,17 @@ func (r refusing) Create(p string) (host.File, error) {
 	return r.Host.Create(p)
 }
 
+// repairFails edits a file that can't be repaired now.
+func (b *bench) repairFails(p string, full *bool) {
+	b.t.Helper()
+	b.set(full, true)
+	b.h.Overwrite(p, "edited")
+	b.pass(2 * time.Second)
+	if b.lastCondition() != "False RepairFailed" {
+		b.t.Errorf("%q: %q", b.lastCondition(), b.told())
+	}
+}
+
 // driftScenarios are what others do to the machine, and what is left to them.
 var driftScenarios = map[string]func(b *bench){
 	"an edit is taken back": func(b *bench) {
@@ -53,6 +64,61 @@ var driftScenarios = map[string]func(b *bench){
 		b.set(&full, false)
 		b.pass(time.Minute)
 		b.wantFile("/etc/a", "one")
+	},
+	"a repair that failed is told no more once another document is in force": func(b *bench) {
+		full := false
+		b.engineHost = refusing{b.h, &full}
+		b.start()
+		b.give("file /etc/a one", "file /etc/b one")
+		b.repairFails("/etc/b", &full)
+		b.set(&full, false)
+		b.give("file /etc/a one")
+		if b.wantApplied("file /etc/a one"); b.lastCondition() != "True Applied" {
+			b.t.Errorf("%q: %q", b.lastCondition(), b.told())
+		}
+	},
+	"a repair that failed after a start is told no more, whatever becomes of the document": func(b *bench) {
+		full := false
+		b.engineHost = refusing{b.h, &full}
+		b.set(&b.turn, false)
+		b.start()
+		b.give("file /etc/a one")
+		for _, comes := range []func(){
+			func() {},
+			func() { b.r.SeeSecret(serial("file /etc/a two")) },
+		} {
+			b.stop()
+			b.start()
+			comes()
+			b.pass(time.Minute)
+			b.repairFails("/etc/a", &full)
+			b.set(&full, false)
+			b.pass(time.Minute)
+			if b.wantFile("/etc/a", "one"); b.lastCondition() != "True Applied" {
+				b.t.Errorf("%q: %q", b.lastCondition(), b.told())
+			}
+		}
+	},
+	"a repair that failed after a start is told until all of the last good document is in force": func(b *bench) {
+		full := false
+		b.engineHost = refusing{b.h, &full}
+		b.h.Behave("u.service", fails)
+		b.start()
+		b.give("file /etc/a one")
+		b.give("file /etc/a two", "unit u.service /etc/a")
+		b.stop()
+		b.start()
+		b.repairFails("/etc/a", &full)
+		b.set(&full, false)
+		b.h.Overwrite("/etc/a", "edited again")
+		b.pass(2 * time.Second)
+		if b.wantFile("/etc/a", "one"); b.lastCondition() != "False RepairFailed" {
+			b.t.Errorf("%q: %q", b.lastCondition(), b.told())
+		}
+		b.pass(time.Minute)
+		if b.lastCondition() != "True Applied" {
+			b.t.Errorf("%q: %q", b.lastCondition(), b.told())
+		}
 	},
 	"a deleted file comes back": func(b *bench) {
 		b.start()

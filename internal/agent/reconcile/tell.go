@@ -66,9 +66,22 @@ func (r *Reconciler) settled(c concern) {
 		r.condition(core.ConditionFalse, other.reason, text)
 		return
 	}
-	if r.inForce {
+	if r.inForce || r.says(c) && r.isLastGood() {
 		r.condition(core.ConditionTrue, "Applied", "the machine is as the document says")
 	}
+}
+
+// says says whether a concern is what the Node's condition is of.
+func (r *Reconciler) says(c concern) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status.condition.Reason == c.reason
+}
+
+// isLastGood says whether all of the document before the one that is wanted is in force: after
+// a start, as long as that one waits or is not there. One that was taken back was told.
+func (r *Reconciler) isLastGood() bool {
+	return r.current != nil && r.current.Sum == r.record.Sum && !r.record.Half && r.record.Reverted == ""
 }
 
 // cut bounds a text as the API server does.
