@@ -12,7 +12,10 @@ import (
 // policyOf is what is done about drift of a resource. Of several names that it has,
 // the strictest policy counts: ignore, then report, then repair.
 func policyOf(d config.Drift, id desired.ID, names []string) config.Policy {
-	if _, name, ok := strings.Cut(string(id), ":"); ok {
+	if kind, name, ok := strings.Cut(string(id), ":"); ok {
+		if kind == "block" { // it is a part of a file, and named by both
+			name, _, _ = strings.Cut(name, "#")
+		}
 		names = append(names, name)
 	}
 	out := config.Policy("")

@@ -27,6 +27,8 @@ func TestPolicy(t *testing.T) {
 		"artifact:two":             {[]string{"/opt/a", "/etc/b"}, config.Report},
 		"artifact:three":           {[]string{"/opt/a", "/etc/b", "/etc/own/not/c"}, config.Ignore},
 		"file:/etc/gone-from-here": {nil, config.Report},
+		"block:/etc/own/not#proxy": {nil, config.Ignore},
+		"block:/etc/own#not":       {nil, config.Repair},
 	} {
 		if got := policyOf(d, id, c.names); got != c.want {
 			t.Errorf("%s: %s, want %s", id, got, c.want)
