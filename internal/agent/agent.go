@@ -269,15 +269,22 @@ func askedToPause(n *core.Node) string {
 	return n.Annotations[pause.Annotation]
 }
 
-// away tells why an object can't be seen, once for each reason. A server that does not
-// know who asks has the certificate looked at.
+// outageOver is how long nothing fails before an outage is over: whoever follows an object
+// asks more often. That it is seen between two failures says less: a server may list it and
+// let nobody watch it.
+const outageOver = time.Minute
+
+// away tells why an object can't be seen, once in an outage for each reason. A server that
+// does not know who asks has the certificate looked at.
 func (a *Agent) away(what string) func(error) {
-	last := ""
+	last, at := "", time.Time{}
 	return func(err error) {
 		if apiserver.Unknown(err) {
 			a.keeper.Doubt()
 		}
-		if err.Error() != last {
+		over := time.Since(at) > outageOver
+		at = time.Now()
+		if over || err.Error() != last {
 			last = err.Error()
 			a.Log.Warn("can't follow the "+what, "error", err)
 			if apierrors.IsForbidden(err) {

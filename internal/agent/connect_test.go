@@ -5,10 +5,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/apiserver"
@@ -71,6 +74,28 @@ func TestWithoutACertificateItAsksOn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnotherOutageIsTold: why an object can't be seen is told once as long as that lasts, and
+// anew where it comes again, though its cause is the same.
+func TestAnotherOutageIsTold(t *testing.T) {
+	a := begin(t, machineWith(configText))
+	synctest.Test(t, func(t *testing.T) {
+		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n1", errors.New("no rights"))
+		told := said(t, a, func() {
+			fail := a.away("Node")
+			for range 2 {
+				for range 20 { // as often as it is asked for
+					fail(forbidden)
+					time.Sleep(15 * time.Second)
+				}
+				time.Sleep(time.Hour)
+			}
+		})
+		if len(told) != 2 {
+			t.Errorf("told %q", told)
+		}
+	})
 }
 
 // TestTheDiskWaitsForNoCertificate: kubelet's data lies on it also after a start of the machine
