@@ -33,8 +33,10 @@ type WaitOptions struct {
 // Wait waits until provisioning has ended, prints the result, at most
 // report.Limit bytes, and returns the provisioning exit code. It ends after
 // cse_timeout and a minute at the latest, with a result made from the unit's
-// state and code 124. The error is one of printing. An event tells of its start
-// and one of its end; where that can't be, nothing can be done about it.
+// state and code 124. The document may come while it waits: it counts where it
+// allows more than is allowed without one. The error is one of printing. An event
+// tells of its start and one of its end; where that can't be, nothing can be done
+// about it.
 func Wait(ctx context.Context, o WaitOptions) (int, error) {
 	start := o.Host.Now()
 	_ = report.WriteEvents(o.Host, report.Starting(report.TaskProvisionWait, start))
@@ -51,7 +53,7 @@ func (o WaitOptions) wait(ctx context.Context) (report.Result, error) {
 	if _, err := host.MkdirAll(o.Host, paths.RunDir); err != nil {
 		return o.giveUp(ctx, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, terms(o.Host, o.Config).Timeout+waitMargin, errNoResult)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Before the first look: no change is missed.
 	changes, err := o.Host.Watch(ctx, host.Watched{Names: []string{report.SentinelDir, paths.RunDir}})
@@ -61,18 +63,23 @@ func (o WaitOptions) wait(ctx context.Context) (report.Result, error) {
 	case err != nil:
 		return o.giveUp(ctx, err)
 	}
-	start := o.Host.Now()
+	start, most := o.Host.Now(), time.Duration(0)
 	for {
 		a, again := o.look(ctx, o.Host.Now().Sub(start))
 		if a.ended {
 			return o.finish(ctx, a)
+		}
+		most = max(most, terms(o.Host, o.Config).Timeout+waitMargin) // the document may come meanwhile
+		left := most - o.Host.Now().Sub(start)
+		if left <= 0 {
+			return o.giveUp(ctx, errNoResult)
 		}
 		select {
 		case _, more := <-changes:
 			if !more {
 				changes = nil
 			}
-		case <-time.After(again):
+		case <-time.After(min(again, left)):
 		case <-ctx.Done():
 			return o.giveUp(ctx, ending(ctx))
 		}

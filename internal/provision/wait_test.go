@@ -190,6 +190,27 @@ func TestWaitLooksWithoutAnEvent(t *testing.T) {
 	})
 }
 
+// TestWaitForTheDocument: cloud-init may still write the document, whose run may take longer
+// than one has without it. One that allows less takes nothing of the wait.
+func TestWaitForTheDocument(t *testing.T) {
+	for timeout, most := range map[string]time.Duration{"3600": 61 * time.Minute, "60": 16 * time.Minute} {
+		t.Run(timeout, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := machineOf(`{}`)
+				if err := h.Remove(report.ConfigPath); err != nil {
+					t.Fatal(err)
+				}
+				time.AfterFunc(10*time.Minute, func() { h.Put(report.ConfigPath, `{"version":"v1","cse_timeout":`+timeout+`}`, 0o600) })
+				begun, out := time.Now(), &bytes.Buffer{}
+				code, err := Wait(t.Context(), waitOptions(ticking{h}, out))
+				if took := time.Since(begun); code != exitcode.Timeout || err != nil || took != most {
+					t.Errorf("code %d, %v after %s, printed %s", code, err, took, out)
+				}
+			})
+		})
+	}
+}
+
 func TestWaitShortensAForeignResult(t *testing.T) {
 	h := machineOf(`{}`)
 	h.Put(report.SentinelPath, "", 0o600)
