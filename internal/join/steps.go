@@ -15,6 +15,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/tempdisk"
 	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/cri"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host/podnet"
@@ -34,6 +35,7 @@ const (
 func (l *leave) stopAgent(ctx context.Context) {
 	l.stop(ctx, l.AgentUnit)
 	l.failed("end "+drained.Timer, drained.Disarm(ctx, l.Host))
+	l.failed("end "+trial.RevertTimer, trial.EndTimer(ctx, l.Host))
 }
 
 func (l *leave) stopKubelet(ctx context.Context) { l.stop(ctx, kubelet.Unit) }

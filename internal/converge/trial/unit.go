@@ -187,14 +187,31 @@ func Sweep(h host.FS, o desired.Owner) error {
 	return nil
 }
 
+// EndTimer has nobody go back in this boot, and ends a way back that goes on: it would bring
+// back what the caller takes away. The note stays.
+func EndTimer(ctx context.Context, h host.Host) error {
+	return endTimer(ctx, h, func(st host.UnitStatus) bool { return st.ActiveState != "inactive" && st.ActiveState != "failed" })
+}
+
+// disarmTimer ends a way back that failed and waits for its next try. One that goes on is left
+// alone: this may be it.
 func disarmTimer(ctx context.Context, h host.Host) error {
+	return endTimer(ctx, h, func(st host.UnitStatus) bool { return st.SubState == "auto-restart" })
+}
+
+// endTimer ends the timer, and its service where ends says so.
+func endTimer(ctx context.Context, h host.Host, ends func(host.UnitStatus) bool) error {
 	if _, err := h.Lstat(timerPath); err != nil {
 		return nil //nolint:nilerr // there is none
 	}
 	if err := h.StopUnit(ctx, RevertTimer); err != nil {
 		return err
 	}
-	if err := stopRetry(ctx, h); err != nil {
+	st, err := h.Unit(ctx, revertUnit)
+	if err == nil && ends(st) {
+		err = h.StopUnit(ctx, revertUnit)
+	}
+	if err != nil {
 		return err
 	}
 	for _, p := range []string{revertPath, timerPath} { // the timer last: it says that something is left
@@ -203,16 +220,6 @@ func disarmTimer(ctx context.Context, h host.Host) error {
 		}
 	}
 	return h.DaemonReload(ctx)
-}
-
-// stopRetry ends a way back that failed and waits for its next try. One that goes on is
-// left alone: this may be it.
-func stopRetry(ctx context.Context, h host.Host) error {
-	st, err := h.Unit(ctx, revertUnit)
-	if err != nil || st.SubState != "auto-restart" {
-		return err
-	}
-	return h.StopUnit(ctx, revertUnit)
 }
 
 // Clear forgets all contracts and trials: those of another machine, whose disk this
