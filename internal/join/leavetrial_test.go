@@ -8,6 +8,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/effect"
 	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/host/podnet"
 )
@@ -107,4 +108,26 @@ func TestLeaveEndsAWayBackThatGoesOn(t *testing.T) {
 func (w *world) goesOn(unit string) bool {
 	st, err := w.m.Unit(w.t.Context(), unit)
 	return err == nil && st.ActiveState == "activating"
+}
+
+// TestLeaveWhileOnTrialKilledAnywhere: the next run ends the wait, and the trial, where one
+// that was killed did not.
+func TestLeaveWhileOnTrialKilledAnywhere(t *testing.T) {
+	for at := 1; ; at++ {
+		w, reverts := onTrial(t)
+		injector := effect.Inject(w.m, effect.Plan{{At: at, Kind: effect.StopBefore}})
+		w.h = injector
+		_, _ = w.leave(forced)
+		if injector.Hit() == nil {
+			break
+		}
+		w.h = w.m
+		if out, err := w.leave(slowly(w)); err != nil || len(out.Stayed) > 0 || *reverts > 0 {
+			t.Fatalf("killed at %s: %+v, %v, %d ways back", injector.Hit(), out, err, *reverts)
+		}
+		w.isAsBefore()
+		if t.Failed() {
+			t.Fatalf("killed at %s", injector.Hit())
+		}
+	}
 }
