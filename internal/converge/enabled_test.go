@@ -164,3 +164,56 @@ func TestDropInIsInstalled(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// An empty value in a drop-in takes back what was said before it, of all but Also=, and drop-ins
+// are read in the order of their own names, wherever they lie.
+func TestInstallIsTakenBack(t *testing.T) {
+	const definition = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\nRequiredBy=multi-user.target\nAlias=v.service\nAlso=containerd.service\n"
+	const reset = "[Install]\nWantedBy=\nRequiredBy=\nAlias=\nAlso=\nWantedBy=kubernetes.target\n"
+	h := newMachine()
+	h.Put("/usr/lib/systemd/system/w.service", definition, 0o644)
+	h.Put("/etc/systemd/system/w.service.d/20-last.conf", reset, 0o644)
+	h.Put("/usr/lib/systemd/system/w.service.d/10-first.conf", "[Install]\nWantedBy=sockets.target\n", 0o644)
+	h.Put("/usr/lib/systemd/system/w.service.d/30-more.conf", "[Install]\nRequiredBy=timers.target\n", 0o644)
+	h.Flush()
+	before := others(h)
+	st := sealed(t, &desired.Unit{Name: "w.service", Enablement: desired.Enabled})
+	runs(t, h, st)
+	for link, want := range map[string]bool{
+		"multi-user.target.wants/w.service": false, "multi-user.target.requires/w.service": false, "v.service": false,
+		"sockets.target.wants/w.service": false, "kubernetes.target.wants/w.service": true, "timers.target.requires/w.service": true,
+		"multi-user.target.wants/containerd.service": true,
+	} {
+		if _, err := h.Readlink("/etc/systemd/system/" + link); (err == nil) != want {
+			t.Errorf("%s: %v, want it %v", link, err, want)
+		}
+	}
+	converged(t, h, st)
+	runs(t, h, sealed(t))
+	if diff := cmp.Diff(before, others(h)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Of a template the default instance is enabled that is named last.
+func TestDefaultInstanceIsTakenBack(t *testing.T) {
+	for name, c := range map[string]struct{ dropIn, want string }{
+		"another":  {"DefaultInstance=b\n", "w@b.service"},
+		"none":     {"DefaultInstance=\n", ""},
+		"as it is": {"", "w@a.service"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			h.Put("/usr/lib/systemd/system/w@.service", "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=kubernetes.target\nDefaultInstance=a\n", 0o644)
+			h.Put("/etc/systemd/system/w@.service.d/10.conf", "[Install]\n"+c.dropIn, 0o644)
+			h.Flush()
+			st := sealed(t, &desired.Unit{Name: "w@.service", Enablement: desired.Enabled})
+			runs(t, h, st)
+			names, err := h.ReadDir("/etc/systemd/system/kubernetes.target.wants")
+			if got := strings.Join(names, " "); got != c.want {
+				t.Errorf("%q, %v, want %q", got, err, c.want)
+			}
+			converged(t, h, st)
+		})
+	}
+}

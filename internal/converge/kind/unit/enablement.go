@@ -155,12 +155,10 @@ func (p *planner) linksOf(unit, fragment string, drops ...string) (links []*kind
 	if err != nil {
 		return nil, nil, err
 	}
+	options = installed(options)
 	name := installName(unit, options)
 	suffix := map[string]string{"WantedBy": ".wants/", "RequiredBy": ".requires/"}
 	for _, o := range options {
-		if o.Section != "Install" {
-			continue
-		}
 		for _, other := range strings.Fields(expand(o.Value, cmp.Or(name, unit))) {
 			switch {
 			case strings.Contains(other, "%"):
@@ -198,14 +196,29 @@ func (p *planner) options(unit, fragment string, drops []string) (out []*systemd
 	return out, nil
 }
 
+// installed is what [Install] asks for in the end: an empty value takes back what came before,
+// of all but Also= (unit_file_load, shared/install.c of systemd).
+func installed(options []*systemdunit.UnitOption) (out []*systemdunit.UnitOption) {
+	for _, o := range options {
+		switch {
+		case o.Section != "Install":
+		case o.Value == "" && o.Name != "Also":
+			out = slices.DeleteFunc(out, func(before *systemdunit.UnitOption) bool { return before.Name == o.Name })
+		default:
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
 // installName is the unit that [Install] speaks of: of a template, its default
-// instance; "" if it has none.
+// instance, the last that is named; "" if it has none.
 func installName(unit string, options []*systemdunit.UnitOption) string {
 	if !unitname.IsTemplate(unit) {
 		return unit
 	}
-	for _, o := range options {
-		if o.Section == "Install" && o.Name == "DefaultInstance" && o.Value != "" {
+	for _, o := range slices.Backward(options) {
+		if o.Name == "DefaultInstance" {
 			ext := path.Ext(unit)
 			return strings.TrimSuffix(unit, ext) + expand(o.Value, unit) + ext
 		}

@@ -114,7 +114,7 @@ func (p *planner) names() []string {
 }
 
 // futureDropIns are the drop-ins that will be in force: of several with one base
-// name the strongest.
+// name the strongest. They are in the order of these names, in which systemd reads them.
 func (p *planner) futureDropIns() ([]string, error) {
 	by := map[string]string{}
 	for _, at := range p.status.DropInPaths {
@@ -136,10 +136,9 @@ func (p *planner) futureDropIns() ([]string, error) {
 		}
 	}
 	out := []string{}
-	for _, at := range by {
-		out = append(out, at)
+	for _, base := range sorted(by) {
+		out = append(out, by[base])
 	}
-	slices.Sort(out)
 	return out, nil
 }
 
