@@ -217,3 +217,31 @@ func TestDefaultInstanceIsTakenBack(t *testing.T) {
 		})
 	}
 }
+
+// A unit that another one upholds has its link like one that it wants, and a disabled one has
+// none.
+func TestUpheldIsEnabled(t *testing.T) {
+	const link = "/etc/systemd/system/kubernetes.target.upholds/w.service"
+	h := newMachine()
+	h.Put("/usr/lib/systemd/system/w.service", "[Service]\nExecStart=/bin/true\n[Install]\nUpheldBy=kubernetes.target\n", 0o644)
+	h.Flush()
+	before := others(h)
+	st := sealed(t, &desired.Unit{Name: "w.service", Enablement: desired.Enabled})
+	runs(t, h, st)
+	if _, err := h.Readlink(link); err != nil {
+		t.Error(err)
+	}
+	converged(t, h, st)
+	runs(t, h, sealed(t))
+	if diff := cmp.Diff(before, others(h)); diff != "" {
+		t.Error(diff)
+	}
+	h.PutLink("/usr/lib/systemd/system/w.service", strings.Replace(link, "kubernetes", "timers", 1), 0)
+	st = sealed(t, &desired.Unit{Name: "w.service", Enablement: desired.Disabled})
+	runs(t, h, st)
+	must(h.DaemonReload(tctx))
+	if u, err := h.Unit(tctx, "w.service"); err != nil || u.UnitFileState != "disabled" {
+		t.Errorf("systemd says %s, %v", u.UnitFileState, err)
+	}
+	converged(t, h, st)
+}

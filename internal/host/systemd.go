@@ -80,7 +80,7 @@ type UnitStatus struct {
 	DropInPaths  []string
 	// NeedDaemonReload is what systemd finds, by time of change. It does not
 	// notice a definition of higher precedence that is new, a definition that became
-	// a link to /dev/null, links in .wants and .requires, aliases, nor a drop-in
+	// a link to /dev/null, links in .wants, .requires and .upholds, aliases, nor a drop-in
 	// directory that is new (that one as soon as it loads any other unit). It is
 	// false for a unit that does nothing and that no other names: of such a one
 	// systemd keeps nothing, and reads it anew each time.

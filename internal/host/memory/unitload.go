@@ -36,7 +36,7 @@ type definition struct {
 	newest   time.Time // of the drop-ins
 	masked   bool
 	settings settings
-	wants    []string // by links
+	wants    []string // by links, and what it upholds by links: it starts that, too
 	requires []string // by links
 	hash     string
 	state    *string // of the unit file, once somebody has asked
@@ -58,7 +58,7 @@ func (h *Host) load(id string, names []string) *definition {
 	}
 	h.readFiles(d, names)
 	for _, name := range names {
-		d.wants = append(d.wants, h.linked(name, ".wants")...)
+		d.wants = slices.Concat(d.wants, h.linked(name, ".wants"), h.linked(name, ".upholds"))
 		d.requires = append(d.requires, h.linked(name, ".requires")...)
 	}
 	d.relate()
@@ -211,7 +211,7 @@ func dropInDirs(name string) []string {
 // unitTypes are the ends of unit names; systemd passes over all other names.
 var unitTypes = []string{".service", ".socket", ".target", ".mount", ".automount", ".swap", ".timer", ".path", ".slice", ".scope", ".device"}
 
-// linked are the names of units in the directories NAME.wants or NAME.requires.
+// linked are the names of units in the directories NAME.wants, NAME.requires or NAME.upholds.
 func (h *Host) linked(name, suffix string) []string {
 	found := map[string]bool{}
 	for _, dir := range h.unitTree() {

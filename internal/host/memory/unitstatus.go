@@ -173,7 +173,7 @@ func (h *Host) hasLink(dir string, d *definition) bool {
 		return false
 	}
 	for sub, in := range n.children {
-		isLinkDir := strings.HasSuffix(sub, ".wants") || strings.HasSuffix(sub, ".requires")
+		isLinkDir := slices.Contains([]string{".wants", ".requires", ".upholds"}, path.Ext(sub))
 		if isLinkDir && in.children[d.id] != nil {
 			return true
 		}

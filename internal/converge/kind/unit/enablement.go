@@ -84,7 +84,7 @@ func (p *planner) disable(links []*kind.Change) error {
 		return err
 	}
 	for _, dir := range above {
-		if strings.HasSuffix(dir, ".wants") || strings.HasSuffix(dir, ".requires") {
+		if pullsIn(dir) {
 			names[adminDir+"/"+dir+"/"+p.name] = true
 		}
 	}
@@ -157,7 +157,6 @@ func (p *planner) linksOf(unit, fragment string, drops ...string) (links []*kind
 	}
 	options = installed(options)
 	name := installName(unit, options)
-	suffix := map[string]string{"WantedBy": ".wants/", "RequiredBy": ".requires/"}
 	for _, o := range options {
 		for _, other := range strings.Fields(expand(o.Value, cmp.Or(name, unit))) {
 			switch {
@@ -168,8 +167,8 @@ func (p *planner) linksOf(unit, fragment string, drops ...string) (links []*kind
 			case name == "":
 			case o.Name == "Alias" && other != name:
 				links = append(links, installLink(other, fragment))
-			case suffix[o.Name] != "":
-				links = append(links, installLink(other+suffix[o.Name]+name, fragment))
+			case pulling[o.Name] != "":
+				links = append(links, installLink(other+pulling[o.Name]+"/"+name, fragment))
 			}
 		}
 	}

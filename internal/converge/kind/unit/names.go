@@ -47,10 +47,24 @@ func partOf(name string) (part, bool) {
 	switch {
 	case strings.HasSuffix(above, ".d") && strings.HasSuffix(base, ".conf"):
 		return part{strings.TrimSuffix(above, ".d"), dropIn}, true
-	case strings.HasSuffix(above, ".wants"), strings.HasSuffix(above, ".requires"):
+	case pullsIn(above):
 		return part{base, wantedLink}, true
 	}
 	return part{}, false
+}
+
+// pulling are the directories of a unit whose links make it pull in others, by the key of
+// [Install] that asks for such a link.
+var pulling = map[string]string{"WantedBy": ".wants", "RequiredBy": ".requires", "UpheldBy": ".upholds"}
+
+// pullsIn says whether a directory is one of those.
+func pullsIn(dir string) bool {
+	for _, suffix := range pulling {
+		if strings.HasSuffix(dir, suffix) {
+			return true
+		}
+	}
+	return false
 }
 
 // isUnit says whether a name is that of a unit, and not of a template, a prefix
