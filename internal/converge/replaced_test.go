@@ -97,9 +97,9 @@ func TestReplacedComesBack(t *testing.T) {
 		"link that enabled": {func(h *machine) {
 			h.PutLink("/usr/lib/systemd/system/containerd.service", wants, 0)
 		}, unit(desired.Disabled)},
-		"alias": {func(h *machine) {
+		"alias that leads nowhere": {func(h *machine) {
 			h.Put("/usr/lib/systemd/system/containerd.service", containerdUnit+"Alias=cri.service\n", 0o644)
-			h.Put("/etc/systemd/system/cri.service", kubeletUnit, 0o644)
+			h.PutLink("/usr/lib/systemd/system/gone.service", "/etc/systemd/system/cri.service", 0)
 		}, unit(desired.Enabled)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -209,6 +209,11 @@ func removalID(name string, e ledger.Entry) desired.ID {
 	return desired.FileID(name)
 }
 
+// IsAsMade says whether a name holds still what berth put there.
+func (v *View) IsAsMade(name string, info *host.Info) bool {
+	return v.Ledger.Made(name) && v.keep(name, v.Ledger.Entries[name], info) == ""
+}
+
 // keep says why a name is not berth's to remove; "" if it is.
 func (v *View) keep(name string, e ledger.Entry, info *host.Info) string {
 	switch {

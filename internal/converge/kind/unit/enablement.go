@@ -60,7 +60,7 @@ func (p *planner) enable(q *kind.Change) error {
 	if err != nil {
 		return err
 	}
-	if target, err := p.Host.Readlink(q.Path); err == nil && slices.Contains([]string{p.name, path.Base(q.Target)}, path.Base(target)) {
+	if p.leadsHere(q) {
 		return nil
 	}
 	q.Late = true
@@ -72,12 +72,90 @@ func (p *planner) enable(q *kind.Change) error {
 	return nil
 }
 
-// disable takes away every link that starts the unit at boot, whoever made it, as
-// systemctl disable does.
+// leadsHere says whether a link leads to the unit, or to its definition, or is to do so.
+func (p *planner) leadsHere(q *kind.Change) bool {
+	target, err := p.Host.Readlink(q.Path)
+	if other := p.Expected(q.Path); other != nil {
+		target, err = other.Target, nil
+	}
+	return err == nil && slices.Contains([]string{p.name, path.Base(q.Target)}, path.Base(target))
+}
+
+// isAlias says whether a link is a name of the unit, and not what makes another pull it in.
+func isAlias(q *kind.Change) bool { return path.Dir(q.Path) == adminDir }
+
+// own leaves out the aliases at which something else stands: systemctl enable fails there, and
+// systemctl disable passes over it.
+func (p *planner) own(links []*kind.Change) (out []*kind.Change, err error) {
+	for _, q := range links {
+		what := ""
+		if isAlias(q) {
+			if what, err = p.inTheWay(q); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case what == "":
+			out = append(out, q)
+		case p.u.Enablement == desired.Enabled:
+			p.t.Remarks = append(p.t.Remarks, fmt.Sprintf("%s is not enabled as %s: there is %s, and systemctl enable would refuse that, too", p.name, q.Path, what))
+		}
+	}
+	return out, nil
+}
+
+// inTheWay says what stands at an alias, or is to stand there, and is not the unit's. What
+// berth put there for another unit makes way for the link.
+func (p *planner) inTheWay(q *kind.Change) (what string, err error) {
+	info, err := p.Lstat(q.Path)
+	switch {
+	case err != nil || p.leadsHere(q):
+		return "", err
+	case p.Expected(q.Path) != nil:
+		return "something else that is wanted", nil
+	case info == nil || p.Deletes(q.Path):
+		return "", nil
+	}
+	if p.u.Enablement == desired.Enabled {
+		ends, err := p.ends(q.Path)
+		if ends || err != nil || p.IsAsMade(q.Path, info) {
+			return "", err
+		}
+	}
+	return ledger.DescribeType(p.Host, q.Path, info), nil
+}
+
+// ends says whether a link is no name of any unit: it leads to nothing, or to a unit that is to
+// be disabled. One that masks leads nowhere, and stays.
+func (p *planner) ends(at string) (bool, error) {
+	target, err := p.Host.Readlink(at)
+	if err != nil || target == "/dev/null" {
+		return false, nil //nolint:nilerr // it is no link
+	}
+	if u, ok := p.State.Lookup(desired.UnitID(path.Base(target))).(*desired.Unit); ok && u.Enablement == desired.Disabled {
+		return true, nil
+	}
+	to := p.Real(host.Splice(path.Dir(at), target, ""))
+	info, err := p.Lstat(to)
+	return p.Deletes(to) || info == nil && p.Expected(to) == nil, err
+}
+
+// passesOn says whether a name becomes another unit's, which is enabled.
+func (p *planner) passesOn(at string) bool {
+	return slices.ContainsFunc(p.State.Resources, func(r desired.Resource) bool {
+		u, ok := r.(*desired.Unit)
+		return ok && u.Enablement == desired.Enabled && slices.Contains(p.NamesOf(u), at)
+	})
+}
+
+// disable takes away every link that starts the unit at boot, whoever made it, and the aliases
+// that lead to it, as systemctl disable does.
 func (p *planner) disable(links []*kind.Change) error {
 	names := map[string]bool{}
 	for _, q := range links {
-		names[q.Path] = true
+		if !isAlias(q) || !p.passesOn(q.Path) {
+			names[q.Path] = true
+		}
 	}
 	above, err := p.Listed(adminDir)
 	if err != nil && !kind.Absence(err) {
@@ -120,7 +198,8 @@ func (p *planner) takeAway(name string, info *host.Info, verb kind.Verb, reason 
 
 // installLinks are the links of systemctl enable for a definition, those of the
 // units among them that Also= names. Of these, one that is nowhere is left out, as
-// systemctl does, and one that the state speaks of is that one's matter.
+// systemctl does, and one that the state speaks of is that one's matter. So are aliases left
+// out that are not to be had.
 func (p *planner) installLinks(fragment string) ([]*kind.Change, error) {
 	links, also, err := p.linksOf(p.name, fragment, p.drops...)
 	if err != nil {
@@ -145,7 +224,7 @@ func (p *planner) installLinks(fragment string) ([]*kind.Change, error) {
 		links, also = append(links, more...), append(also, next...)
 	}
 	slices.SortStableFunc(links, func(a, b *kind.Change) int { return strings.Compare(a.Path, b.Path) })
-	return slices.CompactFunc(links, func(a, b *kind.Change) bool { return a.Path == b.Path }), nil // one may be asked for twice
+	return p.own(slices.CompactFunc(links, func(a, b *kind.Change) bool { return a.Path == b.Path })) // one may be asked for twice
 }
 
 // linksOf are the links that [Install] of one definition and of its drop-ins asks for, and
