@@ -152,6 +152,9 @@ func (x *executor) execute(ctx context.Context) error {
 		if err := x.stageGraph().run(ctx); err != nil {
 			return err
 		}
+		if err := x.try.goOn(ctx, x); err != nil {
+			return fmt.Errorf("go on with the trial: %w", err)
+		}
 		return x.idle()
 	}
 	if err := x.begin(ctx); err != nil {

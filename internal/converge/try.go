@@ -120,12 +120,6 @@ func (e *Engine) newTry(ctx context.Context, st *desired.State, res *Result) (*t
 	if err := t.others(ctx); err != nil {
 		return nil, err
 	}
-	if t.left != nil && t.NoRevert {
-		if err := trial.Disarm(ctx, t.h, t.left); err != nil {
-			return nil, err
-		}
-		t.left = nil
-	}
 	return t, t.wayBack()
 }
 
@@ -229,6 +223,14 @@ func (t *try) arm(ctx context.Context, x *executor) error {
 	}
 	t.old = old
 	return t.begin(ctx, n, x)
+}
+
+// goOn gives a person anew the time to confirm a change that is in place already.
+func (t *try) goOn(ctx context.Context, x *executor) error {
+	if t == nil || t.left == nil || t.Within == 0 {
+		return nil
+	}
+	return t.arm(ctx, x)
 }
 
 // begin writes what the next boot needs.
@@ -340,6 +342,8 @@ func (t *try) end(ctx context.Context, err error) error {
 	switch {
 	case t == nil:
 		return err
+	case err != nil && t.touched && t.NoRevert && t.left != nil: // what waited is no longer all that would go back
+		return errors.Join(err, trial.Disarm(context.WithoutCancel(ctx), t.h, t.left))
 	case err != nil && (t.note == nil || !t.touched):
 		return errors.Join(err, t.unchanged(ctx))
 	case t.apart != nil && errors.Is(err, t.apart) && ctx.Err() == nil:
