@@ -625,8 +625,9 @@ func TestOneshotsRunAgain(t *testing.T) {
 	}
 }
 
-// Restore at boot changes nothing in the boot of the trial, and starts nothing that runs.
-func TestRestoreStartsNothing(t *testing.T) {
+// Restore at boot changes nothing in the boot of the trial. Later it has systemd restart what runs
+// already with what was on trial: kubelet here, which waits for no other unit in this model.
+func TestRestoreRestartsWhatStartedBefore(t *testing.T) {
 	for name, reboot := range reboots {
 		t.Run(name, func(t *testing.T) {
 			h := fussy(t)
@@ -641,9 +642,10 @@ func TestRestoreStartsNothing(t *testing.T) {
 			if _, err := tried(t, h, wish{}).Restore(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got, _ := h.ReadFile(flags); string(got) != goodWish.Kubelet || len(h.Jobs()) > 0 {
+			if got, _ := h.ReadFile(flags); string(got) != goodWish.Kubelet || strings.Join(jobsOf(h), " ") != "restart kubelet.service" {
 				t.Errorf("%q %v", got, jobsOf(h))
 			}
+			converged(t, h, goodWish.state(t))
 		})
 	}
 }
@@ -659,6 +661,54 @@ func TestRestoreStartsWhatTheChangeDropped(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) { restoresExtra(t, extra, newWish.state(t, edit)) })
+	}
+}
+
+// What starts before the way back, as a socket or the network does, starts anew with what was good,
+// or reads that again.
+func TestRestoreOfWhatStartsEarly(t *testing.T) {
+	const early, conf = "early.service", "/etc/early.conf"
+	for job, unit := range map[string]*desired.Unit{
+		"restart": {Name: early, Activation: desired.Started, Triggers: []string{conf}},
+		"reload":  {Name: early, Activation: desired.Started, ReloadTriggers: []string{conf}},
+	} {
+		t.Run(job, func(t *testing.T) {
+			h := newMachine()
+			h.Put("/usr/lib/systemd/system/"+early, "[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/usr/bin/containerd\nExecReload=/usr/bin/containerd\n", 0o644)
+			h.PutLink("/usr/lib/systemd/system/"+early, "/etc/systemd/system/multi-user.target.wants/"+early, 0)
+			must(h.DaemonReload(tctx))
+			with := func(text string) *desired.State {
+				return goodWish.state(t, func(s *desired.State) {
+					u := *unit
+					u.After = []desired.ID{desired.FileID(conf)}
+					s.Add(managed(conf, text), &u)
+				})
+			}
+			e := func(w wish, within time.Duration) *converge.Engine {
+				return tried(t, h, w, func(tr *converge.Trial) {
+					tr.State = func(context.Context, *trial.Contract) (*desired.State, error) { return with("good"), nil }
+					tr.Within = within
+				})
+			}
+			if _, err := e(goodWish, 0).Apply(t.Context(), with("good")); err != nil {
+				t.Fatal(err)
+			}
+			h.Flush()
+			h.Advance(time.Minute)
+			if _, err := e(newWish, time.Minute).Apply(t.Context(), with("bad")); err != nil {
+				t.Fatal(err)
+			}
+			h.Boot()
+			h.Advance(time.Second)
+			h.ForgetJobs()
+			if _, err := e(wish{}, 0).Restore(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := strings.Join(jobsOf(h), " "), job+" "+early; got != want {
+				t.Errorf("jobs %q, want %q", got, want)
+			}
+			converged(t, h, with("good"))
+		})
 	}
 }
 
@@ -696,7 +746,7 @@ func restoresExtra(t *testing.T, extra string, change *desired.State) {
 	if _, err := e(wish{}).Restore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if st, err := h.Unit(tctx, extra); err != nil || st.ActiveState != "active" || strings.Join(jobsOf(h), " ") != "start "+extra {
+	if st, err := h.Unit(tctx, extra); err != nil || st.ActiveState != "active" || strings.Join(jobsOf(h), " ") != "start "+extra+" restart kubelet.service" {
 		t.Errorf("it is %s, jobs %v, %v", st.ActiveState, jobsOf(h), err)
 	}
 }

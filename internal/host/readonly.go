@@ -60,8 +60,8 @@ func (ReadOnly) DaemonReload(context.Context) error { return ErrReadOnly }
 // StartUnit implements Systemd.
 func (ReadOnly) StartUnit(context.Context, string) error { return ErrReadOnly }
 
-// EnqueueStart implements Systemd.
-func (ReadOnly) EnqueueStart(context.Context, string) error { return ErrReadOnly }
+// Enqueue implements Systemd.
+func (ReadOnly) Enqueue(context.Context, string, string) error { return ErrReadOnly }
 
 // StopUnit implements Systemd.
 func (ReadOnly) StopUnit(context.Context, string) error { return ErrReadOnly }

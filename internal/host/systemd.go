@@ -43,9 +43,10 @@ type Systemd interface {
 	StopUnit(ctx context.Context, name string) error
 	RestartUnit(ctx context.Context, name string) error
 	ReloadUnit(ctx context.Context, name string) error
-	// EnqueueStart is StartUnit that does not wait: who is a part of a boot would wait for
-	// what waits for it. The error is that of a job that is not accepted.
-	EnqueueStart(ctx context.Context, name string) error
+	// Enqueue has systemd do a job ("start", "restart", "reload") and does not wait for it: who
+	// is a part of a boot would wait for what waits for it. The error is that of a job that is
+	// not accepted.
+	Enqueue(ctx context.Context, job, name string) error
 	// ResetFailed clears a unit's failed state and its start limit, if it has any.
 	ResetFailed(ctx context.Context, name string) error
 }

@@ -46,9 +46,9 @@ func (d *decorated) StartUnit(ctx context.Context, name string) error {
 	return d.do("start", name, "", func() error { return d.inner.StartUnit(ctx, name) })
 }
 
-// EnqueueStart implements host.Systemd.
-func (d *decorated) EnqueueStart(ctx context.Context, name string) error {
-	return d.do("start", name, "", func() error { return d.inner.EnqueueStart(ctx, name) })
+// Enqueue implements host.Systemd.
+func (d *decorated) Enqueue(ctx context.Context, job, name string) error {
+	return d.do(job, name, "", func() error { return d.inner.Enqueue(ctx, job, name) })
 }
 
 // StopUnit implements host.Systemd.

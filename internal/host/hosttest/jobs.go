@@ -93,12 +93,32 @@ func unitHangs(t *testing.T, h host.Host, _ string) {
 	if st := state(t, h, HangingUnit, "loaded", "failed", "failed"); st.Result != "signal" {
 		t.Errorf("status %+v", st)
 	}
-	must(t, h.EnqueueStart(t.Context(), HangingUnit))
+	must(t, h.Enqueue(t.Context(), "start", HangingUnit))
 	eventually(t, h, HangingUnit, "activating")
 	must(t, h.StopUnit(t.Context(), HangingUnit))
-	if err := h.EnqueueStart(t.Context(), "berth-conformance-none.service"); !errors.Is(err, host.ErrNoSuchUnit) {
+	if err := h.Enqueue(t.Context(), "start", "berth-conformance-none.service"); !errors.Is(err, host.ErrNoSuchUnit) {
 		t.Errorf("a start of what is not there: %v", err)
 	}
+}
+
+// unitQueued: a unit that runs is restarted, and reads its files again, by jobs that nobody waits
+// for.
+func unitQueued(t *testing.T, h host.Host, _ string) {
+	const name = "berth-conformance-queued.service"
+	define(t, h, map[string]string{name: sleeper})
+	must(t, h.StartUnit(t.Context(), name))
+	first := state(t, h, name, "loaded", "active", "running")
+	must(t, h.Enqueue(t.Context(), "reload", name))
+	if now := eventually(t, h, name, "active"); now.InvocationID != first.InvocationID {
+		t.Error("a reload began another run")
+	}
+	must(t, h.Enqueue(t.Context(), "restart", name))
+	for end := time.Now().Add(soon); unitStatus(t, h, name).InvocationID == first.InvocationID; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it was not restarted")
+		}
+	}
+	eventually(t, h, name, "active")
 }
 
 // unitJoins: what changed since a start began is not noticed by a second one.

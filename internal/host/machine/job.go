@@ -48,14 +48,14 @@ func (m *manager) DaemonReload(ctx context.Context) error {
 // StartUnit implements host.Systemd.
 func (m *manager) StartUnit(ctx context.Context, name string) error { return m.job(ctx, "start", name) }
 
-// EnqueueStart implements host.Systemd.
-func (m *manager) EnqueueStart(ctx context.Context, name string) error {
+// Enqueue implements host.Systemd.
+func (m *manager) Enqueue(ctx context.Context, job, name string) error {
 	if err := host.CheckUnit(name); err != nil {
 		return err
 	}
 	ctx, cancel := bounded(ctx, answerBound)
 	defer cancel()
-	_, err := call(ctx, m, func(c *connection) (int, error) { return jobs["start"](c, ctx, name, "replace", nil) })
+	_, err := call(ctx, m, func(c *connection) (int, error) { return jobs[job](c, ctx, name, "replace", nil) })
 	return refused(name, err)
 }
 

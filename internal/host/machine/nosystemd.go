@@ -39,8 +39,8 @@ func (absent) DaemonReload(context.Context) error { return host.ErrNoSystemd }
 // StartUnit implements host.Systemd.
 func (absent) StartUnit(context.Context, string) error { return host.ErrNoSystemd }
 
-// EnqueueStart implements host.Systemd.
-func (absent) EnqueueStart(context.Context, string) error { return host.ErrNoSystemd }
+// Enqueue implements host.Systemd.
+func (absent) Enqueue(context.Context, string, string) error { return host.ErrNoSystemd }
 
 // StopUnit implements host.Systemd.
 func (absent) StopUnit(context.Context, string) error { return host.ErrNoSystemd }

@@ -107,11 +107,19 @@ func (h *Host) StartUnit(ctx context.Context, name string) error {
 	return h.submit(ctx, "start", name, func() (string, error) { return h.start(name, "start") })
 }
 
-// EnqueueStart implements host.Systemd. The start comes at once.
-func (h *Host) EnqueueStart(ctx context.Context, name string) error {
+// Enqueue implements host.Systemd. The job is done at once.
+func (h *Host) Enqueue(ctx context.Context, job, name string) error {
 	err := cmp.Or(ctx.Err(), host.CheckUnit(name))
 	if err == nil {
-		_, err = h.exclusive(func() (string, error) { return h.start(name, "start") })
+		_, err = h.exclusive(func() (string, error) {
+			switch job {
+			case "restart":
+				return h.restart(name)
+			case "reload":
+				return h.reload(name)
+			}
+			return h.start(name, job)
+		})
 	}
 	return err
 }

@@ -234,18 +234,50 @@ func (p *planner) activation() error {
 }
 
 // enqueue plans that systemd starts a unit in this boot: what the boot was to start was read
-// when another contract was in force.
+// when another contract was in force. What runs already began with that, too.
 func (p *planner) enqueue() {
-	if running(p.status) || p.status.ActiveState == "activating" {
+	if p.status.ActiveState == "activating" {
 		return
 	}
-	p.t.Act(kind.VerbStart, "is to start with this boot", kind.DisruptNone)
+	if !running(p.status) {
+		p.t.Act(kind.VerbStart, "is to start with this boot", kind.DisruptNone)
+		p.enqueued("start", "does not start with this boot")
+		return
+	}
+	rereads, why := slices.IndexFunc(p.reloads, p.Changes), p.changing()
+	switch {
+	case why == "" && rereads < 0:
+	case why == "" && p.status.CanReload:
+		p.t.Act(kind.VerbReload, p.changed(p.reloads[rereads]), kind.DisruptReload)
+		p.enqueued("reload", "goes on with what it started with")
+		p.t.Finalize = p.noteReread
+		p.t.Rewrites = append(p.t.Rewrites, stampPath(p.u.Name))
+	default:
+		if why == "" {
+			why = p.changed(p.reloads[rereads])
+		}
+		p.t.Act(kind.VerbRestart, why, kind.DisruptRestart)
+		p.enqueued("restart", "goes on with what it started with")
+	}
+}
+
+// noteReread stamps a unit that is to read its files again.
+func (p *planner) noteReread() error {
+	now, err := p.present()
+	if err == nil {
+		err = p.noteReload(now)
+	}
+	return err
+}
+
+// enqueued has systemd do a job of the unit; missed says what is where it refuses that.
+func (p *planner) enqueued(job, missed string) {
 	p.t.Live = func(ctx context.Context) error {
 		if err := p.sys.current(ctx); err != nil {
 			return err
 		}
-		if err := p.Host.EnqueueStart(ctx, p.u.Name); err != nil {
-			p.sys.remark(p.u.Name + " does not start with this boot: " + err.Error())
+		if err := p.Host.Enqueue(ctx, job, p.u.Name); err != nil {
+			p.sys.remark(p.u.Name + " " + missed + ": " + err.Error())
 		}
 		return nil
 	}
