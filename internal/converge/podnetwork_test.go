@@ -173,7 +173,8 @@ func TestPodNetworkIsAwaitedWhereTheClockWasSetBack(t *testing.T) {
 
 // With the template goes what was made of it, and nothing that was there before.
 func TestPodNetworkGoes(t *testing.T) {
-	for _, before := range []bool{false, true} {
+	for i := range 4 {
+		before, offline := i%2 == 1, i > 1
 		c := addressed()
 		h := bridged(c)
 		if before {
@@ -183,9 +184,14 @@ func TestPodNetworkGoes(t *testing.T) {
 		applies(t, c, h, bridge(t, "a"))
 		has(t, h, generated, made("a"))
 		h.Advance(time.Minute)
+		if offline { // the disk, in another machine
+			if _, err := engineOffline(h, &providers{}).Apply(t.Context(), sealed(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		applies(t, c, h, sealed(t))
 		if d := cmp.Diff(was, others(h)); d != "" {
-			t.Errorf("there before: %v: %s", before, d)
+			t.Errorf("there before: %v, by another machine: %v: %s", before, offline, d)
 		}
 		if p := c.plan(t, h, sealed(t)); !p.Empty() || len(p.Kept) > 0 {
 			t.Errorf("still planned: %+v", p)

@@ -125,6 +125,20 @@ func onlyFiles(h *machine) map[string]string {
 	return out
 }
 
+// A swap file goes from a disk in another machine, too.
+func TestSwapGoesFromAnotherRoot(t *testing.T) {
+	h := swapping()
+	runs(t, h, swapOf(t, 2))
+	must(h.StopUnit(tctx, swapUnit)) // as on a machine that is off
+	res, err := engineOffline(h, &providers{}).Apply(t.Context(), sealed(t))
+	if err != nil || len(res.Plan.Kept) > 0 {
+		t.Errorf("%v, kept %q", err, res.Plan.Kept)
+	}
+	if _, err := h.Lstat(swapFile); err == nil {
+		t.Error("the swap file is left")
+	}
+}
+
 // What others left at the path is neither overwritten nor removed; an area of the right
 // size is used.
 func TestSwapOfOthers(t *testing.T) {

@@ -192,7 +192,7 @@ func changedSince(v *kind.View, start time.Time, paths ...string) (bool, error) 
 // Remove implements kind.Remover: what was made of the template goes with it.
 func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e ledger.Entry) error {
 	p := v.Real(strings.TrimPrefix(id, "podnetwork:"))
-	if v.Offline || e.Was == nil || e.Was.Value != "" {
+	if e.Was == nil || e.Was.Value != "" {
 		return nil
 	}
 	info, err := v.Lstat(p)

@@ -191,7 +191,7 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 	file := strings.TrimPrefix(id, "swap:")
 	p := v.Real(file)
 	info, err := v.Lstat(p)
-	if err != nil || info == nil || v.Offline {
+	if err != nil || info == nil {
 		return err
 	}
 	a, isArea, err := look(v.Host, p, info)
@@ -207,5 +207,8 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 	t.Changes = append(t.Changes, &kind.Change{Type: ledger.Gone, Path: p, Seen: info, Unclaimed: true, Forget: true})
 	v.Vacate(p)
 	t.Act(kind.VerbDelete, "no longer wanted", kind.DisruptNone)
+	if v.Offline { // nothing of another root is in use
+		return nil
+	}
 	return stopFirst(ctx, v, t, file)
 }
