@@ -191,7 +191,7 @@ func (x *executor) enter() (bool, error) {
 				continue
 			}
 			if t.ChangesName(name) {
-				changed = x.joinUp(path.Dir(name), "") || changed
+				changed = x.joinUp(path.Dir(name)) || changed
 				continue
 			}
 			new, err := x.enterOne(r, name)
@@ -210,8 +210,8 @@ func (x *executor) enterOne(r desired.Resource, name string) (bool, error) {
 		return false, err
 	}
 	known := x.complement(name)
-	joined, chosen := x.joinUp(name, x.v.AskedOf(r)), x.choose(r, name)
-	return adopted || known || joined || chosen, nil
+	joined, above, chosen := x.join(name, x.v.AskedOf(r)), x.joinUp(path.Dir(name)), x.choose(r, name)
+	return adopted || known || joined || above || chosen, nil
 }
 
 // adopt enters a name that is as wanted and that nobody has entered: it is whose it was,
@@ -261,21 +261,29 @@ func (x *executor) complement(name string) bool {
 	return true
 }
 
-// joinUp enters the owner for a name, and for the directories above it that berth
-// made.
-func (x *executor) joinUp(name, asked string) bool {
+// joinUp enters the owner for the directories that berth made, from one upwards.
+func (x *executor) joinUp(dir string) bool {
 	joined := false
-	for ; name != "/" && name != "."; name, asked = path.Dir(name), "" {
-		e, ok := x.led.Entries[name]
-		if !ok {
-			continue
+	for ; dir != "/" && dir != "."; dir = path.Dir(dir) {
+		if e, ok := x.led.Entries[dir]; ok && !e.InPlace() {
+			joined = x.join(dir, "") || joined
 		}
-		if have, owns := e.Owners[x.st.Owner]; owns && asked == "" {
-			asked = have
-		}
-		if e, new := e.Join(x.st.Owner, asked); new {
-			x.led.Entries[name], joined = e, true
-		}
+	}
+	return joined
+}
+
+// join enters the owner for a name that the ledger knows.
+func (x *executor) join(name, asked string) bool {
+	e, ok := x.led.Entries[name]
+	if !ok {
+		return false
+	}
+	if have, owns := e.Owners[x.st.Owner]; owns && asked == "" {
+		asked = have
+	}
+	e, joined := e.Join(x.st.Owner, asked)
+	if joined {
+		x.led.Entries[name] = e
 	}
 	return joined
 }

@@ -340,3 +340,54 @@ func TestAttributesHalfWay(t *testing.T) {
 		}
 	}
 }
+
+// A file in a directory asks for no mode of it: the mode is its owner's to change, and is what it
+// was when nobody asks for one any more.
+func TestDirectoryOfOthersFiles(t *testing.T) {
+	const dir = "/etc/d"
+	file := managed(dir+"/f", "1\n")
+	for name, before := range map[string]bool{"made by berth": false, "there before": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			if before {
+				h.PutDir(dir)
+			}
+			mode := func(want fs.FileMode) {
+				t.Helper()
+				if info, err := h.Lstat(dir); err != nil || info.Mode.Perm() != want {
+					t.Errorf("mode %o, want %o, %v", info.Mode.Perm(), want, err)
+				}
+			}
+			runs(t, h, sealed(t, &desired.Directory{Path: dir, Mode: 0o700}))
+			others := of(desired.OwnerOSC, sealed(t, file))
+			runs(t, h, others)
+			runs(t, h, sealed(t, &desired.Directory{Path: dir, Mode: 0o711}))
+			mode(0o711)
+			both := of(desired.OwnerOSC, sealed(t, file, &desired.Directory{Path: dir, Mode: 0o700}))
+			if _, err := engine(h, &providers{}).Apply(t.Context(), both); err == nil {
+				t.Error("another mode was not refused")
+			}
+			runs(t, h, sealed(t))
+			if before {
+				mode(0o755)
+			}
+			runs(t, h, of(desired.OwnerOSC, sealed(t)))
+			if _, err := h.Lstat(dir); (err == nil) != before {
+				t.Errorf("after all has gone: %v", err)
+			}
+		})
+	}
+}
+
+// The same within one document.
+func TestDirectoryThatIsNoLongerAskedFor(t *testing.T) {
+	h := newMachine()
+	h.PutDir("/etc/d")
+	file := managed("/etc/d/f", "1\n")
+	runs(t, h, sealed(t, &desired.Directory{Path: "/etc/d", Mode: 0o700}, file))
+	runs(t, h, sealed(t, file))
+	if info, err := h.Lstat("/etc/d"); err != nil || info.Mode.Perm() != 0o755 {
+		t.Errorf("mode %o, %v", info.Mode.Perm(), err)
+	}
+	converged(t, h, sealed(t, file))
+}

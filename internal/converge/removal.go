@@ -103,12 +103,13 @@ func (p *planner) defines(name string) bool {
 	return false
 }
 
-// wanted are all names that the state speaks of, and the parents of each.
+// wanted are all names that the state speaks of, and the parents of each. Of a directory that
+// was there before berth a file in it asks for nothing.
 func (p *planner) wanted() map[string]bool {
 	wanted := make(map[string]bool, len(p.st.Resources))
 	add := func(name string) {
-		for ; name != "/" && name != "." && !wanted[name]; name = path.Dir(name) {
-			wanted[name] = true
+		for of := name; name != "/" && name != "." && !wanted[name]; name = path.Dir(name) {
+			wanted[name] = name == of || !p.led.Entries[name].InPlace()
 		}
 	}
 	for _, r := range p.st.Resources {

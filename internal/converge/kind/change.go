@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/converge/ledger"
@@ -155,7 +156,7 @@ func (q *Change) agrees(e ledger.Entry, owner desired.Owner) bool {
 	case q.Type == ledger.Gone:
 		return e.Gone()
 	case q.Type == ledger.Directory:
-		return e.Applied.Type == ledger.Directory && (e.Parent || attributes)
+		return e.Applied.Type == ledger.Directory && (e.Parent || attributes || !asksOtherwise(e, owner, q.Asked))
 	case q.Type == ledger.Attributes:
 		return attributes
 	case q.Type == ledger.Link:
@@ -164,6 +165,12 @@ func (q *Change) agrees(e ledger.Entry, owner desired.Owner) bool {
 		return sameAsked(e, owner, q.Asked) && (attributes || e.Adopted)
 	}
 	return e.Applied.Sum != "" && e.Applied.Sum == want.Sum && attributes
+}
+
+// asksOtherwise says whether another owner asks for something else of a directory. Who has files
+// in it asks for nothing.
+func asksOtherwise(e ledger.Entry, owner desired.Owner, asked string) bool {
+	return slices.ContainsFunc(e.Others(owner), func(o desired.Owner) bool { return e.Owners[o] != "" && e.Owners[o] != asked })
 }
 
 func sameAsked(e ledger.Entry, owner desired.Owner, asked string) bool {

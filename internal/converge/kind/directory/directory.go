@@ -3,6 +3,7 @@ package directory
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
@@ -14,7 +15,10 @@ import (
 // Kind is the kind of directories.
 type Kind struct{}
 
-var _ kind.Chooser = Kind{}
+var _ interface {
+	kind.Chooser
+	kind.Asker
+} = Kind{}
 
 // Name implements kind.Kind.
 func (Kind) Name() string { return "directory" }
@@ -27,6 +31,12 @@ func (Kind) Names(v *kind.View, r desired.Resource) []string {
 	return []string{v.Real(r.(*desired.Directory).Path)}
 }
 
+// Asked implements kind.Asker: who has a file in a directory is its owner, too.
+func (Kind) Asked(r desired.Resource) string {
+	d := r.(*desired.Directory)
+	return fmt.Sprintf("%04o %d:%d", d.Mode.Perm(), d.UID, d.GID)
+}
+
 // Chooses implements kind.Chooser.
 func (k Kind) Chooses(v *kind.View, r desired.Resource, dir string) bool {
 	return slices.Contains(k.Names(v, r), dir)
@@ -34,9 +44,9 @@ func (k Kind) Chooses(v *kind.View, r desired.Resource, dir string) bool {
 
 // Observe implements kind.Kind. What stands in the way is looked at when the plan
 // is complete: it may go in it.
-func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Resource) error {
+func (k Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Resource) error {
 	d := r.(*desired.Directory)
-	q := &kind.Change{Type: ledger.Directory, Path: v.Real(d.Path), Attrs: host.Attributes{Mode: d.Mode.Perm(), UID: d.UID, GID: d.GID}}
+	q := &kind.Change{Type: ledger.Directory, Path: v.Real(d.Path), Attrs: host.Attributes{Mode: d.Mode.Perm(), UID: d.UID, GID: d.GID}, Asked: k.Asked(d)}
 	info, err := v.Lstat(q.Path)
 	if err != nil {
 		return err
