@@ -89,8 +89,14 @@ func (e *Engine) locked(ctx context.Context, st *desired.State, res *Result, s S
 	if t != nil {
 		t.partly = s.Decide != nil
 	}
+	ends := len(st.Resources) == 0 && !e.opt.Offline
+	if ends && t == nil { // where nobody goes back, the next boot does not either
+		if err := e.forget(ctx, st.Owner); err != nil {
+			return err
+		}
+	}
 	err = Safely(func() error { return e.run(ctx, st, res, t, s) })
-	if err == nil && len(st.Resources) == 0 && !e.opt.Offline {
+	if err == nil && ends && t != nil {
 		return e.forget(ctx, st.Owner)
 	}
 	return t.end(ctx, err)

@@ -15,7 +15,6 @@ import (
 	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge/ledger"
-	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
@@ -344,10 +343,6 @@ func (l *leave) forget(ctx context.Context) error {
 		return nil
 	}
 	l.nodesLeft(led)
-	// A run that was killed between the withdrawal and the end of the trial has left that.
-	if err := trial.Clear(ctx, l.Host); err != nil {
-		return err
-	}
 	if err := l.remember(record{Node: l.node, Done: true}); err != nil {
 		return err
 	}
