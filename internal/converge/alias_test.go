@@ -1,10 +1,12 @@
 package converge_test
 
 import (
+	"cmp"
+	"path"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -91,7 +93,7 @@ func TestAlias(t *testing.T) {
 			if p := runs(t, h, sealed(t)); (len(p.Kept) > 0) != c.adopted {
 				t.Errorf("kept: %q", p.Kept)
 			}
-			if diff := cmp.Diff(before, others(h)); diff != "" {
+			if diff := gocmp.Diff(before, others(h)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -178,5 +180,30 @@ func TestAliasOfAnInstance(t *testing.T) {
 				converged(t, h, st)
 			}
 		})
+	}
+}
+
+// Two units that a document enables and that ask for one name: the one that has it keeps it, else
+// the first has it, and the other is told.
+func TestOneAliasOfTwoUnits(t *testing.T) {
+	both := sealed(t, append(syslogs("rsyslog", ""), syslogs("syslog-ng", "")...)...)
+	for _, has := range []string{"", "rsyslog", "syslog-ng"} {
+		h := withSyslogs()
+		h.Flush()
+		must(h.DaemonReload(tctx))
+		if has != "" {
+			runs(t, h, sealed(t, syslogs(has, "")...))
+		}
+		p := runs(t, h, both)
+		want := cmp.Or(has, "rsyslog") + ".service"
+		if to, err := h.Readlink(syslogAlias); err != nil || path.Base(to) != want {
+			t.Errorf("%q had it: it leads to %s, %v", has, to, err)
+		}
+		if len(p.Remarks) != 1 || !strings.Contains(p.Remarks[0], "the name of "+want) {
+			t.Errorf("%q had it: remarks %q", has, p.Remarks)
+		}
+		if p, err := engine(h, &providers{}).Plan(t.Context(), both); err != nil || !p.Empty() {
+			t.Errorf("%q had it: then %+v, %v", has, p.Actions, err)
+		}
 	}
 }

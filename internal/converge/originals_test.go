@@ -5,6 +5,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -175,5 +176,29 @@ func TestOriginalOfAFileThatIsWantedAgain(t *testing.T) {
 			t.Errorf("killed after effect %d: kept %q", n, p.Kept)
 		}
 		has(t, h, "/etc/x", "theirs\n")
+	}
+}
+
+// The same where a link of berth's gives way on a file system without second names: for a moment
+// nothing stands there.
+func TestOriginalBehindALinkWithoutSecondNames(t *testing.T) {
+	with := sealed(t, &desired.Link{Path: "/etc/x", Target: "/etc/z"}, managed("/etc/y", "1\n"))
+	without := sealed(t, managed("/etc/y", "2\n"))
+	for n, hit := 1, true; hit; n++ {
+		h := newMachine()
+		h.Put("/etc/x", "theirs\n", 0o644)
+		untouched := others(h)
+		runs(t, h, with)
+		in := effect.Inject(noLinks{h, syscall.EPERM}, effect.Plan{{At: n, Kind: effect.StopAfter}})
+		_, _ = engine(in, &providers{}).Apply(t.Context(), without)
+		hit = in.Hit() != nil
+		h.Kill()
+		runs(t, h, without)
+		if p := runs(t, h, sealed(t)); len(p.Kept) > 0 {
+			t.Errorf("killed after effect %d: kept %q", n, p.Kept)
+		}
+		if d := cmp.Diff(untouched, others(h)); d != "" {
+			t.Errorf("killed after effect %d: %s", n, d)
+		}
 	}
 }

@@ -55,6 +55,28 @@ func TestNoRevertBesideAChangeThatWaits(t *testing.T) {
 	}
 }
 
+// Killed anywhere, such a run leaves no change to confirm that is not in force.
+func TestNoRevertThatIsKilledBesideAChangeThatWaits(t *testing.T) {
+	third := wish{"A=3\n", "version = 3\n"}
+	for n, hit := 1, true; hit; n++ {
+		h := fussy(t)
+		if _, err := newWish.apply(t, h, within(5*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+		e := engine(in, &providers{}, func(o *converge.Options) {
+			o.Trial = third.trial(t, func(tr *converge.Trial) { tr.NoRevert = true })
+		})
+		_, _ = e.Apply(t.Context(), third.state(t))
+		hit = in.Hit() != nil
+		h.Kill()
+		_, err := engine(h, &providers{}, func(o *converge.Options) { o.Trial = newWish.trial(t) }).Confirm(t.Context())
+		if got, _ := h.ReadFile(flags); err == nil && string(got) != newWish.Kubelet {
+			t.Errorf("killed after effect %d: confirmed, and in force is %q", n, got)
+		}
+	}
+}
+
 // Who gives a person time to confirm a change that is in place already, gives that time: a run
 // before had been cut off, or time was short.
 func TestTimeToConfirmWhatIsInPlace(t *testing.T) {

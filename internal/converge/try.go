@@ -192,6 +192,11 @@ func (t *try) wayBack() error {
 // arm makes the run a trial before its first change, if it starts something anew
 // that runs well, or if it goes on with one.
 func (t *try) arm(ctx context.Context, x *executor) error {
+	if t != nil && t.NoRevert && t.left != nil { // what waited is no longer what a word would be on
+		left := t.left
+		t.left = nil
+		return trial.Disarm(ctx, t.h, left)
+	}
 	if t == nil || t.good == nil {
 		return nil
 	}
@@ -342,8 +347,6 @@ func (t *try) end(ctx context.Context, err error) error {
 	switch {
 	case t == nil:
 		return err
-	case err != nil && t.touched && t.NoRevert && t.left != nil: // what waited is no longer all that would go back
-		return errors.Join(err, trial.Disarm(context.WithoutCancel(ctx), t.h, t.left))
 	case err != nil && (t.note == nil || !t.touched):
 		return errors.Join(err, t.unchanged(ctx))
 	case t.apart != nil && errors.Is(err, t.apart) && ctx.Err() == nil:

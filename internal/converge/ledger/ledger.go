@@ -126,8 +126,8 @@ func (l *Ledger) take(h host.FS, r *Run, end string) error {
 	return l.drop(h, r.Drops)
 }
 
-// drop forgets what an interrupted run took back: it may have put away its original, and what
-// stands there is not berth's any more.
+// drop forgets what an interrupted run took back, or made a part of berth's come into: it may
+// have put away the original, and what stands there is not what berth had put there.
 func (l *Ledger) drop(h host.FS, names []string) error {
 	for _, name := range names {
 		e, ours := l.Entries[name]
@@ -138,15 +138,28 @@ func (l *Ledger) drop(h host.FS, names []string) error {
 		if err != nil {
 			return fmt.Errorf("look for what an interrupted run took back: %w", err)
 		}
-		undone, err := e.Undone(h, name, info)
+		gone, err := e.ended(h, name, info)
 		if err != nil {
 			return fmt.Errorf("look for what an interrupted run took back: %w", err)
 		}
-		if undone {
+		if gone {
 			delete(l.Entries, name)
 		}
 	}
 	return nil
+}
+
+// ended says whether something else stands at a name than what berth had put there. What waits
+// to be replaced gets its name again.
+func (e Entry) ended(h host.FS, name string, info *host.Info) (bool, error) {
+	if aside, err := Lstat(h, DisplacedName(name)); err != nil || aside != nil {
+		return false, err
+	}
+	if undone, err := e.Undone(h, name, info); err != nil || undone || info == nil {
+		return undone, err
+	}
+	asMade, err := e.Applied.matches(h, name, info)
+	return !asMade, err
 }
 
 // ended reads the note of a run's end: whether it is this run's, and what downloads were

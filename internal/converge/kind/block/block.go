@@ -94,13 +94,7 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.whole != "" {
-		return &fs.PathError{Op: "edit", Path: b.Path, Err: fmt.Errorf("%s is the whole file", f.whole)}
-	}
-	if err := f.othersWhole(v); err != nil {
-		return err
-	}
-	if err := f.takeOff(v, t); err != nil {
+	if err := f.prepare(v, t); err != nil {
 		return err
 	}
 	before, err := f.before(v, b)
@@ -224,6 +218,13 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 	if f.info == nil {
 		return nil
 	}
+	switch {
+	case f.whole == "" && f.change == nil && v.IsAsMade(f.path, f.info):
+		return nil // a run that was cut off between part and whole: it goes as a whole
+	case f.whole == "" && f.other != "":
+		t.Kept = append(t.Kept, fmt.Sprintf("the part %s of %s is no longer wanted, and %s is kept: it is %s, not a file", name, path, path, f.other))
+		return nil
+	}
 	var before was
 	if e.Was != nil && e.Was.Value != "" {
 		if err := json.Unmarshal([]byte(e.Was.Value), &before); err != nil {
@@ -233,7 +234,7 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 	text := before.inForce(v, id).without(f.text, name)
 	absent := text == "" && before.Absent
 	switch {
-	case f.whole != "":
+	case f.whole != "" && v.Expected(f.path) != nil: // a file that is there and stays loses the part
 		f.text = text
 		f.replaced(v, absent)
 		return nil
@@ -254,6 +255,8 @@ type shared struct {
 	// absent: there is none without the blocks; else attrs are its attributes.
 	absent bool
 	attrs  host.Attributes
+	// other says what it is, where it is no file.
+	other string
 	// whole is the resource that is all of the file; "" where there is none.
 	whole desired.ID
 	err   error
@@ -268,20 +271,16 @@ func open(v *kind.View, path string) (*shared, error) {
 
 func read(v *kind.View, path string) *shared {
 	f := &shared{path: path}
-	for _, r := range v.State.Resources {
-		for _, other := range r.FilePaths() {
-			if v.Real(other) == path {
-				f.whole = r.ID()
-			}
-		}
-	}
+	f.whole = v.Shared("whole files", func() any {
+		return sync.OnceValue(func() map[string]desired.ID { return wholeFiles(v) })
+	}).(func() map[string]desired.ID)()[path]
 	var err error
 	if f.info, err = v.Lstat(path); err != nil || f.info == nil {
 		f.err, f.absent = err, true
 		return f
 	}
 	if !f.info.IsRegular() {
-		f.err = &fs.PathError{Op: "edit", Path: path, Err: fmt.Errorf("it is %s, not a file", ledger.DescribeType(v.Host, path, f.info))}
+		f.other = ledger.DescribeType(v.Host, path, f.info)
 		return f
 	}
 	f.attrs = host.Attributes{Mode: ledger.PermBits(f.info.Mode), UID: f.info.UID, GID: f.info.GID}
@@ -294,6 +293,34 @@ func read(v *kind.View, path string) *shared {
 	return f
 }
 
+// wholeFiles are the files of a state's resources, by what their paths lead to.
+func wholeFiles(v *kind.View) map[string]desired.ID {
+	out := map[string]desired.ID{}
+	for _, r := range v.State.Resources {
+		for _, p := range r.FilePaths() {
+			out[v.Real(p)] = r.ID()
+		}
+	}
+	return out
+}
+
+// prepare finds what a part comes into, and whether it may.
+func (f *shared) prepare(v *kind.View, t *kind.Task) error {
+	if f.whole != "" {
+		return &fs.PathError{Op: "edit", Path: f.path, Err: fmt.Errorf("%s is the whole file", f.whole)}
+	}
+	if err := f.othersWhole(v); err != nil {
+		return err
+	}
+	if err := f.takeOff(v, t); err != nil {
+		return err
+	}
+	if f.other != "" {
+		return &fs.PathError{Op: "edit", Path: f.path, Err: fmt.Errorf("it is %s, not a file", f.other)}
+	}
+	return nil
+}
+
 // othersWhole refuses a part of a file of which another owner has all: each would undo what the
 // other does.
 func (f *shared) othersWhole(v *kind.View) error {
@@ -304,11 +331,11 @@ func (f *shared) othersWhole(v *kind.View) error {
 	return nil
 }
 
-// takeOff lets go of the file of an earlier document, of which this one wants a part: that comes
+// takeOff lets go of the file, or the link, of an earlier document, of which this one wants a part: that comes
 // into what stood there before, or into what somebody has made of the file since.
 func (f *shared) takeOff(v *kind.View, t *kind.Task) error {
 	e, ours := v.Ledger.Entries[f.path]
-	if f.change != nil || f.info == nil || !ours || e.Applied.Type != ledger.File {
+	if f.change != nil || f.info == nil || !ours || e.Applied.Type != ledger.File && e.Applied.Type != ledger.Link {
 		return nil
 	}
 	t.Forget = append(t.Forget, f.path)
@@ -316,7 +343,7 @@ func (f *shared) takeOff(v *kind.View, t *kind.Task) error {
 	if err != nil || !ok {
 		return err
 	}
-	f.text, f.absent = string(text), was == nil
+	f.text, f.absent, f.other = string(text), was == nil, ""
 	if was != nil {
 		f.attrs = was.Attributes()
 	}
@@ -340,7 +367,7 @@ func (f *shared) replaced(v *kind.View, absent bool) {
 // become plans that the file holds a text. The first block of a file carries the
 // change for all.
 func (f *shared) become(v *kind.View, t *kind.Task, text string, mode fs.FileMode, reason string) error {
-	if text == f.text && (f.change != nil || text == f.disk) {
+	if text == f.text && (f.change != nil || text == f.disk) { // what stands there may be of an earlier document
 		return nil
 	}
 	verb := kind.VerbUpdate

@@ -113,6 +113,11 @@ func (p *planner) inTheWay(q *kind.Change) (what string, err error) {
 		return "", err
 	case p.Expected(q.Path) != nil:
 		return "something else that is wanted", nil
+	}
+	if other := p.rival(q.Path); other != "" {
+		return "the name of " + other + ", which is enabled, too", nil
+	}
+	switch {
 	case info == nil || p.Deletes(q.Path):
 		return "", nil
 	}
@@ -123,6 +128,51 @@ func (p *planner) inTheWay(q *kind.Change) (what string, err error) {
 		}
 	}
 	return ledger.DescribeType(p.Host, q.Path, info), nil
+}
+
+// rival is another unit that the state enables and that has an alias, or comes first of those
+// that ask for it while none has it; "" for none.
+func (p *planner) rival(at string) string {
+	target, _ := p.Host.Readlink(at)
+	first := ""
+	for _, r := range p.State.Resources {
+		u, ok := r.(*desired.Unit)
+		if !ok || u.Enablement != desired.Enabled || u.Name != p.name && !slices.Contains(p.aliasesOf(u), at) {
+			continue
+		}
+		if u.Name == path.Base(target) {
+			first = u.Name
+			break
+		}
+		first = cmp.Or(first, u.Name)
+	}
+	if first == p.name {
+		return ""
+	}
+	return first
+}
+
+// aliasesOf are the names that [Install] of another unit asks for, whoever has them.
+func (p *planner) aliasesOf(u *desired.Unit) (out []string) {
+	of := &planner{View: p.View, u: u, t: &kind.Task{Base: &u.Base}, name: u.Name}
+	fragment, err := of.search()
+	if err != nil {
+		return nil // that is its own matter
+	}
+	drops, err := of.futureDropIns()
+	if err != nil {
+		return nil
+	}
+	links, _, err := of.linksOf(u.Name, fragment, drops...)
+	if err != nil {
+		return nil
+	}
+	for _, q := range links {
+		if isAlias(q) {
+			out = append(out, q.Path)
+		}
+	}
+	return out
 }
 
 // ends says whether a link is no name of any unit: it leads to nothing, or to a unit that is to
