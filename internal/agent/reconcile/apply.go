@@ -164,6 +164,7 @@ func (r *Reconciler) apply(ctx, until context.Context, ready func() error, d *Do
 		r.setInForce(t)
 	}
 	r.take(ctx, t)
+	r.inForce = false // until it is noted
 	next := r.record
 	next.Sum, next.Checksum, next.Reverted, next.Half = d.Sum, d.Checksum, "", false
 	if err := r.change(next); err != nil {

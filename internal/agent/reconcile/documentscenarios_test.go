@@ -161,6 +161,20 @@ var documentScenarios = map[string]func(b *bench){
 			b.t.Error("the turn is not given on")
 		}
 	},
+	"a document that could not be noted is noted later": func(b *bench) {
+		b.start()
+		b.give("file /etc/a one")
+		b.set(&b.unrecorded, true)
+		b.give("file /etc/a two")
+		b.set(&b.unrecorded, false)
+		b.pass(10 * time.Minute)
+		if got := b.r.record.Checksum; got != "sum of file /etc/a two" {
+			b.t.Errorf("noted is %q", got)
+		}
+		if b.lastCondition() != "True Applied" {
+			b.t.Errorf("the condition is %q", b.lastCondition())
+		}
+	},
 	"what is no more asked for goes": func(b *bench) {
 		b.h.Put("/etc/b", "theirs", 0o644)
 		b.start()
