@@ -57,8 +57,17 @@ func (t *translation) kubeletDefaults() map[string]any {
 	}
 	for name, by := range map[string]map[string]string{"kubeReserved": n.KubeReserved, "systemReserved": n.SystemReserved} {
 		if len(by) > 0 {
-			out[name] = by
+			out[name] = object(by)
 		}
+	}
+	return out
+}
+
+// object is a map as JSON has it, so that merge finds its members.
+func object(by map[string]string) map[string]any {
+	out := map[string]any{}
+	for name, v := range by {
+		out[name] = v
 	}
 	return out
 }

@@ -142,6 +142,24 @@ func TestHandedOnConfiguration(t *testing.T) {
 	}
 }
 
+// The same holds for what the document says of reservations in words of its own.
+func TestHandedOnReservations(t *testing.T) {
+	doc, err := Decode(edited(t, map[string]any{
+		"node.kubeReserved": map[string]any{"cpu": "100m", "memory": "256Mi"}, "node.systemReserved": map[string]any{"cpu": "50m"},
+		"node.kubeletConfig": map[string]any{"kubeReserved": map[string]any{"memory": "1Gi"}, "systemReserved": map[string]any{"cpu": nil, "pid": "100"}},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config(t, translated(t, doc, machineOf(t)))
+	want := map[string]any{"kubeReserved": map[string]any{"cpu": "100m", "memory": "1Gi"}, "systemReserved": map[string]any{"pid": "100"}}
+	for name, w := range want {
+		if diff := cmp.Diff(w, c[name]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 // kubelet and containerd agree on who makes cgroups, whatever the document hands on.
 func TestCgroupDriver(t *testing.T) {
 	for name, want := range map[string]bool{"minimal.yaml": true, "bridge.json": false} {
