@@ -143,6 +143,7 @@ func TestRegistryFile(t *testing.T) {
 	f, err := Registry{Name: "docker.io", Server: "https://registry-1.docker.io", Hosts: []RegistryHost{
 		{URL: "https://z.example:5000", Capabilities: []string{"pull"}, CAs: []string{"/ca.pem"}},
 		{URL: "http://a.example/x", Capabilities: []string{"pull", "resolve"}, OverridePath: true},
+		{URL: "https://z.example:5000", Capabilities: []string{"pull"}, CAs: []string{"/ca.pem"}}, // twice is as good as once
 	}}.File("")
 	if err != nil {
 		t.Fatal(err)

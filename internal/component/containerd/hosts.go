@@ -17,7 +17,7 @@ type Registry struct {
 	Name string
 	// Server is asked last; empty: the registry itself.
 	Server string
-	// Hosts are asked before, in order.
+	// Hosts are asked before, in order. Two with one URL are the same in all else.
 	Hosts []RegistryHost
 }
 
@@ -27,6 +27,11 @@ type RegistryHost struct {
 	Capabilities []string `toml:"capabilities"`
 	CAs          []string `toml:"ca,omitempty"`
 	OverridePath bool     `toml:"override_path,omitempty"`
+}
+
+// Equal says whether both are written as the same.
+func (h RegistryHost) Equal(o RegistryHost) bool {
+	return h.URL == o.URL && slices.Equal(h.Capabilities, o.Capabilities) && slices.Equal(h.CAs, o.CAs) && h.OverridePath == o.OverridePath
 }
 
 // HostsFile is where containerd reads of a registry's hosts.
@@ -43,7 +48,7 @@ func (r Registry) File(there string) (*desired.File, error) {
 		}
 		text += string(b)
 	}
-	for _, h := range r.Hosts {
+	for _, h := range distinct(r.Hosts) {
 		b, err := toml.Marshal(h)
 		if err != nil {
 			return nil, err
@@ -54,6 +59,18 @@ func (r Registry) File(there string) (*desired.File, error) {
 		text = there
 	}
 	return plain(HostsFile(r.Name), text), nil
+}
+
+// distinct leaves out what stands there again: TOML has each table once, and a host is
+// asked once.
+func distinct(hosts []RegistryHost) []RegistryHost {
+	var out []RegistryHost
+	for _, h := range hosts {
+		if !slices.ContainsFunc(out, h.Equal) {
+			out = append(out, h)
+		}
+	}
+	return out
 }
 
 // sameHosts says whether containerd reads the same in two texts.

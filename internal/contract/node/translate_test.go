@@ -210,6 +210,20 @@ func TestMirrorsComeFirst(t *testing.T) {
 	}
 }
 
+// A mirror that stands there again, as in a merged list, is written once: containerd reads
+// no file with a table twice.
+func TestMirrorTwice(t *testing.T) {
+	mirror := map[string]any{"registry": "docker.io", "url": "https://mirror.example/hub"}
+	doc, err := Decode(edited(t, map[string]any{"artifacts.registryMirrors": []any{mirror, mirror}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := string(golden.File(t, translated(t, doc, machineOf(t)), containerd.HostsFile("docker.io")).Content.Data())
+	if strings.Count(hosts, "mirror.example") != 1 {
+		t.Error(hosts)
+	}
+}
+
 func TestBridge(t *testing.T) {
 	st := translated(t, decoded(t, "bridge.json"), machineOf(t))
 	var list struct {

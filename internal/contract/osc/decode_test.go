@@ -54,6 +54,7 @@ func TestRefused(t *testing.T) {
 		"host with a password":   {cri("registries: [{upstream: a.b, hosts: [{url: \"https://u:p@a.b\"}]}]"), []string{inCRI + "registries[0].hosts[0].url"}},
 		"unknown capability":     {cri("registries: [{upstream: a.b, hosts: [{url: \"https://a.b\", capabilities: [fly]}]}]"), []string{inCRI + "registries[0].hosts[0].capabilities[0]"}},
 		"CA without path":        {cri("registries: [{upstream: a.b, hosts: [{url: \"https://a.b\", caCerts: [ca.pem, \"\"]}]}]"), []string{inCRI + "registries[0].hosts[0].caCerts[0]", inCRI + "registries[0].hosts[0].caCerts[1]"}},
+		"host in two ways":       {cri("registries: [{upstream: a.b, hosts: [{url: \"https://a.b\"}, {url: \"https://a.b\", overridePath: true}]}]"), []string{inCRI + "registries[0].hosts[1].url"}},
 		"plugin without path":    {cri("plugins: [{}, {path: [a, \"\"]}]"), []string{inCRI + "plugins[0].path", inCRI + "plugins[1].path"}},
 		"unknown operation":      {cri("plugins: [{op: move, path: [a]}]"), []string{inCRI + "plugins[0].op"}},
 		"removal of values":      {cri("plugins: [{op: remove, path: [a], values: {}}]"), []string{inCRI + "plugins[0].values"}},

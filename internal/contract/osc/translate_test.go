@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -142,6 +143,20 @@ func TestAhead(t *testing.T) {
 	a := st.Lookup(desired.ArtifactID("a.b/c:v1")).(*desired.Artifact)
 	if diff := cmp.Diff([]string{"/ca.pem", "/etc/containerd/certs.d/a.b/hosts.toml"}, slices.Sorted(maps.Keys(a.Ahead))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A host that stands there again is taken, and written once: containerd reads no file with
+// a table twice.
+func TestHostTwice(t *testing.T) {
+	st, err := Translate(decoded(t, head+`spec:
+  criConfig: {name: containerd, containerd: {registries: [{upstream: a.b, hosts: [{url: "https://c.d"}, {url: "https://c.d", capabilities: [pull, resolve], caCerts: [], overridePath: false}]}]}}
+`), component.Facts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(golden.File(t, st, "/etc/containerd/certs.d/a.b/hosts.toml").Content.Data()); strings.Count(text, "https://c.d") != 1 {
+		t.Error(text)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/berth-dev/berth/api/operatingsystemconfig/v1alpha1"
+	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/oci"
 )
 
@@ -60,8 +61,23 @@ func (v *validation) registries(all []v1alpha1.RegistryConfig) {
 		if r.of.Server != nil {
 			v.webURL(r.at.Child("server"), *r.of.Server)
 		}
-		for _, h := range locate(r.at.Child("hosts"), r.of.Hosts) {
-			v.registryHost(h)
+		v.registryHosts(locate(r.at.Child("hosts"), r.of.Hosts))
+	}
+}
+
+// registryHosts: containerd reads of each URL one table, so that only what is the same
+// in all else may stand there again.
+func (v *validation) registryHosts(all []located[v1alpha1.RegistryHost]) {
+	first := map[string]containerd.RegistryHost{}
+	for _, h := range all {
+		v.registryHost(h)
+		is := registryHost(*h.of)
+		was, seen := first[is.URL]
+		switch {
+		case !seen:
+			first[is.URL] = is
+		case !was.Equal(is):
+			v.faults = append(v.faults, field.Duplicate(h.at.Child("url"), is.URL))
 		}
 	}
 }
