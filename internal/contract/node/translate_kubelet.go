@@ -161,7 +161,7 @@ func (t *translation) kubelet() error {
 func (t *translation) kubeletSettings() (kubelet.Settings, error) {
 	s := kubelet.Settings{
 		Version: bare(t.config.Components.Kubernetes.Version), Flags: t.flags(), Labels: t.labels(),
-		Hostname: t.facts.Hostname, NodeIP: t.config.Node.NodeIP, Triggers: t.proxyFiles(),
+		Hostname: t.facts.Hostname, Triggers: t.proxyFiles(),
 	}
 	config, err := t.kubeletConfig()
 	if err != nil {
@@ -185,6 +185,9 @@ func (t *translation) flags() map[string]string {
 	out := map[string]string{}
 	if t.config.Node.Name != "" {
 		out["--hostname-override"] = t.config.Node.Name
+	}
+	if ip := t.config.Node.NodeIP; ip != "" { // as a flag of the document, which kubelet of any version has
+		out["--node-ip"] = ip
 	}
 	var taints []string
 	for _, taint := range t.config.Node.Taints {

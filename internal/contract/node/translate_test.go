@@ -160,6 +160,20 @@ func TestHandedOnReservations(t *testing.T) {
 	}
 }
 
+// The address that the document names is kubelet's in every version.
+func TestNodeIP(t *testing.T) {
+	for _, version := range []string{"1.27.9", "1.28.15", "1.29.0", "1.36.3"} {
+		doc, err := Decode(edited(t, map[string]any{"components.kubernetes.version": version, "node.nodeIP": "10.1.0.7"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		flags := string(golden.File(t, translated(t, doc, machineOf(t)), kubelet.FlagsFile).Content.Data())
+		if !strings.Contains(flags, "--node-ip=10.1.0.7") {
+			t.Errorf("%s: %s", version, flags)
+		}
+	}
+}
+
 // kubelet and containerd agree on who makes cgroups, whatever the document hands on.
 func TestCgroupDriver(t *testing.T) {
 	for name, want := range map[string]bool{"minimal.yaml": true, "bridge.json": false} {
