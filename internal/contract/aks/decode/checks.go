@@ -42,9 +42,11 @@ func atLeast(low int64) check {
 	}
 }
 
-func upTo(high int64) check {
+func upTo(high int64) check { return within(0, high) }
+
+func within(low, high int64) check {
 	return func(v protoreflect.Value) string {
-		return unless(v.Int() >= 0 && v.Int() <= high, fmt.Sprintf("expected 0 to %d", high))
+		return unless(v.Int() >= low && v.Int() <= high, fmt.Sprintf("expected %d to %d", low, high))
 	}
 }
 

@@ -101,6 +101,8 @@ func TestRefused(t *testing.T) {
 		{os + ".ulimit_config.no_file", "1M", os + ".ulimit_config.no_file: Invalid value"},
 		{os + ".ulimit_config.no_file", "10:5", os + ".ulimit_config.no_file: Invalid value: \"10:5\": the soft limit is above the hard one"},
 		{os + ".sysctl_config.net_core_somaxconn", -5, os + ".sysctl_config.net_core_somaxconn: Invalid value: -5: expected 0 or more"},
+		{os + ".sysctl_config.net_netfilter_nf_conntrack_buckets", 0, os + ".sysctl_config.net_netfilter_nf_conntrack_buckets: Invalid value: 0: expected 1 to 536870400"},
+		{os + ".sysctl_config.net_netfilter_nf_conntrack_buckets", 1<<31 - 1, os + ".sysctl_config.net_netfilter_nf_conntrack_buckets: Invalid value: 2147483647: expected 1 to 536870400"},
 		{os + ".sysctl_config.net_ipv4_ip_local_port_range", "2000 1000", os + ".sysctl_config.net_ipv4_ip_local_port_range: Invalid value"},
 		{os + ".sysctl_config.net_ipv4_ip_local_port_range", "1000 70000", os + ".sysctl_config.net_ipv4_ip_local_port_range: Invalid value"},
 		{"api_server_config.api_server_name", "fe80::1%a\nb", "api_server_config.api_server_name: Invalid value"},

@@ -12,6 +12,7 @@ import (
 	"math/big"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -177,6 +178,11 @@ func nameHabits() map[string]habit {
 		"a message that is no base64":           {edits: edits{"message_of_the_day": "hello"}},
 		"kernel values below zero":              {edits: edits{"custom_linux_os_config.sysctl_config.net_ipv4_tcp_max_tw_buckets": -1}},
 		"ports with a line break":               {edits: edits{"custom_linux_os_config.sysctl_config.net_ipv4_ip_local_port_range": " 1024\n65000 "}},
+		"slots of half a page": {edits: edits{"custom_linux_os_config.sysctl_config.net_netfilter_nf_conntrack_buckets": 65537},
+			notes: []string{"custom_linux_os_config.sysctl_config.net_netfilter_nf_conntrack_buckets: the kernel rounds it up to whole pages: it counts as " + strconv.Itoa(65536+os.Getpagesize()/8)},
+			reads: func(c *aksnodeconfigv1.Configuration) any {
+				return c.GetCustomLinuxOsConfig().GetSysctlConfig().GetNetNetfilterNfConntrackBuckets()
+			}, want: int32(65536 + os.Getpagesize()/8)},
 		"limits as systemd reads": {edits: edits{"custom_linux_os_config.ulimit_config.no_file": "1024:0x100000 ", "custom_linux_os_config.ulimit_config.max_locked_memory": "1G 500M"},
 			notes: []string{"custom_linux_os_config.ulimit_config.no_file: blanks around it do not count"}},
 		"huge pages as the kernel does not know": {edits: edits{"custom_linux_os_config.transparent_hugepage_support": "defer"}},

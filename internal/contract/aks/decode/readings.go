@@ -3,6 +3,7 @@ package decode
 import (
 	"encoding/base64"
 	"net/netip"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -138,6 +139,18 @@ func timeoutSeconds(n int64) (int64, string) {
 		return n, ""
 	}
 	return counts, "it is not within 1 to 21600: it counts as the default, 900"
+}
+
+// wholePages: the kernel rounds the slots of a hash table, of 8 bytes each, up to whole pages, and says then what it
+// made of them (nf_ct_alloc_hashtable).
+func wholePages(n int64) (int64, string) {
+	slots := int64(os.Getpagesize() / 8)
+	rest := n % slots
+	if n <= 0 || rest == 0 {
+		return n, ""
+	}
+	n += slots - rest
+	return n, "the kernel rounds it up to whole pages: it counts as " + strconv.FormatInt(n, 10)
 }
 
 // flagName is the name of a flag as kubelet reads it.

@@ -73,6 +73,7 @@ var (
 	healthReader   = &reader{"CoreDNS", "`parseBlock`, plugin/forward/setup.go"}
 	forwardReader  = &reader{"CoreDNS", "`parse.HostPortOrFile`, plugin/pkg/parse"}
 	sysctlReader   = &reader{"kernel", "`proc_dointvec_minmax` and `proc_doulongvec_minmax`"}
+	slotsReader    = &reader{"kernel", "`nf_conntrack_hash_resize`, net/netfilter/nf_conntrack_core.c"}
 )
 
 var nodeRules = []rule{
@@ -123,9 +124,11 @@ var nodeRules = []rule{
 	{fields: "SysctlConfig.net_core_somaxconn SysctlConfig.net_core_rmem_default SysctlConfig.net_core_rmem_max SysctlConfig.net_core_wmem_default " +
 		"SysctlConfig.net_core_wmem_max SysctlConfig.net_core_optmem_max SysctlConfig.net_ipv4_tcp_keepalive_probes " +
 		"SysctlConfig.net_ipv4_neigh_default_gc_thresh1 SysctlConfig.net_ipv4_neigh_default_gc_thresh2 SysctlConfig.net_ipv4_neigh_default_gc_thresh3 " +
-		"SysctlConfig.net_netfilter_nf_conntrack_max SysctlConfig.net_netfilter_nf_conntrack_buckets SysctlConfig.fs_inotify_max_user_watches " +
+		"SysctlConfig.net_netfilter_nf_conntrack_max SysctlConfig.fs_inotify_max_user_watches " +
 		"SysctlConfig.fs_file_max SysctlConfig.fs_aio_max_nr SysctlConfig.fs_nr_open SysctlConfig.kernel_threads_max SysctlConfig.vm_max_map_count " +
 		"SysctlConfig.vm_vfs_cache_pressure", reader: sysctlReader, must: "0 or more", value: atLeast(0)},
+	{fields: "SysctlConfig.net_netfilter_nf_conntrack_buckets", reader: slotsReader, must: "1 to 536870400", value: within(1, 536870400),
+		readAs: "rounded up to whole pages of slots, which are multiples of 512 where a page has 4 KiB", number: wholePages},
 	{fields: "SysctlConfig.vm_swappiness", reader: sysctlReader, must: "0 to 200", value: upTo(200)},
 	{fields: "SysctlConfig.net_ipv4_ip_local_port_range", reader: portReader,
 		must: "two ports, blanks between them, the first not above the second", value: str(portRange)},
