@@ -74,7 +74,11 @@ func dnsSuffix(s string) string {
 	return unless(isDNSName(strings.Trim(s, ".")), "expected a DNS suffix, e.g. azurecr.example")
 }
 
-// portRange is net.ipv4.ip_local_port_range: two ports, the first not above the last.
+// unprivileged is net.ipv4.ip_unprivileged_port_start, which the contract has no field for.
+const unprivileged = 1024
+
+// portRange is net.ipv4.ip_local_port_range: two ports, the first not above the last. Ports that only root may
+// listen at the kernel gives to nobody.
 func portRange(s string) string {
 	const want = `expected two ports, e.g. "32768 60999", the first not above the second`
 	ports := strings.Fields(s)
@@ -83,5 +87,8 @@ func portRange(s string) string {
 	}
 	first, err1 := strconv.ParseUint(ports[0], 10, 16)
 	last, err2 := strconv.ParseUint(ports[1], 10, 16)
-	return unless(err1 == nil && err2 == nil && first > 0 && first <= last, want)
+	if err1 != nil || err2 != nil || first > last {
+		return want
+	}
+	return unless(first >= unprivileged, "expected 1024 or more as the first port: the kernel takes none below net.ipv4.ip_unprivileged_port_start")
 }

@@ -104,6 +104,7 @@ func TestRefused(t *testing.T) {
 		{os + ".sysctl_config.net_netfilter_nf_conntrack_buckets", 0, os + ".sysctl_config.net_netfilter_nf_conntrack_buckets: Invalid value: 0: expected 1 to 536870400"},
 		{os + ".sysctl_config.net_netfilter_nf_conntrack_buckets", 1<<31 - 1, os + ".sysctl_config.net_netfilter_nf_conntrack_buckets: Invalid value: 2147483647: expected 1 to 536870400"},
 		{os + ".sysctl_config.net_ipv4_ip_local_port_range", "2000 1000", os + ".sysctl_config.net_ipv4_ip_local_port_range: Invalid value"},
+		{os + ".sysctl_config.net_ipv4_ip_local_port_range", "1023 65000", os + ".sysctl_config.net_ipv4_ip_local_port_range: Invalid value: \"1023 65000\": expected 1024 or more as the first port: the kernel"},
 		{os + ".sysctl_config.net_ipv4_ip_local_port_range", "1000 70000", os + ".sysctl_config.net_ipv4_ip_local_port_range: Invalid value"},
 		{"api_server_config.api_server_name", "fe80::1%a\nb", "api_server_config.api_server_name: Invalid value"},
 		{"api_server_config.api_server_name", "fe80::1%eth0", "api_server_config.api_server_name: Invalid value"},

@@ -131,7 +131,7 @@ var nodeRules = []rule{
 		readAs: "rounded up to whole pages of slots, which are multiples of 512 where a page has 4 KiB", number: wholePages},
 	{fields: "SysctlConfig.vm_swappiness", reader: sysctlReader, must: "0 to 200", value: upTo(200)},
 	{fields: "SysctlConfig.net_ipv4_ip_local_port_range", reader: portReader,
-		must: "two ports, blanks between them, the first not above the second", value: str(portRange)},
+		must: "two ports, blanks between them, the first 1024 or more (`net.ipv4.ip_unprivileged_port_start`) and not above the second", value: str(portRange)},
 	{fields: "UlimitConfig.no_file", reader: limits, must: "a number, `soft:hard`, or `infinity`", value: str(limitOfCount),
 		readAs: "without blanks around it", read: trimmed},
 	{fields: "UlimitConfig.max_locked_memory", reader: limits, must: "a size, e.g. `64M`, `soft:hard`, or `infinity`", value: str(limitOfSize),
