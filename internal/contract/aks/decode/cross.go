@@ -3,6 +3,7 @@ package decode
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -11,7 +12,7 @@ import (
 
 // crossRules compare fields with each other.
 var crossRules = []func(*validator, *aksnodeconfigv1.Configuration){
-	clientPair, imageThresholds, softEvictions, allocatable, providerFlags, servingFiles, refusedSwap,
+	clientPair, imageThresholds, softEvictions, allocatable, providerFlags, servingFiles, refusedSwap, localZones,
 }
 
 func clientPair(v *validator, cfg *aksnodeconfigv1.Configuration) {
@@ -117,6 +118,28 @@ func refusedSwap(v *validator, cfg *aksnodeconfigv1.Configuration) {
 		takes = err == nil && !fails
 	}
 	v.complainAt(cfg, "custom_linux_os_config.enable_swap_config", unless(takes, "kubelet does not start beside swap unless fail_swap_on is false"))
+}
+
+// healthZone is the zone of the node's name server itself, at both of its addresses.
+const healthZone = "health-check.localdns.local"
+
+// localZones: CoreDNS does not start where one address has a zone twice. To it a dot at the end does not count, and
+// case does.
+func localZones(v *validator, cfg *aksnodeconfigv1.Configuration) {
+	if !localDNS(cfg) {
+		return
+	}
+	for _, path := range []string{"local_dns_profile.vnet_dns_overrides", "local_dns_profile.kube_dns_overrides"} {
+		at, _, zones := v.at(cfg.ProtoReflect(), path)
+		taken := map[string]bool{healthZone: true}
+		for _, name := range sortedKeys(zones.Map()) {
+			zone := strings.TrimSuffix(name, ".")
+			if here := at.key(name); taken[zone] {
+				v.faults = append(v.faults, fault{location: here, err: field.Duplicate(here.path, name)})
+			}
+			taken[zone] = true
+		}
+	}
 }
 
 const swapFlag = "--fail-swap-on"

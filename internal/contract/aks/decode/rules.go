@@ -144,7 +144,8 @@ var nodeRules = []rule{
 	{fields: "LocalDnsProfile.memory_limit_in_mb", readAs: "128 where it is 0 or less", number: defaultFor(128)},
 	{fields: "LocalDnsProfile.hosts_plugin_refresh_interval_in_seconds", readAs: "5 where it is less", number: refreshSeconds},
 	{fields: "LocalDnsProfile.vnet_dns_overrides LocalDnsProfile.kube_dns_overrides", reader: corefileReader,
-		must: "zones: names without blanks and without a sign that means something in a Corefile", key: str(dnsZone)},
+		must: "zones: names without blanks and without a sign that means something in a Corefile; each once, with or without the dot at its end, " +
+			"and not `health-check.localdns.local`, which is the server's own", key: str(dnsZone)},
 	{fields: "LocalDnsHealthCheck.duration", reader: healthReader, must: "a Go duration above 0", value: str(healthDuration)},
 	{fields: "LocalDnsHealthCheck.domain", reader: healthReader, must: "a name", value: str(dnsZone)},
 	{fields: "ClusterNetworkConfig.core_dns_service_ip", reader: forwardReader, must: "an IP address", value: str(forwardTo),
