@@ -99,6 +99,7 @@ func TestRefused(t *testing.T) {
 		"directory in image": {"spec: {files: [{path: /a, content: {imageRef: {image: a, filePathInImage: /..}}}]}", []string{"spec.files[0].content.imageRef.filePathInImage"}},
 		"unit without name":  {unit("{}"), []string{"spec.units[0].name"}},
 		"unit upwards":       {unit("{name: ../a.service}"), []string{"spec.units[0].name"}},
+		"unit from an @ on":  {unit("{name: \"@a@b.service\"}"), []string{"spec.units[0].name"}},
 		"unit of no type":    {unit("{name: a.conf}"), []string{"spec.units[0].name"}},
 		"long unit":          {unit("{name: " + strings.Repeat("a", 250) + ".service}"), []string{"spec.units[0].name"}},
 		"empty drop-in":      {unit("{name: a.service, dropIns: [{}]}"), []string{"spec.units[0].dropIns[0].content", "spec.units[0].dropIns[0].name"}},

@@ -76,6 +76,7 @@ func TestUnits(t *testing.T) {
 		"dotted template":     {`{name: io.example.proxy@.service}`, desired.Enabled, desired.AnyActivation, true},
 		"dotted instance":     {`{name: io.example.proxy@a.b.service}`, desired.Enabled, desired.Started, true},
 		"instance at a dot":   {`{name: proxy@.a.service}`, desired.Enabled, desired.Started, true},
+		"instance with an @":  {`{name: dial@user@host.service}`, desired.Enabled, desired.Started, true},
 		"later one counts":    {`{name: a.service, enable: true, command: start}, {name: a.service, enable: false}`, desired.Disabled, desired.Stopped, false},
 		"the rest stays":      {`{name: a.service, command: stop}, {name: a.service}`, desired.Enabled, desired.Stopped, true},
 	} {

@@ -40,8 +40,8 @@ func (v *validation) unit(u located[v1alpha1.Unit], files sets.Set[string]) {
 	}
 }
 
-// unitName is what systemd takes for one.
-var unitName = lazyregexp.New(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\-]*)?\.(service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$`)
+// unitName is what systemd takes for one: after the first @ there may be others.
+var unitName = lazyregexp.New(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.@\\-]*)?\.(service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$`)
 
 func isUnitName(name string) bool { return len(name) <= 255 && unitName().MatchString(name) }
 
