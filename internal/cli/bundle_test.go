@@ -288,7 +288,7 @@ func TestBundleOfADocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wanted, err := builder.WantedBy(c)
+	wanted, err := builder.WantedBy(c, "linux/amd64")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +332,7 @@ func TestBundleOfANodeConfig(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wanted, err := builder.WantedBy(c)
+			wanted, err := builder.WantedBy(c, "linux/amd64")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,8 +4,10 @@
 package component
 
 import (
+	"cmp"
 	"net/netip"
 	"path"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +25,9 @@ var ContainerdPaths = []string{"/usr/bin/containerd", "/usr/local/bin/containerd
 type Facts struct {
 	// Hostname is the kernel's name of the machine, as it is.
 	Hostname string
+	// Arch is the architecture of the machine's programs, as GOARCH; "" is that of this
+	// program. Architecture tells which that is.
+	Arch string `json:",omitempty"`
 	// NodeIP is the address, or the IPv4 and IPv6 address with a comma between,
 	// that the node registers with. Empty: kubelet chooses.
 	NodeIP string
@@ -145,6 +150,9 @@ type Facts struct {
 	// Agent says that berth's agent keeps the machine, and sees to itself.
 	Agent bool `json:",omitempty"`
 }
+
+// Architecture is that of the machine's programs.
+func (f Facts) Architecture() string { return cmp.Or(f.Arch, runtime.GOARCH) }
 
 // KnowsInterfaces says whether the cloud has told of the interfaces, or has of each of so
 // many beside the first.

@@ -233,13 +233,13 @@ func privateProxy(t *translation) bool {
 }
 
 func pullsKubeProxy(t *translation) bool { return t.kubeProxy() != nil }
-func fromBase(t *translation) bool       { return baseURL(t.cfg) != "" }
+func fromBase(t *translation) bool       { return t.baseURL() != "" }
 func hasIPv6(t *translation) bool        { return t.facts.IPv6 }
 
 func setsUpStreaming(t *translation) bool { return t.facts.StreamingSetup != "" }
 
 func inCustomCloud(t *translation) bool { return decode.CustomCloud(t.cfg) }
-func unpacks(t *translation) bool       { return packageURL(t.cfg) != "" }
+func unpacks(t *translation) bool       { return t.packageURL() != "" }
 func fetchesRunc(t *translation) bool   { return runcURL(t.cfg) != "" }
 func configFile(t *translation) bool    { return t.cfg.GetKubeletConfig().GetEnableKubeletConfigFile() }
 func gpus(t *translation) bool          { return t.cfg.GetGpuConfig().GetEnableNvidia() }

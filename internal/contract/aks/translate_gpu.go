@@ -2,7 +2,6 @@ package aks
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -125,7 +124,7 @@ func (t *translation) gpuSettings() (gpu.Settings, gpu.Place, error) {
 // installsDrivers: the images of drivers are made for Ubuntu on one architecture;
 // elsewhere drivers are packages of the distribution, which the image brings.
 func installsDrivers(t *translation) bool {
-	return t.facts.Ubuntu != "" && runtime.GOARCH == "amd64"
+	return t.facts.Ubuntu != "" && t.facts.Architecture() == "amd64"
 }
 
 func tagManages(t *translation) bool { return t.facts.ManageGPU }

@@ -2,7 +2,6 @@ package aks
 
 import (
 	"cmp"
-	"runtime"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/component/credentialprovider"
@@ -30,7 +29,7 @@ func (t *translation) fromCluster(name, url string) string {
 		version = m[1]
 	}
 	server := t.cfg.GetBootstrapProfileContainerRegistryServer()
-	return "oci://" + strings.TrimRight(server, "/") + published + name + ":v" + version + "-linux-" + runtime.GOARCH
+	return "oci://" + strings.TrimRight(server, "/") + published + name + ":v" + version + "-linux-" + t.facts.Architecture()
 }
 
 // kubeSource is the archive of kubelet. One that somebody names on purpose is

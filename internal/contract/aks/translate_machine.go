@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/url"
 	"path"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -117,20 +116,20 @@ func artifactURL(text string) string {
 	return from
 }
 
-func packageURL(cfg *aksnodeconfigv1.Configuration) string {
-	return cmp.Or(artifactURL(cfg.GetContainerdConfig().GetContainerdPackageUrl()), baseURL(cfg))
+func (t *translation) packageURL() string {
+	return cmp.Or(artifactURL(t.cfg.GetContainerdConfig().GetContainerdPackageUrl()), t.baseURL())
 }
 
 // baseURL is the project's own archive of the version that the document names, below
 // containerd_download_url_base; "" where another archive is named, or no version.
-func baseURL(cfg *aksnodeconfigv1.Configuration) string {
-	c := cfg.GetContainerdConfig()
+func (t *translation) baseURL() string {
+	c := t.cfg.GetContainerdConfig()
 	version := strings.TrimPrefix(c.GetContainerdVersion(), "v")
 	base, err := url.Parse(c.GetContainerdDownloadUrlBase())
 	if err != nil || !slices.Contains([]string{"https", "http", "file"}, base.Scheme) || version == "" || c.GetContainerdPackageUrl() != "" {
 		return ""
 	}
-	return strings.TrimRight(c.GetContainerdDownloadUrlBase(), "/") + "/containerd-" + version + "-linux-" + runtime.GOARCH + ".tar.gz"
+	return strings.TrimRight(c.GetContainerdDownloadUrlBase(), "/") + "/containerd-" + version + "-linux-" + t.facts.Architecture() + ".tar.gz"
 }
 
 func runcURL(cfg *aksnodeconfigv1.Configuration) string {
@@ -142,7 +141,7 @@ var versionInName = lazyregexp.New(`containerd(?:2|\.io)?[-_](?:static-)?(\d+\.\
 // containerdVersion is the version that will run. Where the contract names an
 // archive it is the archive's, before and after it was unpacked.
 func (t *translation) containerdVersion() string {
-	from := packageURL(t.cfg)
+	from := t.packageURL()
 	if from == "" {
 		return t.facts.ContainerdVersion
 	}
@@ -208,7 +207,7 @@ func (t *translation) reservedSlice() (string, error) {
 }
 
 func (t *translation) runtimePrograms(program string) {
-	from := binaries.Source{URL: packageURL(t.cfg)}
+	from := binaries.Source{URL: t.packageURL()}
 	if from.URL != "" {
 		from.Version = t.containerdVersion()
 	}

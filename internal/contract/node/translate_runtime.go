@@ -2,7 +2,6 @@ package node
 
 import (
 	"cmp"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -28,8 +27,7 @@ const (
 )
 
 // projectURL is where a project publishes a program.
-func projectURL(program, version string) string {
-	arch := runtime.GOARCH
+func projectURL(program, version, arch string) string {
 	return map[string]string{
 		"kubernetes": "https://dl.k8s.io/v" + version + "/kubernetes-node-linux-" + arch + ".tar.gz",
 		"containerd": "https://github.com/containerd/containerd/releases/download/v" + version + "/containerd-" + version + "-linux-" + arch + ".tar.gz",
@@ -42,13 +40,13 @@ func bare(version string) string { return strings.TrimPrefix(version, "v") }
 
 // source is where a program comes from if the machine does not have it in the
 // version that is wanted: "" takes any.
-func source(program string, c v1alpha1.Component, otherwise string) binaries.Source {
+func (t *translation) source(program string, c v1alpha1.Component, otherwise string) binaries.Source {
 	s := binaries.Source{Version: bare(c.Version)}
 	if len(c.URLs) > 0 {
 		s.URL = c.URLs[0]
 		return s
 	}
-	s.URL, s.Implied = projectURL(program, cmp.Or(s.Version, otherwise)), true
+	s.URL, s.Implied = projectURL(program, cmp.Or(s.Version, otherwise), t.facts.Architecture()), true
 	return s
 }
 
@@ -90,7 +88,7 @@ func (t *translation) network() error {
 		t.runtime = append(t.runtime, t.add(networkPath.Child("mode"), config)...)
 	}
 	c := t.config.Components.CNI
-	a := t.download(binaries.CNI(source("cni", c, cniVersion), delegates...), c)
+	a := t.download(binaries.CNI(t.source("cni", c, cniVersion), delegates...), c)
 	t.runtime = append(t.runtime, t.add(componentsPath.Child("cni"), a)...)
 	return nil
 }
@@ -124,9 +122,9 @@ func (t *translation) containerd() error {
 	c := t.config.Components
 	program, runc := cmp.Or(t.facts.ContainerdStarts, t.facts.ContainerdPath, containerdPath), cmp.Or(t.facts.RuncPath, runcPath)
 	t.runtime = append(t.runtime, t.add(componentsPath.Child("containerd"),
-		t.download(binaries.Containerd(source("containerd", c.Containerd, containerdVersion), program), c.Containerd))...)
+		t.download(binaries.Containerd(t.source("containerd", c.Containerd, containerdVersion), program), c.Containerd))...)
 	t.runtime = append(t.runtime, t.add(componentsPath.Child("runc"),
-		t.download(binaries.Runc(source("runc", c.Runc, runcVersion), runc), c.Runc))...)
+		t.download(binaries.Runc(t.source("runc", c.Runc, runcVersion), runc), c.Runc))...)
 	systemd, err := t.systemdCgroup()
 	if err != nil {
 		return err
@@ -180,7 +178,7 @@ func (t *translation) registryMirrors() error {
 // is there for whoever looks after the node by hand, as on other nodes of such clusters.
 func (t *translation) kubernetes() error {
 	c := v1alpha1.Component(t.config.Components.Kubernetes)
-	a := t.download(binaries.Kubernetes(source("kubernetes", c, ""), binaries.Kubectl, binaries.Kubeadm), c)
+	a := t.download(binaries.Kubernetes(t.source("kubernetes", c, ""), binaries.Kubectl, binaries.Kubeadm), c)
 	t.node = append(t.node, t.add(componentsPath.Child("kubernetes"), a)...)
 	return nil
 }

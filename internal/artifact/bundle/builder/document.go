@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"path"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -33,13 +34,13 @@ func (w *Wanted) named(name string) (*desired.Artifact, bool) {
 	return nil, false
 }
 
-// WantedBy is what a document wants of a bare machine, whichever one this is: the
-// bundle is for others. No document wants nothing.
-func WantedBy(c contract.Contract) (*Wanted, error) {
+// WantedBy is what a document wants of a bare machine of a platform, whichever one this
+// is: the bundle is for others. No document wants nothing.
+func WantedBy(c contract.Contract, platform string) (*Wanted, error) {
 	if c == nil {
 		return &Wanted{}, nil
 	}
-	facts := component.Facts{Hostname: "localhost", IPv6: true}
+	facts := component.Facts{Hostname: "localhost", Arch: path.Base(platform), IPv6: true}
 	if err := placeholders(c, &facts); err != nil {
 		return nil, err
 	}

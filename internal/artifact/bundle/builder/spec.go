@@ -20,7 +20,7 @@ import (
 // spec is what a request asks for.
 func (b *builder) spec(r Request) (bundle.Spec, error) {
 	s := bundle.Spec{Platform: r.Platform}
-	wanted, err := WantedBy(r.Document)
+	wanted, err := WantedBy(r.Document, r.Platform)
 	if err != nil {
 		return s, err
 	}
