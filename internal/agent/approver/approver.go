@@ -135,7 +135,7 @@ func event(r *certificates.CertificateSigningRequest, why string) *core.Event {
 	now := meta.Now()
 	sum := sha256.Sum256([]byte(string(r.UID) + why))
 	return &core.Event{
-		ObjectMeta:     meta.ObjectMeta{Namespace: meta.NamespaceDefault, Name: fmt.Sprintf("%s.%x", r.Name, sum[:6])},
+		ObjectMeta:     meta.ObjectMeta{Namespace: meta.NamespaceDefault, Name: fmt.Sprintf("csr.%x", sum[:16])},
 		InvolvedObject: core.ObjectReference{Kind: "CertificateSigningRequest", APIVersion: "certificates.k8s.io/v1", Name: r.Name, UID: r.UID},
 		Type:           core.EventTypeWarning, Reason: reasonLeft, Message: cut(why), Count: 1, FirstTimestamp: now, LastTimestamp: now,
 		Source: core.EventSource{Component: "berth-approver"}, ReportingController: "berth-approver",

@@ -15,6 +15,7 @@ import (
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/berth-dev/berth/internal/apiserver"
 )
@@ -223,5 +224,38 @@ func TestLongNamesFitIntoAnEvent(t *testing.T) {
 	}
 	if len(c.events) != 1 {
 		t.Error(c.events)
+	}
+}
+
+// strict checks an event's name as the API server does.
+type strict struct{ *cluster }
+
+func (s strict) CreateEvent(ctx context.Context, e *core.Event) (*core.Event, error) {
+	if len(validation.IsDNS1123Subdomain(e.Name)) > 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, e.Name, nil)
+	}
+	return s.cluster.CreateEvent(ctx, e)
+}
+
+// The API server takes every name for a request, and not every one for an event.
+func TestARequestOfAnyNameIsLeftOnce(t *testing.T) {
+	f := newForm(t, "m1")
+	f.Subject.Organization = []string{"system:masters"}
+	f.csr.Name = "Agent:m1"
+	c := newCluster(f.request(t))
+	var log bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			(&Approver{Rule: rule, Calls: strict{c}, Log: slog.New(slog.NewTextHandler(&log, nil))}).Run(ctx)
+		}()
+		time.Sleep(time.Hour)
+		cancel()
+		<-done
+	})
+	if c.looked != 1 || len(c.events) != 1 {
+		t.Errorf("%d looks, %d events, %d warnings", c.looked, len(c.events), strings.Count(log.String(), "level=WARN"))
 	}
 }
