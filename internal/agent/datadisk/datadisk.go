@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/paths"
+	"github.com/berth-dev/berth/internal/report"
 )
 
 const (
@@ -125,13 +128,14 @@ func isExit(err error, code int) bool {
 // create makes the file system, fills it, and labels it last: one that has the
 // label is complete.
 func create(ctx context.Context, h host.Host, device string) error {
-	if err := remember(h, notePath, device); err != nil {
+	id := uuid.NewString()
+	if err := remember(h, notePath, strings.Join([]string{device, id, report.BootID(h)}, " ")); err != nil {
 		return err
 	}
 	if err := clean(ctx, h); err != nil {
 		return err
 	}
-	if err := run(ctx, h, "mkfs.ext4", "-q", "-F", "-O", "quota", "-E", "quotatype=prjquota", device); err != nil {
+	if err := run(ctx, h, "mkfs.ext4", "-q", "-F", "-U", id, "-O", "quota", "-E", "quotatype=prjquota", device); err != nil {
 		return err
 	}
 	if err := fill(ctx, h, device); err != nil {

@@ -24,6 +24,7 @@ const size = 50 << 30
 type disk struct {
 	size        int64
 	fs, label   string
+	id          string
 	table, data bool
 	bytes       []int64 // where there are some that blkid knows nothing of
 	parts       []string
@@ -89,7 +90,7 @@ func (w *world) blkid(args []string) (string, int) {
 	case d.fs != "" && d.label != "":
 		return "DEVNAME=" + device + "\nLABEL=" + d.label + "\nTYPE=" + d.fs + "\nUSAGE=filesystem\n", 0
 	case d.fs != "":
-		return "DEVNAME=" + device + "\nTYPE=" + d.fs + "\nUSAGE=filesystem\n", 0
+		return "DEVNAME=" + device + "\nUUID=" + d.id + "\nTYPE=" + d.fs + "\nUSAGE=filesystem\n", 0
 	case d.table:
 		return "DEVNAME=" + device + "\nPTUUID=1\nPTTYPE=gpt\n", 0
 	}
@@ -98,7 +99,7 @@ func (w *world) blkid(args []string) (string, int) {
 
 func (w *world) mkfs(args []string) (string, int) {
 	d := w.disks[args[len(args)-1]]
-	d.fs, d.label, d.data, d.files = "ext4", "", true, nil
+	d.fs, d.label, d.data, d.files, d.id = "ext4", "", true, nil, args[slices.Index(args, "-U")+1]
 	return "", 0
 }
 
@@ -167,6 +168,7 @@ func TestMakes(t *testing.T) {
 	}
 	want := &disk{size: size, fs: "ext4", label: Label, data: true, files: []string{Dir + "/kubeconfig-bootstrap"}}
 	got := w.disks["/dev/vdb"]
+	got.id = ""
 	got.files = slices.DeleteFunc(got.files, func(name string) bool { return name == Dir })
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(disk{})); diff != "" || w.at() != "/dev/vdb" {
 		t.Errorf("at %q, disk: %s", w.at(), diff)
@@ -321,6 +323,33 @@ func TestKilledAnywhere(t *testing.T) {
 			if _, err := w.Lstat(left); err == nil {
 				t.Errorf("after a stop at effect %d: %s is left", n, left)
 			}
+		}
+	}
+}
+
+// TestNameOfAnother: the kernel's names of disks change with a boot. The disk that has the
+// name now under which berth had begun is somebody's, and stays as it is.
+func TestNameOfAnother(t *testing.T) {
+	for n := 1; ; n++ {
+		w := newWorld(map[string]*disk{"/dev/vdb": {size: size}})
+		w.PutDir(Dir)
+		w.Flush()
+		in := effect.Inject(w, effect.Plan{{At: n, Kind: effect.StopAfter}})
+		_ = Ensure(t.Context(), in, size)
+		if in.Hit() == nil {
+			return
+		}
+		if begun, err := w.ReadFile(notePath); err != nil || !strings.HasPrefix(string(begun), "/dev/vdb") || w.disks["/dev/vdb"].label != "" {
+			continue
+		}
+		w.mounts = nil
+		w.Boot()
+		w.attach("/dev/vdc", w.disks["/dev/vdb"]) // berth's own, which has another name now
+		theirs := &disk{size: size, fs: "ext4", data: true, files: []string{"/their/database"}}
+		w.attach("/dev/vdb", theirs)
+		_ = Ensure(t.Context(), w, size)
+		if !slices.Equal(theirs.files, []string{"/their/database"}) || theirs.label != "" {
+			t.Fatalf("stopped after effect %d: the disk of somebody else was formatted: %+v", n, *theirs)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/report"
 )
 
 const (
@@ -134,7 +135,7 @@ func disks(h host.Host) (map[string]int64, error) {
 // choose is the one disk of a size that is empty, or the one that berth had begun
 // with; "" where there is none of the size.
 func choose(ctx context.Context, h host.Host, sizes map[string]int64, size int64) (string, error) {
-	begun, _, err := ledger.ReadFile(h, notePath)
+	was, err := readBegun(h)
 	if err != nil {
 		return "", err
 	}
@@ -144,7 +145,7 @@ func choose(ctx context.Context, h host.Host, sizes map[string]int64, size int64
 		if has != size {
 			continue
 		}
-		what, err := contents(ctx, h, device, size, device == strings.TrimSpace(string(begun)))
+		what, err := contents(ctx, h, device, size, was)
 		switch {
 		case err != nil:
 			return "", err
@@ -166,9 +167,24 @@ func choose(ctx context.Context, h host.Host, sizes map[string]int64, size int64
 	return "", nil
 }
 
+// begun is what berth had begun with: the file system that it was making, which it is known by
+// wherever it is, and the disk's name, which holds for the boot that gave it.
+type begun struct {
+	device, id string
+	here       bool
+}
+
+func readBegun(h host.FS) (was begun, err error) {
+	text, _, err := ledger.ReadFile(h, notePath)
+	if f := strings.Fields(string(text)); len(f) >= 2 {
+		was = begun{device: f[0], id: f[1], here: len(f) == 3 && f[2] == report.BootID(h)}
+	}
+	return was, err
+}
+
 // contents says what is on a disk; "" for nothing. On one that berth had begun with
 // there may be its own file system, which has no label yet.
-func contents(ctx context.Context, h host.Host, device string, size int64, begun bool) (string, error) {
+func contents(ctx context.Context, h host.Host, device string, size int64, was begun) (string, error) {
 	link, err := h.Readlink(path.Join(sysBlock, path.Base(device)))
 	if err != nil {
 		return "", fmt.Errorf("look at %s: %w", device, err)
@@ -185,10 +201,10 @@ func contents(ctx context.Context, h host.Host, device string, size int64, begun
 	out, err := h.Run(ctx, host.Command{Path: "blkid", Args: []string{"--probe", "--output", "export", device}})
 	switch {
 	case err == nil:
-		return signature(string(out.Stdout), begun), nil
+		return signature(string(out.Stdout), was), nil
 	case !isExit(err, nothingFound):
 		return "", fmt.Errorf("look at %s: %w", device, err)
-	case begun:
+	case was.here && was.device == device: // half a file system
 		return "", nil
 	}
 	return data(ctx, h, device, size)
@@ -232,14 +248,14 @@ func extents(size int64) []extent {
 const differs = 1
 
 // signature names what blkid found.
-func signature(found string, begun bool) string {
+func signature(found string, was begun) string {
 	values := map[string]string{}
 	for line := range strings.Lines(found) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		values[key] = value
 	}
 	switch {
-	case begun && values["TYPE"] == fsType && values["LABEL"] == "":
+	case was.id != "" && values["UUID"] == was.id && values["TYPE"] == fsType && values["LABEL"] == "":
 		return ""
 	case values["TYPE"] != "":
 		return "a file system or member of type " + values["TYPE"]
