@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/identity"
+	"github.com/berth-dev/berth/internal/identity/kubeconfig"
 )
 
 // Keep is a node that its agent keeps as a file on the machine says, without a Secret.
@@ -171,14 +174,12 @@ func optionsText(file string, requireDigests bool) ([]byte, error) {
 
 // giveToken lays the bootstrap token where the agent takes it away once it has its own
 // certificate.
-func (k *Keep) giveToken(h host.FS) error {
+func (k *Keep) giveToken(h host.Host) error {
 	if k.Token == nil {
 		return nil
 	}
-	for _, p := range []string{config.Kubeconfig, config.BootstrapToken} {
-		if info, err := ledger.Lstat(h, p); err != nil || info != nil {
-			return err
-		}
+	if serves, err := k.serves(h); err != nil || serves {
+		return err
 	}
 	token, err := k.Token()
 	if errors.Is(err, fs.ErrNotExist) { // it was taken away: the agent says what it lacks
@@ -187,13 +188,28 @@ func (k *Keep) giveToken(h host.FS) error {
 	if err != nil {
 		return fmt.Errorf("give the agent the bootstrap token: %w", err)
 	}
-	if token == "" {
+	if have, missing := h.ReadFile(config.BootstrapToken); token == "" || missing == nil && string(bytes.TrimSpace(have)) == token.Reveal() {
 		return nil
 	}
 	if err := host.WriteFile(h, config.BootstrapToken, []byte(token), host.Attributes{Mode: 0o600}); err != nil {
 		return fmt.Errorf("give the agent the bootstrap token: %w", err)
 	}
 	return nil
+}
+
+// serves says whether the agent has a certificate for this server that is in force.
+func (k *Keep) serves(h host.Host) (bool, error) {
+	c, err := kubeconfig.Read(h, config.Kubeconfig)
+	if at, ok := errors.AsType[*fs.PathError](err); ok && !errors.Is(err, fs.ErrNotExist) {
+		return false, at
+	}
+	o, optErr := config.ReadOptions(h)
+	if err != nil || optErr != nil {
+		return false, optErr
+	}
+	who := identity.Agent{Machine: k.Node, Group: o.Group}
+	return identity.SameServer(c.Server, k.Server) &&
+		identity.AgentProblem(converge.Credential{Certificate: c.Certificate, Key: c.Key}, who, h.Now()) == "", nil
 }
 
 // KeepsFile says whether the agent is there since a document in a file asked for it.

@@ -2,12 +2,22 @@ package agent
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"io/fs"
+	"math/big"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/agent/reconcile"
@@ -16,6 +26,7 @@ import (
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host/effect"
 	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/identity"
 )
 
 // joined is a machine that berth join has made a node, and how the agent comes there.
@@ -110,13 +121,72 @@ func withoutState(h *memory.Host) map[string]string {
 func TestKeepWithACertificate(t *testing.T) {
 	h, k, apply := joined(t)
 	start(t, h, k, apply)
-	h.Put(config.Kubeconfig, "x", 0o600)
+	o, err := config.ReadOptions(h)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := h.Remove(config.BootstrapToken); err != nil {
 		t.Fatal(err)
 	}
+	for _, tc := range []struct {
+		what, machine, server string
+		until                 time.Duration
+		given                 bool
+	}{
+		{"its own", "n1", k.Server, time.Hour, false},
+		{"another machine's", "n2", k.Server, time.Hour, true},
+		{"another cluster's", "n1", "https://10.0.0.2:6443", time.Hour, true},
+		{"one that is over", "n1", k.Server, -time.Hour, true},
+	} {
+		h.Put(config.Kubeconfig, agentKubeconfig(t, tc.server, identity.AgentUserPrefix+tc.machine, o.Group, h.Now().Add(tc.until)), 0o600)
+		start(t, h, k, apply)
+		_, missing := h.Lstat(config.BootstrapToken)
+		if (missing == nil) != tc.given {
+			t.Errorf("with %s certificate: the token is there: %v", tc.what, missing == nil)
+		}
+		_ = h.Remove(config.BootstrapToken)
+	}
+}
+
+// agentKubeconfig has a certificate that ends at some time.
+func agentKubeconfig(t *testing.T, server, user, group string, until time.Time) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: until.Add(-48 * time.Hour), NotAfter: until,
+		Subject: pkix.Name{CommonName: user, Organization: []string{group}}}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := api.NewConfig()
+	config.Clusters["c"] = &api.Cluster{Server: server, CertificateAuthorityData: []byte("ca")}
+	config.AuthInfos["u"] = &api.AuthInfo{ClientCertificateData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
+		ClientKeyData: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})}
+	config.Contexts["x"] = &api.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The token of the first join may end before anybody approves the agent's request: the next
+// join brings another one.
+func TestKeepAgainWithAnotherToken(t *testing.T) {
+	h, k, apply := joined(t)
 	start(t, h, k, apply)
-	if _, err := h.Lstat(config.BootstrapToken); err == nil {
-		t.Error("the token is there again")
+	k.Token = func() (desired.Secret, error) { return "ghijkl.0123456789abcdef", nil }
+	start(t, h, k, apply)
+	if text, err := h.ReadFile(config.BootstrapToken); err != nil || string(text) != "ghijkl.0123456789abcdef" {
+		t.Errorf("the agent still has the token of before: %q, %v", text, err)
 	}
 }
 
