@@ -56,7 +56,13 @@ func (o *order) look(ctx context.Context) (*certificates.CertificateSigningReque
 	next, err := o.client.GetRequest(ctx, o.request.Name)
 	switch {
 	case err == nil:
+		o.unknown = 0
 		return next, nil
+	case apierrors.IsUnauthorized(err):
+		if o.unknown++; o.unknown >= refusals {
+			return nil, o.blame(err) // a token that has ended: nobody's approval helps
+		}
+		return nil, nil
 	case !apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilerr // the next look may succeed
 	}

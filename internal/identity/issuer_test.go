@@ -299,3 +299,20 @@ func TestStageOfTheCauseIsKept(t *testing.T) {
 	}
 	t.Errorf("got %v", err)
 }
+
+// A token that ends while a request waits for a person is told as that: to approve the request
+// would help nobody.
+func TestIssueWithATokenThatEnds(t *testing.T) {
+	c := newCluster(t)
+	c.deaf = true
+	c.decide = func(*certificates.CertificateSigningRequest) {}
+	time.AfterFunc(500*time.Millisecond, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.token = "over"
+	})
+	_, err := New(clock{memory.New(), 0}).Issue(t.Context(), c.wants(25*time.Second))
+	if e, ok := errors.AsType[*Error](err); !ok || e.Reason != ReasonUnauthorized {
+		t.Error(err)
+	}
+}

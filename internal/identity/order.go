@@ -27,6 +27,8 @@ type order struct {
 	request *certificates.CertificateSigningRequest
 	seen    *certificates.CertificateSigningRequest
 	pending pending
+	// unknown is how often in a row the server did not know who asks.
+	unknown int
 	now     func() time.Time
 	// tell is Issuer.tell.
 	tell func(error)
