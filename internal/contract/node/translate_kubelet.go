@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/apicheck"
@@ -145,6 +147,7 @@ func (t *translation) systemdCgroup() (bool, error) {
 
 // kubelet is the last part: it comes after everything else.
 func (t *translation) kubelet() error {
+	t.checkNodeName()
 	s, err := t.kubeletSettings()
 	if err != nil || len(t.faults) > 0 {
 		return err
@@ -156,6 +159,16 @@ func (t *translation) kubelet() error {
 	t.blameIdentity(rs)
 	t.add(nodePath, rs...)
 	return t.podNetwork(rs)
+}
+
+// checkNodeName: the API server takes a Node whose name is a DNS name, and kubelet puts the name
+// into a label.
+func (t *translation) checkNodeName() {
+	name := t.nodeName()
+	if name != "" && (len(content.IsDNS1123Subdomain(name)) > 0 || len(name) > content.LabelValueMaxLength) {
+		t.faults = append(t.faults, invalid(nodePath.Child("name"), fmt.Sprintf(
+			"the Node would be called %q: expected a DNS name of at most %d characters; give one here, or set the machine's with hostnamectl", name, content.LabelValueMaxLength)))
+	}
 }
 
 func (t *translation) kubeletSettings() (kubelet.Settings, error) {

@@ -328,3 +328,14 @@ func TestLostContainerd(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// The API server takes none of these as the name of a Node, or kubelet's label does not.
+func TestNameThatNoNodeHas(t *testing.T) {
+	for _, name := range []string{"edge_7", "edge-7.", strings.Repeat("e", 64)} {
+		f := machineOf(t)
+		f.Hostname = name
+		if _, err := Translate(decoded(t, "minimal.yaml"), f); err == nil || !strings.Contains(err.Error(), "node.name") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
