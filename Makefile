@@ -9,7 +9,7 @@ LDFLAGS := -s -w -X github.com/berth-dev/berth/internal/cli.version=$(VERSION)
 TAGS := grpcnotrace
 TOOL := go tool -modfile=tools/go.mod
 LABTOOL := go tool -modfile=../tools/go.mod
-E2E = cd lab && $(LABTOOL) gotestsum --format testname -- -vet=off -p 2 -parallel 6 -count=1 -timeout 60m $(E2EFLAGS)
+E2E = cd lab && $(LABTOOL) gotestsum --format testname -- -vet=off -p 2 -parallel 100 -count=1 -timeout 60m $(E2EFLAGS)
 
 .PHONY: help
 help: ## list the targets

@@ -25,7 +25,7 @@ const (
 // TestAgent follows one node that provision made: the agent takes it over without
 // a stir, and keeps it as its Secret says through changes and drift.
 func TestAgent(t *testing.T) {
-	t.Parallel()
+	parallelLong(t)
 	m := newAgent(t, "agent", nil)
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestAgent(t *testing.T) {
 
 // TestAgentHealth has the agent restart what does not answer.
 func TestAgentHealth(t *testing.T) {
-	t.Parallel()
+	parallelLong(t)
 	m := newAgent(t, "agent-health", nil)
 	m.parts(t, []agentPart{{"first document", m.first}, {"health", m.health}, {"kubelet's health", m.kubeletHealth}, {"every period", m.everyPeriod}})
 }
@@ -51,21 +51,21 @@ func TestAgentHealth(t *testing.T) {
 // TestAgentKilled kills the agent, and then gives it a document that is as large as a
 // Secret may be.
 func TestAgentKilled(t *testing.T) {
-	t.Parallel()
+	parallelLong(t)
 	m := newAgent(t, "agent-killed", nil)
 	m.parts(t, []agentPart{{"first document", m.first}, {"killed", m.killed}, {"large", m.large}, {"state", m.stateOfOld}})
 }
 
 // TestAgentWithoutServer takes the API server away, what it knew, and the space on the disk.
 func TestAgentWithoutServer(t *testing.T) {
-	t.Parallel()
+	parallelLong(t)
 	m := newAgent(t, "agent-alone", nil)
 	m.parts(t, []agentPart{{"first document", m.first}, {"API server away", m.away}, {"watch expired", m.watchExpired}, {"full disk", m.fullDisk}})
 }
 
 // TestAgentCertificates has the agent's certificate end, go, and be another cluster's.
 func TestAgentCertificates(t *testing.T) {
-	t.Parallel()
+	parallelLong(t)
 	m := newAgent(t, "agent-certificates", nil)
 	m.parts(t, []agentPart{
 		{"first document", m.first}, {"renewed", m.certificateRenewed}, {"lost", m.certificateLost}, {"no approver", m.noApprover}, {"unknown", m.certificateUnknown},
@@ -74,7 +74,7 @@ func TestAgentCertificates(t *testing.T) {
 
 // TestAgentFiles gives the agent documents in files.
 func TestAgentFiles(t *testing.T) {
-	t.Parallel()
+	parallelLong(t)
 	m := newAgent(t, "agent-files", nil)
 	m.parts(t, []agentPart{{"first document", m.first}, {"AKS file", m.aksFile}, {"both at once", m.bothAtOnce}, {"OSC file", m.oscFile}})
 }

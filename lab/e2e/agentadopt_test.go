@@ -60,7 +60,7 @@ func formerText(sandbox string, units ...string) string {
 // TestAgentAdopts: on a node that the published agent has kept, the agent goes on
 // without a stir; what that one put there and a later document does not name goes.
 func TestAgentAdopts(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	m := newAgent(t, "agent-adopts", nil)
 	n := m.node
 	sandbox := m.former(t)

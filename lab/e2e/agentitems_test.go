@@ -12,7 +12,7 @@ import (
 
 // TestAgentItems follows what the agent keeps of its Node and tells on the machine.
 func TestAgentItems(t *testing.T) {
-	t.Parallel()
+	parallelLong(t)
 	m := newAgent(t, "agent-items", nil)
 	m.parts(t, []agentPart{
 		{"first document", m.first}, {"metrics", m.metrics}, {"internal address", m.internalAddress}, {"host name", m.hostName},

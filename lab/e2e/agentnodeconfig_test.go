@@ -20,7 +20,7 @@ const (
 // TestAgentNodeConfig gives the agent NodeConfigs: on a node that an operator has made with
 // one, in the Secret and then in a file.
 func TestAgentNodeConfig(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	m := agentOf(t, l, "agent-own")
 	m.node = addNode(t, l, lab.NodeConfig{Name: "agent-own", Files: tokenAndCA(t, l)})

@@ -18,7 +18,7 @@ import (
 // TestAgentPolicies follows a node whose operator says what becomes of drift and when a
 // document comes, and one whose documents are in the way of each other or of the machine.
 func TestAgentPolicies(t *testing.T) {
-	t.Parallel()
+	parallelLong(t)
 	reg := serveImages(t, sharedLab(t))
 	m := newAgent(t, "agent-policies", reg.trust())
 	m.parts(t, []agentPart{

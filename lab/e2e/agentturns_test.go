@@ -36,7 +36,7 @@ func slow(text string) string {
 // when its time has passed, and not before. A cluster manager that waits by what agents
 // publish sees each rollout end, and sees that an agent has died.
 func TestAgentsTakeTurns(t *testing.T) {
-	t.Parallel()
+	parallelLong(t)
 	pool := agentPool(t, agentOf(t, sharedLab(t), "turns"), slow("one"), "turn-a", "turn-b", "turn-c")
 	rollout := manager{pool.agentMachine, 3}
 	pool.ask(t, slow("one"))

@@ -30,6 +30,7 @@ const (
 // out, unless it is allowed.
 func TestAgentUpdate(t *testing.T) {
 	t.Parallel()
+	done := turn(t)
 	reg := serveImages(t, sharedLab(t))
 	images := map[string]string{}
 	for name, program := range agentPrograms(t) {
@@ -37,6 +38,7 @@ func TestAgentUpdate(t *testing.T) {
 		check(t, err)
 		images[name] = reg.server + "/agent:" + name + "@" + digest
 	}
+	done()
 	for machine, parts := range map[string]func(*agentUpdate) []agentPart{
 		"update-fails": func(u *agentUpdate) []agentPart {
 			return []agentPart{{"fails at once", u.failsAtOnce}}
@@ -49,7 +51,7 @@ func TestAgentUpdate(t *testing.T) {
 		},
 	} {
 		t.Run(machine, func(t *testing.T) {
-			t.Parallel()
+			parallelLong(t)
 			m := newAgent(t, machine, reg.trust())
 			m.first(t)
 			m.options(t, updateOptions)

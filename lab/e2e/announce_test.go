@@ -39,7 +39,7 @@ func registrationOf(n *corev1.Node) registration {
 // kubelet is the one that kubelet registers by itself: the Node is deleted and
 // kubelet, restarted, makes it again.
 func TestAnnouncedNodeIsKubelets(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	cfg := nodeConfig(t, l, func(c *aksnodeconfigv1.Configuration) {
 		c.KubeletConfig.KubeletFlags["--register-with-taints"] = "example.com/a=b:NoSchedule,example.com/c:PreferNoSchedule"

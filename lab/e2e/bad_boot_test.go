@@ -17,7 +17,7 @@ import (
 // extension waits meanwhile and has to learn why. What follows meets machines on
 // which provisioning has failed.
 func TestBadCustomData(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	darken(t, l)
 	strange := badCase{name: "wrong CA", code: 253, field: "api_server_config.api_server_name", says: []string{"unknown authority"}, hint: "CA"}

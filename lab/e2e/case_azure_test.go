@@ -224,7 +224,7 @@ func (a *azure) tokens(t *testing.T) (n int, last serve.Request) {
 // TestCaseAzure joins machines with tokens of Microsoft Entra ID, which the API server
 // verifies as it does those of a real tenant.
 func TestCaseAzure(t *testing.T) {
-	t.Parallel()
+	parallelLong(t)
 	l := sharedLab(t)
 	a := newAzure(t, l)
 	t.Run("managed identity", a.managedIdentity)

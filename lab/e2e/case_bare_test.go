@@ -31,7 +31,7 @@ func servePrograms(t *testing.T, l *lab.Lab) *site.Programs {
 // TestCaseBareImage provisions an image without any program of Kubernetes: all
 // come over HTTP, verified by the digests in their addresses, once.
 func TestCaseBareImage(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	reg, progs := serveImages(t, l), servePrograms(t, l)
 	cfg := nodeConfig(t, l, progs.Configure, func(c *aksnodeconfigv1.Configuration) {

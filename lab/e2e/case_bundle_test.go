@@ -11,7 +11,7 @@ import (
 // sandbox image and workload come out of one signed file on the disk; every
 // address in the configuration leads nowhere.
 func TestCaseBundle(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	progs := servePrograms(t, l)
 	cfg := nodeConfig(t, l, progs.CutOff)

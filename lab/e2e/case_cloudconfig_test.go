@@ -11,7 +11,7 @@ import (
 
 // TestCaseCloudConfig is the main job with the plain #cloud-config document.
 func TestCaseCloudConfig(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	reg := serveImages(t, l)
 	doc, err := nodeconfigutils.CloudConfig(nodeConfig(t, l))
@@ -35,7 +35,7 @@ func TestCaseCloudConfig(t *testing.T) {
 // TestCaseCgroupV2 boots a node with cgroup v2 only. It becomes Ready; pods can't
 // run there, where the host has the controllers on v1.
 func TestCaseCgroupV2(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := addNode(t, l, lab.NodeConfig{Name: "case-v2", UserData: customData(t, nodeConfig(t, l)), CgroupV2: true})
 	status := runCSE(t, n)

@@ -16,7 +16,7 @@ import (
 // and its captured image. Later parts meet the node as earlier ones left it:
 // converged.
 func TestCaseCustomData(t *testing.T) {
-	t.Parallel()
+	parallelLong(t)
 	l := sharedLab(t)
 	reg := serveImages(t, l)
 	m := serveMirror(t, l, reg)

@@ -12,7 +12,7 @@ import (
 
 // TestCaseFleet boots five nodes at once. Pods of two of them talk.
 func TestCaseFleet(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	reg := serveImages(t, l)
 	start := time.Now()

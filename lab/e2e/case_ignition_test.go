@@ -14,7 +14,7 @@ import (
 // TestCaseIgnition is the main job on an image without cloud-init: Ignition
 // writes the configuration before the first boot, and that boot provisions.
 func TestCaseIgnition(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := addNode(t, l, lab.NodeConfig{Name: "case-ignition", Ignition: ignition(t, l)})
 	status := runCSE(t, n)

@@ -29,7 +29,7 @@ const importedImage = site.Registry + "/imported:1"
 // pull: the suite passes against a real containerd, restarts included, and a pod
 // that may not pull runs an image that came out of an OCI layout.
 func TestCaseImageStore(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	suite := filepath.Join(t.TempDir(), "imagestore")
 	build := exec.CommandContext(within(t, 3*time.Minute), "go", "test", "-c", "-o", suite, "./internal/imagestore")

@@ -50,7 +50,7 @@ func (s *privateSite) fillIsolated(t *testing.T) {
 // not started before the image of the sandbox came from there. That is pinned, and is
 // not pulled where it is.
 func TestCaseIsolated(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	reg, s := serveImages(t, l), serveSite(t, l)
 	s.fillIsolated(t)

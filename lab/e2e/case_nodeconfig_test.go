@@ -96,7 +96,7 @@ func TestCaseNodeConfig(t *testing.T) {
 // TestCaseNodeConfigBare: a machine without any of the programs gets them from a
 // server nearby, by the digests in their addresses.
 func TestCaseNodeConfigBare(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	reg, progs := serveImages(t, l), servePrograms(t, l)
 	files := tokenAndCA(t, l)

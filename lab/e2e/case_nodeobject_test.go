@@ -17,7 +17,7 @@ import (
 // TestCaseNodeObject follows the Node object of one machine: labels, taints, its
 // deletion, an API server that is away, and the pod network that the Node gives it.
 func TestCaseNodeObject(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := addNode(t, l, lab.NodeConfig{Name: "case-node", UserData: customData(t, nodeConfig(t, l))})
 	if _, err := l.WaitNodeReady(within(t, 90*time.Second), n.Name); err != nil {

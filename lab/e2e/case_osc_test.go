@@ -23,7 +23,7 @@ const theirConfig = "# theirs\nversion = 2\n[plugins.\"io.containerd.grpc.v1.cri
 // drop-ins, files, programs out of an image of a registry with a CA of its own, and
 // containerd beside a configuration of others.
 func TestCaseOperatingSystemConfig(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	reg := serveImages(t, l)
 	for tag, word := range map[string]string{"v1": "one", "v2": "two"} {

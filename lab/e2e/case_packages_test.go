@@ -16,7 +16,7 @@ import (
 // in packages which nobody has installed, as published images do from 1.34 on: no
 // archive is named, and the packages stay what they are.
 func TestCasePackages(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := addNode(t, l, lab.NodeConfig{Name: "case-packages"})
 	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {

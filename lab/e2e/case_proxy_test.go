@@ -69,7 +69,7 @@ func (s *proxySite) trust() map[string]lab.File {
 // must be and nowhere else, a change restarts who has read it, and the end of it
 // leaves the machine as its image was.
 func TestProxy(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	s := serveProxy(t, l)
 	n := addNode(t, l, lab.NodeConfig{Name: "proxy", Files: s.trust()})

@@ -14,7 +14,7 @@ import (
 // in managed identities only: programs come out of artifacts and an image, and
 // the identity's token goes to nobody but that registry.
 func TestCaseRegistry(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	reg, s := serveImages(t, l), serveSite(t, l)
 	cfg := nodeConfig(t, l, s.configure, func(c *aksnodeconfigv1.Configuration) {

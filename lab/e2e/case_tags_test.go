@@ -45,7 +45,7 @@ func (m *tagged) tag(tags ...serve.Tag) {
 // the cluster's hands, and what the metadata service does not tell changes nothing.
 // The image is laid out as published ones are.
 func TestTags(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	m := &tagged{&badMachine{l, addNode(t, l, lab.NodeConfig{Name: "tagged"})}, newMetadata(t, l)}
 	m.site.reachesNode(t, m.node)

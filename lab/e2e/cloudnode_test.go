@@ -25,7 +25,7 @@ type cloudNode struct {
 // kubelet's certificate, and enters a domain. What changes in the cloud reaches the node by
 // itself, and leave takes it all back, but for the domain, in which the machine stays.
 func TestCloudNode(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	c := newCloudNode(t, l)
 	n, between := c.node, caOf(t, "between.lab.test")

@@ -14,7 +14,7 @@ import (
 // TestNoGPU: a machine without a GPU that is to have one says so soon and starts no
 // kubelet; without the wish it becomes a node.
 func TestNoGPU(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	m := &badMachine{l, addNode(t, l, lab.NodeConfig{Name: "no-gpu"})}
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {

@@ -39,7 +39,7 @@ func habitual(ca []byte) func(*aksnodeconfigv1.Configuration) {
 // TestHabitsToReady: all of them at once make a Ready node, on which each counts as
 // its client means it.
 func TestHabitsToReady(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	ca, err := os.ReadFile("../../internal/contract/aks/decode/testdata/secp256k1.pem")
 	if err != nil {

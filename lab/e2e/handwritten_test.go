@@ -13,7 +13,7 @@ import (
 // TestHandWrittenNode proves the lab itself: a node joins with files that
 // cloud-init wrote, without berth, and stays a node over a reboot.
 func TestHandWrittenNode(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	start := time.Now()
 	n := addNode(t, l, lab.NodeConfig{Name: "hand", UserData: handWritten(t, l, "10.99.0.50"), WithoutBerth: true, IP: addr(t, "10.99.0.50")})

@@ -139,7 +139,7 @@ func keepsAnothersNode(t *testing.T, l *lab.Lab, n *lab.Node) {
 // TestJoinFails: what keeps a machine out of a cluster is told with a code and a remedy,
 // and what was done until then can be taken back.
 func TestJoinFails(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := machineOf(t, l, "join-fails", lab.Prebaked, nodeConfig(t, l), tokenAndCA(t, l))
 	other, err := pki.NewCA("other")
@@ -291,7 +291,7 @@ func kubeletSettings(t *testing.T, l *lab.Lab, text string) {
 // TestJoinKilled kills joins at random moments, and starts three at once: the next one
 // ends what was begun, and one of the three does the work.
 func TestJoinKilled(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := machineOf(t, l, "join-killed", lab.Prebaked, nodeConfig(t, l), tokenAndCA(t, l))
 	if err := n.WriteFile(configPath, ownDocument(t, l), 0o600); err != nil {

@@ -19,7 +19,7 @@ const agentToken = agentDir + "/credentials/bootstrap-token"
 // and takes changes of the file, also without a credential; it goes with a document that
 // does not say so any more, and with leave. The Node is called otherwise than the machine.
 func TestJoinKeeps(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	applyRBAC(t, l, "--name", "keeps", "--secret", "none")
 	approveAgents(t, l)

@@ -14,7 +14,7 @@ import (
 // is there, since leave could not delete it or the node's certificate was lost, has the labels of the
 // document after one join all the same, and loses those of the one before.
 func TestJoinLabelsItsOldNode(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := machineOf(t, l, "join-labels", lab.Prebaked, nodeConfig(t, l), tokenAndCA(t, l))
 	join := func(labels map[string]string) {

@@ -21,7 +21,7 @@ nft add rule inet cutoff out oifname lo accept; nft add rule inet cutoff out ct 
 // bundle, and leaves as it was. The Node that stays, since nobody who may delete it was
 // there, is the machine's again with the next join, which tells what it changed.
 func TestJoinOffline(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	progs := servePrograms(t, l)
 	text := ownDocument(t, l, fromSite(progs), func(c *v1alpha1.NodeConfig) {

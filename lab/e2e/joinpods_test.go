@@ -22,7 +22,7 @@ import (
 // TestJoinedPods: on a machine that has joined, pods find the API server by its name, and
 // the node may do no more than its pods need.
 func TestJoinedPods(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	reg := serveImages(t, l)
 	files := tokenAndCA(t, l)

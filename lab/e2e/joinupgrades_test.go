@@ -19,7 +19,7 @@ import (
 // TestJoinUpgrades: another version in the document is an upgrade, whose pods stay; one that
 // breaks is taken back; and a step back to the minor before wants the node drained.
 func TestJoinUpgrades(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	progs := servePrograms(t, l)
 	earlier, url, err := progs.KubeletBefore(within(t, 15*time.Minute), l, t.TempDir())

@@ -30,7 +30,7 @@ const (
 // with programs and images of mirrors, and with addresses of pods of its own. Then its
 // document names a certificate, which kubelet goes on with. Leave takes all of it back.
 func TestJoinWays(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	progs, proxy, registry := servePrograms(t, l), serveProxy(t, l), serveAwayImages(t, l)
 	registry.pushPause(t, l)

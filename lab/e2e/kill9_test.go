@@ -23,15 +23,17 @@ const logPath = "/var/log/azure/aks-node-controller.log"
 // do, containerd and kubelet started once.
 func TestKill9(t *testing.T) {
 	t.Parallel()
+	done := turn(t)
 	l := sharedLab(t)
 	lines := undisturbed(t, l)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("an undisturbed run logs %d lines; seed %d", lines, seed)
 	random := rand.New(rand.NewPCG(seed, 0))
+	done()
 	for i := range moments {
 		m := moment{(2*i*lines + random.IntN(2*lines)) / (2 * moments), time.Duration(random.IntN(60)) * time.Millisecond}
 		t.Run(m.String(), func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			killedAt(t, l, fmt.Sprintf("kill-%d", i), m)
 		})
 	}

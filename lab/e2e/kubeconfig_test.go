@@ -10,7 +10,7 @@ import (
 // TestAnotherKubeconfig has kubelet's credential where the document's flags say: the node
 // registers with it, provision-wait sees that, and a second run finds nothing to do.
 func TestAnotherKubeconfig(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	const other = "/etc/kubernetes/other.conf"
 	n := addNode(t, l, lab.NodeConfig{Name: "kubeconfig", UserData: customData(t, nodeConfig(t, l, flagged("--kubeconfig", other)))})

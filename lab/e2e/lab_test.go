@@ -14,7 +14,7 @@ import (
 // TestPodsOfTwoNodesTalk proves the lab's routes: a pod of one node reaches a
 // pod of another by its address.
 func TestPodsOfTwoNodesTalk(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	ips := map[string]string{"left": "10.99.0.61", "right": "10.99.0.62"}
 	nodes := map[string]*lab.Node{}
@@ -72,7 +72,7 @@ func pausePID(t *testing.T, n *lab.Node, pod string) string {
 // TestExtension checks the message of the CustomScript extension and the files
 // that it leaves, on a machine that does nothing by itself.
 func TestExtension(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := addNode(t, l, lab.NodeConfig{Name: "bare", Flavour: lab.Bare, WithoutBerth: true, UserData: []byte("#cloud-config\n{}\n")})
 	ctx := within(t, time.Minute)

@@ -131,7 +131,7 @@ sysctl -q -w net.ipv4.conf.all.route_localnet=1 net.netfilter.nf_conntrack_tcp_t
 // TestLeave: a bare machine that was made a node with a pod on it is given back as it
 // was, and can be made a node again. Programs of others with the names of a node's run on.
 func TestLeave(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	reg, progs := serveImages(t, l), servePrograms(t, l)
 	cfg := nodeConfig(t, l, progs.Configure, func(c *aksnodeconfigv1.Configuration) {
@@ -186,7 +186,7 @@ done`)), " ")
 // TestLeavePrebaked: what the image brought stays, and is named; so does the Node that
 // nobody deletes. The machine is its only owner's.
 func TestLeavePrebaked(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := machineOf(t, l, "leave-prebaked", lab.Prebaked, nodeConfig(t, l), nil)
 	before := look(t, n, "/var/lib/containerd")
@@ -210,7 +210,7 @@ func TestLeavePrebaked(t *testing.T) {
 
 // TestLeaveKilled kills leave at random moments: the next run ends what it began.
 func TestLeaveKilled(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := machineOf(t, l, "leave-killed", lab.Prebaked, nodeConfig(t, l), nil)
 	before := look(t, n, "/var/lib/containerd")

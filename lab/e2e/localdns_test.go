@@ -34,7 +34,7 @@ func localDNSProfile() *aksnodeconfigv1.LocalDnsProfile {
 // TestLocalDNS: a node with its own name server asks it, and its pods can; a machine
 // whose image lacks the program says so at once; leave gives the resolver back.
 func TestLocalDNS(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	program, err := l.CoreDNS(within(t, 4*time.Minute))
 	if err != nil {

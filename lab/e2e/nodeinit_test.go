@@ -43,7 +43,7 @@ func initData(t *testing.T, l *lab.Lab, machine string) nodeinit.Data {
 
 // TestInitDataImage boots cloud-init with an agent out of an OCI image.
 func TestInitDataImage(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	reg := serveImages(t, l)
 	program := filepath.Join(t.TempDir(), "agent")
@@ -83,7 +83,7 @@ func wantNoMount(t *testing.T, n *lab.Node) {
 // TestInitDataURL boots Ignition with an agent out of a download. A download that is
 // not what it should be does not run, and keeps nobody from logging in.
 func TestInitDataURL(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	a := serve.NewArtifacts()
 	blob := a.Add("/agent 1", []byte(standIn))
@@ -134,6 +134,7 @@ func agentCalled(t *testing.T, n *lab.Node) {
 // containerd's.
 func TestInitDataAgent(t *testing.T) {
 	t.Parallel()
+	done := turn(t)
 	l := sharedLab(t)
 	applyRBAC(t, l, "--secret", "init-pool")
 	startApprover(t, l, "init-agent*")
@@ -149,6 +150,7 @@ func TestInitDataAgent(t *testing.T) {
 	url := fmt.Sprintf("http://%s:%d/berth", l.Gateway(), listen(t, l, plain(files)))
 	agentImage := push("agent", l.Berth())
 	checksum := initDocument(t, l, push("kubelet", filepath.Join(l.Programs(), "kubelet")))
+	done()
 	t.Run("machines", func(t *testing.T) { // the cluster's part stays until the last one is done
 		for name, c := range map[string]struct {
 			binary   nodeinit.Binary
@@ -159,7 +161,7 @@ func TestInitDataAgent(t *testing.T) {
 			"init-agent-url":   {binary: nodeinit.Binary{URL: url, SHA256: blob.SHA256}, ignition: true},
 		} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
+				parallelLong(t)
 				d := initData(t, l, name)
 				d.Binary = c.binary
 				machine := lab.NodeConfig{Name: name, Files: reg.trust()}
@@ -176,7 +178,7 @@ func TestInitDataAgent(t *testing.T) {
 			})
 		}
 		t.Run("init-agent-reset", func(t *testing.T) {
-			t.Parallel()
+			parallelLong(t)
 			initReset(t, l, reg.trust())
 		})
 	})

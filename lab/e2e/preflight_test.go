@@ -76,7 +76,7 @@ func preflight(t *testing.T, n *lab.Node, code int, text []byte, flags ...string
 // TestPreflight: a machine with nothing on it is fit to become a node, which is found
 // out without a trace; what is broken is named, with a remedy.
 func TestPreflight(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	progs := servePrograms(t, l)
 	n := addNode(t, l, lab.NodeConfig{Name: "preflight", Flavour: lab.Bare, Files: tokenAndCA(t, l)})
@@ -212,7 +212,7 @@ func anotherCA(t *testing.T) string {
 // TestDoctor: a node that is Ready is well; one that is not says why. The machine becomes
 // a node, and is given back, under the name of AKS Flex Node.
 func TestDoctor(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := addNode(t, l, lab.NodeConfig{Name: "doctor", Files: flexFiles(t, l, flexToken)})
 	if _, err := n.WaitBooted(within(t, time.Minute)); err != nil {

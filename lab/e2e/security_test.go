@@ -132,7 +132,7 @@ const ownTable = `table inet berth {
 // TestPodsAreKeptFromThePlatform: from the first pod on, after somebody emptied the
 // packet filter, and after a boot in which nobody runs but systemd and kubelet.
 func TestPodsAreKeptFromThePlatform(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := addNode(t, l, lab.NodeConfig{Name: "kept", UserData: customData(t, nodeConfig(t, l, restricted))})
 	if _, err := l.WaitNodeReady(within(t, 90*time.Second), n.Name); err != nil {
@@ -239,7 +239,7 @@ os.execvp(sys.argv[1], sys.argv[1:])
 // TestNothingFailsOpen: a security setting that can't be put in force ends the run
 // with its code, and the machine stays as it is.
 func TestNothingFailsOpen(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	m := &badMachine{l, addNode(t, l, lab.NodeConfig{Name: "open"})}
 	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {

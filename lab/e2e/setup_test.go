@@ -28,4 +28,7 @@ var (
 	applyRBAC           = setup.ApplyRBAC
 	approveAgents       = setup.ApproveAgents
 	leaveAgent          = setup.LeaveAgent
+	parallel            = setup.Parallel
+	parallelLong        = setup.ParallelLong
+	turn                = setup.Turn
 )

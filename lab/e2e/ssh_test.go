@@ -74,7 +74,7 @@ func reboot(t *testing.T, n *lab.Node) {
 // TestSSH has a real server refuse keys, and be off: now and after a boot, and not
 // any longer than somebody wants it.
 func TestSSH(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	n := addNode(t, l, lab.NodeConfig{Name: "ssh", UserData: customData(t, nodeConfig(t, l))})
 	if _, err := l.WaitNodeReady(within(t, 90*time.Second), n.Name); err != nil {

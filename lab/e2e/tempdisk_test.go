@@ -22,7 +22,7 @@ const ownDirUnit = "[Unit]\nBefore=bind-mount.service\n[Service]\nType=oneshot\n
 // none, comes back from a boot that gives it an empty one, has the data on the disk of the
 // system again when nobody asks for the other one any more, and leaves none on either.
 func TestTempDisk(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	l := sharedLab(t)
 	onDisk := func(c *aksnodeconfigv1.Configuration) {
 		c.KubeletConfig.KubeletDiskType = aksnodeconfigv1.KubeletDisk_KUBELET_DISK_TEMP_DISK

@@ -26,7 +26,7 @@ const (
 // TestTrial follows one Ready node through changes that hold and changes that do
 // not. Each part leaves it as its configuration says.
 func TestTrial(t *testing.T) {
-	t.Parallel()
+	parallelLong(t)
 	l := sharedLab(t)
 	n := addNode(t, l, lab.NodeConfig{Name: "trial", UserData: customData(t, nodeConfig(t, l, often))})
 	if _, err := l.WaitNodeReady(within(t, 90*time.Second), n.Name); err != nil {
