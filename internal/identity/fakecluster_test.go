@@ -80,8 +80,11 @@ func (c *cluster) wants(timeout time.Duration) *desired.ClientCertificate {
 // ServeHTTP is the API.
 func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
+	c.mu.Lock()
+	token := c.token
+	c.mu.Unlock()
 	switch {
-	case r.Header.Get("Authorization") != "Bearer "+c.token:
+	case r.Header.Get("Authorization") != "Bearer "+token:
 		answer(w, http.StatusUnauthorized, "Unauthorized")
 	case r.Method == http.MethodPost && r.URL.Path == requests:
 		c.post(w, r)
