@@ -70,11 +70,14 @@ func (p *planner) startUnit(ctx context.Context) error {
 	if err != nil || fresh {
 		return errors.Join(err, p.note(ctx, now))
 	}
-	job, err := p.job(ctx, planned)
+	job, joins, err := p.job(ctx, planned)
 	if err != nil {
 		return err
 	}
 	err = job(ctx, p.u.Name)
+	if _, failed := errors.AsType[*host.JobError](err); failed && joins {
+		err = p.Host.RestartUnit(ctx, p.u.Name) // that run may have read its files right before they changed
+	}
 	if errors.Is(err, host.ErrOnlyByDependency) && pausing(p.status) {
 		err = p.Host.StartUnit(ctx, p.u.Name) // after the pause: a restart would be a stop, too
 	}
@@ -239,21 +242,23 @@ func (p *planner) failedBefore() bool {
 func pausing(st host.UnitStatus) bool { return strings.HasPrefix(st.SubState, "auto-restart") }
 
 // job is what brings the unit up: a restart where it runs, or where a start would
-// join a run that began with old files or wait for systemd's own restart.
-func (p *planner) job(ctx context.Context, planned string) (func(context.Context, string) error, error) {
+// join a run that began with old files or wait for systemd's own restart. joins: a start
+// joins one that goes on. By the times of files and processes that began with the present
+// ones, but the kernel gives files the time of its last tick.
+func (p *planner) job(ctx context.Context, planned string) (do func(context.Context, string) error, joins bool, err error) {
 	old, err := p.startsWithOld(planned)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if path.Ext(p.name) == ".socket" {
 		if err := p.stopTriggered(ctx); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if !running(p.status) && !old && !pausing(p.status) {
-		return p.Host.StartUnit, nil
+		return p.Host.StartUnit, p.status.ActiveState == "activating", nil
 	}
-	return p.Host.RestartUnit, nil
+	return p.Host.RestartUnit, false, nil
 }
 
 // startsWithOld says that a run which is not ready yet began before one of its
