@@ -18,12 +18,13 @@ import (
 // The instance metadata service takes a connection on its link within a few
 // milliseconds where there is one; where there is none, little time is lost. Less
 // is given to it where kubelet has an address that holds: what comes late would
-// only say the same.
+// only say the same. One that has taken the connection has a second to answer, also on a busy
+// machine: without its tags the machine would become another node.
 const (
 	metadataURL          = "http://169.254.169.254/metadata/instance?api-version=2021-02-01"
 	metadataConnect      = 60 * time.Millisecond
 	metadataConnectAgain = 15 * time.Millisecond
-	metadataAnswer       = 400 * time.Millisecond
+	metadataAnswer       = time.Second
 	metadataPause        = 25 * time.Millisecond
 	metadataPatience     = 5 * time.Second
 )
