@@ -30,7 +30,7 @@ var steps = []aPhase{
 	{"base 3", "no password of the administrator or root ever expires", "component/adminuser", "by a unit, at each boot, of whom `linux_admin_username` names, and root's; without a name azureuser's and root's, where they are there and would expire. What was before comes back when the unit stops"},
 	{"base 4", "the proxy in the environment of provisioning", "converge/kind/artifact", "each download has its way out in the desired state"},
 	{"base 5", "which host has packages", "", "sources are those that the document names; a digest decides, not the host"},
-	{"base 6", "the machine's instance metadata", "provision", "asked once with a deadline of 400 ms, kept for the next run"},
+	{"base 6", "the machine's instance metadata", "provision", "asked once with a deadline of a second, kept for the next run"},
 	{"base 7", "the client of secure TLS bootstrapping", "component/securebootstrap", "where it is not asked for the image's client stays, and nobody runs it"},
 	{"base 8", "no SSH, or none with keys", "component/ssh", ""},
 	{"base 9", "the proxy and its CA for the machine", "component/proxy", ""},
