@@ -117,8 +117,7 @@ func (p *planner) inTheWay(q *kind.Change) (what string, err error) {
 	if other := p.rival(q.Path); other != "" {
 		return "the name of " + other + ", which is enabled, too", nil
 	}
-	switch {
-	case info == nil || p.Deletes(q.Path):
+	if info == nil || p.Deletes(q.Path) {
 		return "", nil
 	}
 	if p.u.Enablement == desired.Enabled {
