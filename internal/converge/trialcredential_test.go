@@ -236,16 +236,25 @@ func TestAnOldCredentialThatExpired(t *testing.T) {
 	}
 }
 
-// Cut off anywhere, the way back that the next boot takes needs nobody who issues.
-func TestACutMoveNeedsNoIssuer(t *testing.T) {
-	m := move{"bad\n", false}
-	h, _ := joinedMachine(t)
-	counting := effect.Inject(h, nil)
-	_, _ = moving(t, counting, &providers{key: "2"}, func(*converge.Trial) {}).Apply(t.Context(), m.state(t))
-	for n := 1; n <= counting.Count(); n += stride {
+// badMove is a change that does not hold.
+var badMove = move{"bad\n", false}
+
+// cutMoves cuts a change off after each of its effects; before are the credential's files of then.
+func cutMoves(t *testing.T, m move, then func(n int, h *machine, before map[string]string)) {
+	t.Helper()
+	for n, hit := 1, true; hit; n += stride {
 		h, before := joinedMachine(t)
 		in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
 		_, _ = moving(t, in, &providers{key: "2"}, func(*converge.Trial) {}).Apply(t.Context(), m.state(t))
+		if hit = in.Hit() != nil; hit {
+			then(n, h, before)
+		}
+	}
+}
+
+// Cut off anywhere, the way back that the next boot takes needs nobody who issues.
+func TestACutMoveNeedsNoIssuer(t *testing.T) {
+	cutMoves(t, badMove, func(n int, h *machine, before map[string]string) {
 		h.PowerCut(uint64(n))
 		h.Boot()
 		away := &providers{issue: errAway, probe: errAway}
@@ -261,32 +270,22 @@ func TestACutMoveNeedsNoIssuer(t *testing.T) {
 		if _, err := h.Lstat(keptCredential); !errors.Is(err, fs.ErrNotExist) {
 			t.Fatalf("cut at effect %d: it is still kept: %v", n, err)
 		}
-	}
+	})
 }
 
 // Cut off anywhere, the same change keeps what the first run kept: that may have put its own
 // pair in the place of the old one, beside a kubeconfig that is still the old one.
 func TestACutMoveThatIsTriedAgain(t *testing.T) {
-	m := move{"bad\n", false}
-	h, _ := joinedMachine(t)
-	counting := effect.Inject(h, nil)
-	_, _ = moving(t, counting, &providers{key: "2"}, func(*converge.Trial) {}).Apply(t.Context(), m.state(t))
-	for n := 1; n <= counting.Count(); n += stride {
-		h, before := joinedMachine(t)
-		in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
-		_, _ = moving(t, in, &providers{key: "2"}, func(*converge.Trial) {}).Apply(t.Context(), m.state(t))
+	cutMoves(t, badMove, func(n int, h *machine, before map[string]string) {
 		h.Kill()
-		if in.Hit() == nil {
-			continue
-		}
 		p := &providers{key: "3"}
 		e := moving(t, h, p, func(tr *converge.Trial) {
 			tr.LastLogLines = func(context.Context, string) string { p.issue, p.probe = errAway, errAway; return "" }
 		})
-		_, _ = e.Apply(t.Context(), m.state(t))
+		_, _ = e.Apply(t.Context(), badMove.state(t))
 		if d := cmp.Diff(before, credentialFiles(t, h)); d != "" {
 			t.Fatalf("cut at effect %d: %s", n, d)
 		}
 		noneIsKept(t, h)
-	}
+	})
 }
