@@ -10,14 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/provision"
 )
-
-// Where kubelet takes from what a Node says of its machine: the first of these files that
-// is there, and what the firmware has. Machines of one image may share the former.
-var machineIDFiles = []string{"/etc/machine-id", "/var/lib/dbus/machine-id"}
-
-const systemUUIDFile = "/sys/class/dmi/id/product_uuid"
 
 // errOtherNode: another machine goes by this one's name there.
 var errOtherNode = errors.New("is not this machine's")
@@ -60,7 +55,7 @@ func (l *leave) ownNode(ctx context.Context, c Cluster) (uid string, err error) 
 // isOwn compares what a Node says of its machine with this one. A Node whose kubelet has
 // never reported says nothing: it counts in the cluster that kubelet has its credential for.
 func (l *leave) isOwn(n *core.Node) error {
-	said, id := n.Status.NodeInfo, l.firstLine(machineIDFiles...)
+	said, id := n.Status.NodeInfo, identity.MachineID(l.Host)
 	if said.MachineID == "" || id == "" {
 		same, err := l.sameCluster()
 		if err == nil && !same {
@@ -71,7 +66,7 @@ func (l *leave) isOwn(n *core.Node) error {
 	if said.MachineID != id {
 		return l.another("machine id", said.MachineID, id)
 	}
-	uuid := l.firstLine(systemUUIDFile)
+	uuid := identity.SystemUUID(l.Host)
 	if uuid != "" && said.SystemUUID != "" && !strings.EqualFold(uuid, said.SystemUUID) {
 		return l.another("system UUID", said.SystemUUID, uuid)
 	}
@@ -90,17 +85,6 @@ func (l *leave) sameCluster() (same bool, err error) {
 
 func (l *leave) another(what, said, is string) error {
 	return fmt.Errorf("Node %s %w: its %s is %s, that of this machine %s", l.node, errOtherNode, what, said, is) //nolint:staticcheck // the name of a kind of object begins it
-}
-
-// firstLine is that of the first file that can be read; "" for none.
-func (l *leave) firstLine(paths ...string) string {
-	for _, p := range paths {
-		if text, err := l.Host.ReadFile(p); err == nil {
-			line, _, _ := strings.Cut(string(text), "\n")
-			return strings.TrimSpace(line)
-		}
-	}
-	return ""
 }
 
 // removeNode deletes the Node, which its own identity may not. The API server compares

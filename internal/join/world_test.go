@@ -58,6 +58,9 @@ var (
 	ourChain   = host.FilterName{Family: "ip", Table: "nat", Chain: "CNI-DN-pod"}
 )
 
+// systemUUIDFile is where a PC has what kubelet calls the system's UUID.
+const systemUUIDFile = "/sys/class/dmi/id/product_uuid"
+
 // newWorld is a machine on which others had something before berth came.
 func newWorld(t *testing.T) *world {
 	t.Helper()
