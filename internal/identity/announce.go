@@ -14,7 +14,8 @@ import (
 )
 
 // Announce creates the Node that kubelet would register, so that kubelet finds
-// it and needs only report its status. A Node that is there already is left, and none is created while others configure kubelet too.
+// it and needs only report its status. A Node that is there already is left: Issue has made sure that no other machine keeps it alive.
+// None is created while others configure kubelet too.
 func (i *Issuer) Announce(ctx context.Context, c *desired.ClientCertificate, cred converge.Credential) (created bool, err error) {
 	if others, err := i.h.ReadDir(c.Announce.Unless); err == nil && len(others) > 0 {
 		return false, nil

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	core "k8s.io/api/core/v1"
+
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -25,6 +27,9 @@ type begunIssue struct {
 	good bool
 	// key is that of the request; nil where none was sent.
 	key *ecdsa.PrivateKey
+	// node is the one of that name; nil where there is none. known: the server has said so.
+	node  *core.Node
+	known bool
 }
 
 // earlyFor is how long a request that began early is followed. Whoever approves without a
@@ -51,12 +56,13 @@ func (e *EarlyIssue) Begin(ctx context.Context, i *Issuer, c *desired.ClientCert
 		defer close(b.done)
 		ctx, cancel := context.WithTimeout(ctx, earlyFor)
 		defer cancel()
-		_ = converge.Safely(func() error { return b.ask(ctx, o) })
+		_ = converge.Safely(func() error { return b.ask(ctx, i, o) })
 	}()
 }
 
-// ask sends the request, once, and follows it.
-func (b *begunIssue) ask(ctx context.Context, o *order) error {
+// ask sends the request, once, and follows it; then it looks whose the name is, since who
+// needs the certificate is going to ask.
+func (b *begunIssue) ask(ctx context.Context, i *Issuer, o *order) error {
 	defer o.client.Close()
 	csr, err := o.client.CreateRequest(ctx, o.request)
 	b.key = o.key // the server may have it all the same
@@ -67,23 +73,31 @@ func (b *begunIssue) ask(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	b.cred, err = o.finish(certificate)
-	b.good = err == nil
-	return err
+	if b.cred, err = o.finish(certificate); err != nil {
+		return err
+	}
+	b.good = true
+	n, err := i.ownName(b.c, b.cred)
+	if err != nil {
+		return err
+	}
+	defer n.client.Close()
+	b.node, b.known = n.look(ctx)
+	return nil
 }
 
-// await is the certificate that was asked for early, or else the key of the request, for
-// who asks for the same.
-func (e *EarlyIssue) await(ctx context.Context, c *desired.ClientCertificate) (converge.Credential, *ecdsa.PrivateKey, bool) {
+// await is what came of asking early, for who asks for the same: the certificate, or else
+// the key of the request. It is empty where nothing did.
+func (e *EarlyIssue) await(ctx context.Context, c *desired.ClientCertificate) *begunIssue {
 	b := e.take(c)
 	if b == nil {
-		return converge.Credential{}, nil, false
+		return &begunIssue{c: c}
 	}
 	select {
 	case <-b.done:
-		return b.cred, b.key, b.good
+		return b
 	case <-ctx.Done():
-		return converge.Credential{}, nil, false
+		return &begunIssue{c: c}
 	}
 }
 

@@ -36,6 +36,8 @@ const (
 	// ReasonUnusable: what was issued does not serve: another name, another key,
 	// or not valid by this machine's clock.
 	ReasonUnusable Reason = "unusable"
+	// ReasonTaken: another machine is the Node of that name, and its kubelet runs.
+	ReasonTaken Reason = "name-taken"
 )
 
 // Error is a certificate that was not obtained.

@@ -3,6 +3,7 @@ package identity
 import (
 	"crypto/ecdsa"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	certificates "k8s.io/api/certificates/v1"
+	coordination "k8s.io/api/coordination/v1"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,6 +51,12 @@ type cluster struct {
 	delay   time.Duration // before it decides
 	decide  func(*certificates.CertificateSigningRequest)
 	change  chan struct{}
+
+	// node and lease are those of n1, which a node's certificate may read; nil for none.
+	node  func() *core.Node
+	lease func() *coordination.Lease
+	asked []string // with a node's certificate
+	busy  int      // answers to them that are to be errors
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -65,6 +73,7 @@ func newCluster(t *testing.T) *cluster {
 	c.decide = c.sign
 	c.server = httptest.NewUnstartedServer(c)
 	c.server.EnableHTTP2 = true
+	c.server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	c.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	c.server.StartTLS()
 	t.Cleanup(func() { c.server.CloseClientConnections(); c.server.Close() })
@@ -84,6 +93,8 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token := c.token
 	c.mu.Unlock()
 	switch {
+	case len(r.TLS.PeerCertificates) > 0 && r.TLS.PeerCertificates[0].Subject.CommonName == "system:node:n1":
+		c.ofNode(w, r)
 	case r.Header.Get("Authorization") != "Bearer "+token:
 		answer(w, http.StatusUnauthorized, "Unauthorized")
 	case r.Method == http.MethodPost && r.URL.Path == requests:

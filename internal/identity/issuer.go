@@ -80,7 +80,7 @@ const defaultTimeout = 5 * time.Minute
 // Issue sends a certificate signing request with the bootstrap token and waits
 // until it is approved and signed, or until c.Timeout. The error is a *Error. A
 // request that waits for approval keeps its key on the machine: the next Issue
-// goes on with the same request.
+// goes on with the same request. A name that another machine keeps alive is refused.
 func (i *Issuer) Issue(ctx context.Context, c *desired.ClientCertificate) (converge.Credential, error) {
 	timeout := c.Timeout
 	if timeout <= 0 {
@@ -88,16 +88,34 @@ func (i *Issuer) Issue(ctx context.Context, c *desired.ClientCertificate) (conve
 	}
 	budget, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	cred, key, ok := i.early.await(budget, c)
-	if ok {
-		return cred, nil
+	b := i.early.await(budget, c)
+	if !b.good {
+		o, err := i.order(ctx, c)
+		if err != nil {
+			return converge.Credential{}, err
+		}
+		o.key = b.key
+		if b.cred, err = i.within(budget, timeout, o); err != nil {
+			return b.cred, err
+		}
 	}
-	o, err := i.order(ctx, c)
+	return b.cred, i.free(ctx, b)
+}
+
+// free refuses a certificate whose name is another machine's, as far as that can be known.
+func (i *Issuer) free(ctx context.Context, b *begunIssue) error {
+	if b.known && b.node == nil {
+		return nil
+	}
+	n, err := i.ownName(b.c, b.cred)
 	if err != nil {
-		return converge.Credential{}, err
+		return fmt.Errorf("look at node %s: %w", b.c.NodeName, err)
 	}
-	o.key = key
-	return i.within(budget, timeout, o)
+	defer n.client.Close()
+	if !b.known {
+		b.node, _ = n.look(ctx)
+	}
+	return n.free(ctx, b.node)
 }
 
 // order is the one for a Node's certificate.

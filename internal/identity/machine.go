@@ -3,7 +3,10 @@ package identity
 import (
 	"strings"
 
+	core "k8s.io/api/core/v1"
+
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/report"
 )
 
 // Where kubelet takes from what a Node says of its machine: the first of each that can be
@@ -28,4 +31,13 @@ func firstOf(h host.FS, files []string) string {
 		}
 	}
 	return ""
+}
+
+// isOwnNode says whether a kubelet of this machine reported a Node: the machine is the same,
+// or its present boot is. The latter tells where the ids are others since.
+func isOwnNode(h host.FS, said core.NodeSystemInfo) bool {
+	if boot := report.BootID(h); boot != "" && said.BootID == boot {
+		return true
+	}
+	return said.MachineID != "" && said.MachineID == MachineID(h) && strings.EqualFold(said.SystemUUID, SystemUUID(h))
 }

@@ -105,6 +105,7 @@ func TestExplain(t *testing.T) {
 		"broken answer":         {api(apiserver.LayerHTTP), 51, "check check:apiserver", "API server"},
 		"token":                 {cert(identity.ReasonUnauthorized, unauthorized), 252, "issue credential:/k", "look there"},
 		"not approved":          {cert(identity.ReasonPending, errors.New("pending")), 252, "issue credential:/k", "look there"},
+		"name of another":       {cert(identity.ReasonTaken, errors.New("another machine")), 252, "issue credential:/k", "look there"},
 		"untrusted issuer":      {cert(identity.ReasonTLS, errors.New("x509")), 253, "issue credential:/k", "look there"},
 		"unreachable issuer":    {cert(identity.ReasonUnreachable, &apiserver.Error{Layer: apiserver.LayerTCP}), 51, "issue credential:/k", "look there"},
 		"a code of its own":     {&exitcode.Error{Number: 245, During: "wait", Err: errors.New("no node")}, 245, "wait", "journalctl"},

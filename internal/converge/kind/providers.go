@@ -50,7 +50,8 @@ type Images interface {
 
 // Issuer obtains and checks the node's client certificate.
 type Issuer interface {
-	// Issue sends a certificate signing request and waits for the certificate.
+	// Issue sends a certificate signing request and waits for the certificate. It
+	// refuses a name whose Node another machine keeps alive.
 	Issue(ctx context.Context, c *desired.ClientCertificate) (Credential, error)
 	// Lacks says what nobody has brought that Issue begins with: a bootstrap token, or the
 	// secret or certificate of an identity. It asks no server.
