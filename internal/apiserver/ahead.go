@@ -31,7 +31,7 @@ type early struct {
 
 // Ask begins to ask, where the machine has a credential.
 func (a *Ahead) Ask(ctx context.Context, h host.FS, path, node string) {
-	s, err := openNode(h, path, node)
+	s, err := openNode(h, path, node, nil)
 	if err != nil {
 		return // who needs the Node has the error
 	}

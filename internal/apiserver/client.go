@@ -133,7 +133,10 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Close drops idle connections.
-func (c *Client) Close() { c.sessions.close() }
+func (c *Client) Close() { c.sessions.close(nil) }
+
+// HandOn closes the client, and leaves its connection to who shows the same next.
+func (c *Client) HandOn(to *Connections) { c.sessions.close(to) }
 
 // call runs one exchange and names the layer at which it failed.
 func (c *Client) call(ctx context.Context, f func(context.Context) error) error {

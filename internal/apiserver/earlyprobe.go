@@ -79,9 +79,7 @@ func (e *EarlyProbe) await(ctx context.Context, c *desired.Check, to *Connection
 		}
 	}
 	if b.good {
-		if t := b.probe.connections.take(b.probe.host, b.probe.ca); t != nil {
-			to.give(b.probe.host, b.probe.ca, t)
-		}
+		b.probe.connections.handOn(to)
 		return nil, true
 	}
 	if b.probe != nil {

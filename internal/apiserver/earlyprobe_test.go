@@ -34,7 +34,7 @@ func TestEarlyProbe(t *testing.T) {
 		if len(shared.idle) != 1 {
 			t.Errorf("%s: %d connections are handed on", step, len(shared.idle))
 		}
-		shared.take(hostPort(c), []byte(c.CA)).CloseIdleConnections()
+		shared.take(connectionKey{host: hostPort(c), ca: c.CA}).CloseIdleConnections()
 	}
 	begin := func() {
 		next := 0
@@ -78,7 +78,7 @@ func TestEarlyProbeThatFails(t *testing.T) {
 	if early.begun != nil || len(shared.idle) != 1 {
 		t.Errorf("left %v, handed on %d connections", early.begun, len(shared.idle))
 	}
-	shared.take(hostPort(c), []byte(c.CA)).CloseIdleConnections()
+	shared.take(connectionKey{host: hostPort(c), ca: c.CA}).CloseIdleConnections()
 }
 
 // A server that takes the connection and says nothing keeps nobody for longer than they

@@ -21,6 +21,8 @@ type Nodes struct {
 	Host host.FS
 	// Ahead may have asked already; may be nil.
 	Ahead *Ahead
+	// Connections may have a connection with the node's certificate; may be nil.
+	Connections *Connections
 }
 
 // Open reads a kubeconfig and what it refers to.
@@ -28,19 +30,21 @@ func (n Nodes) Open(path, node string) (converge.NodeSession, error) {
 	if s := n.Ahead.take(path, node); s != nil {
 		return s, nil
 	}
-	s, err := openNode(n.Host, path, node)
+	s, err := openNode(n.Host, path, node, n.Connections)
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func openNode(h host.FS, path, node string) (*nodeSession, error) {
+func openNode(h host.FS, path, node string, over *Connections) (*nodeSession, error) {
 	k, err := kubeconfig.Read(h, path)
 	if err != nil {
 		return nil, err
 	}
-	c, err := NewClient(accessOf(k))
+	access := accessOf(k)
+	access.Connections = over
+	c, err := NewClient(access)
 	if err != nil {
 		return nil, err
 	}

@@ -99,13 +99,17 @@ func (p *probe) try(ctx context.Context) (failed *Error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	ctx, way := traceConnection(ctx)
-	t := newTransport(&tls.Config{RootCAs: p.roots, ServerName: p.name, MinVersion: tls.VersionTLS12}, p.asked.resolver())
+	cfg := &tls.Config{RootCAs: p.roots, ServerName: p.name, MinVersion: tls.VersionTLS12}
+	t := newTransport(cfg, p.asked.resolver())
 	if p.address != "" {
 		t.DialContext = at(t.DialContext, p.host, p.address)
 	}
 	defer func() {
 		if failed == nil {
-			p.connections.give(p.host, p.ca, t)
+			p.connections.give(keyOf(p.host, p.ca, cfg), t)
+			if p.address != "" {
+				p.connections.found(p.host, p.address)
+			}
 			return
 		}
 		t.CloseIdleConnections()

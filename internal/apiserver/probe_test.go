@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -17,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
@@ -219,13 +222,23 @@ func reserved(t *testing.T) (addr net.Addr, open func() net.Listener) {
 var _ converge.Prober = Prober{}
 
 // A server of which the address is known is asked there, and proves that it has the name;
-// no name server is asked for that.
+// no name server is asked for that, by who goes on either.
 func TestProbeAtAnAddress(t *testing.T) {
 	s, ca := serve(t, http.HandlerFunc(refuse))
 	check := checkOf(s.Listener.Addr(), ca, 10*time.Second)
 	check.Address, check.Host = check.Host, "example.com" // which the certificate of the server names
-	if err := (Prober{}).Probe(t.Context(), check); err != nil {
+	shared := &Connections{}
+	if err := (Prober{Connections: shared}).Probe(t.Context(), check); err != nil {
 		t.Error(err)
+	}
+	cert, key := makePair(t, pkix.Name{CommonName: "system:node:n1"}, "n1")
+	c, err := NewClient(Access{Server: "https://" + hostPort(check), CA: []byte(ca), Certificate: cert, Key: key, Connections: shared})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.GetNode(t.Context(), "n1"); !apierrors.IsForbidden(err) {
+		t.Errorf("the server's answer is %v", err)
 	}
 	check.Host = "other.invalid"
 	if e, ok := errors.AsType[*Error]((Prober{}).Probe(t.Context(), check)); !ok || e.Layer != LayerTLS {

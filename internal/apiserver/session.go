@@ -13,6 +13,7 @@ import (
 type authSession struct {
 	credential http.RoundTripper
 	transport  *http.Transport
+	key        connectionKey
 	ended      context.Context
 	end        context.CancelFunc
 }
@@ -29,11 +30,12 @@ func (c *Client) Renew(a Access) error {
 		return &Error{Layer: LayerTLS, Host: c.host, Cause: err, Permanent: true}
 	}
 	s := &authSession{}
-	if len(a.Certificate) == 0 {
-		s.transport = a.Connections.take(c.host, a.CA)
-	}
-	if s.transport == nil {
+	s.key = keyOf(c.host, a.CA, cfg)
+	if s.transport = a.Connections.take(s.key); s.transport == nil {
 		s.transport = newTransport(cfg, nil)
+		if address := a.Connections.address(c.host); address != "" {
+			s.transport.DialContext = at(s.transport.DialContext, c.host, address)
+		}
 		s.transport.HTTP2.SendPingTimeout = cmp.Or(a.Silence, s.transport.HTTP2.SendPingTimeout)
 	}
 	if s.credential, err = a.credential(s.transport); err != nil {
@@ -47,10 +49,11 @@ func (c *Client) Renew(a Access) error {
 	return nil
 }
 
-func (s *authSessions) close() {
+// close ends what is watched, and leaves the connection to others.
+func (s *authSessions) close(to *Connections) {
 	now := s.current.Load()
 	now.end()
-	now.transport.CloseIdleConnections()
+	to.give(now.key, now.transport)
 }
 
 // RoundTrip implements http.RoundTripper.

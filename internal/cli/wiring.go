@@ -113,7 +113,7 @@ func (p *parts) engine(h host.Host, command string, o converge.Observer) *conver
 func (p *parts) engineOptions(h host.Host, command string, o converge.Observer) converge.Options {
 	connections := &apiserver.Connections{}
 	return converge.Options{
-		Host: h, Ledger: p.ledger, Fetcher: p.fetcher, Issuer: identity.New(h).Over(connections).With(azure.New(h)).After(&p.certificate), Prober: provision.Prober{Host: h, Server: apiserver.Prober{Connections: connections, Early: &p.probe}}, Images: &provision.Images{Host: h, Fetcher: p.fetcher}, Nodes: apiserver.Nodes{Host: h, Ahead: &p.node},
+		Host: h, Ledger: p.ledger, Fetcher: p.fetcher, Issuer: identity.New(h).Over(connections).With(azure.New(h)).After(&p.certificate), Prober: provision.Prober{Host: h, Server: apiserver.Prober{Connections: connections, Early: &p.probe}}, Images: &provision.Images{Host: h, Fetcher: p.fetcher}, Nodes: apiserver.Nodes{Host: h, Ahead: &p.node, Connections: connections},
 		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Observer: o,
 		Command: fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
 		Offline: p.offline, NoFetch: p.offline && !p.fetch, TakeOver: p.takeOver,
@@ -236,8 +236,7 @@ func (p *parts) joinEarly(ctx context.Context, st *desired.State) {
 		return
 	}
 	certificate, ok := st.Lookup(desired.ClientCertificateID(kubelet.Kubeconfig)).(*desired.ClientCertificate)
-	ok = ok && !slices.ContainsFunc(certificate.After, func(id desired.ID) bool { return id != c.ID() }) &&
-		c.Address == "" // else the probe's connection alone finds the server, and has to stay
+	ok = ok && !slices.ContainsFunc(certificate.After, func(id desired.ID) bool { return id != c.ID() })
 	p.probe.Begin(ctx, c, func(over *apiserver.Connections) {
 		if ok {
 			p.certificate.Begin(ctx, identity.New(p.host).Over(over), certificate)

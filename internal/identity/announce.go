@@ -20,11 +20,11 @@ func (i *Issuer) Announce(ctx context.Context, c *desired.ClientCertificate, cre
 	if others, err := i.h.ReadDir(c.Announce.Unless); err == nil && len(others) > 0 {
 		return false, nil
 	}
-	client, err := apiserver.NewClient(apiserver.Access{Server: c.Server, CA: []byte(c.CA), Certificate: cred.Certificate, Key: cred.Key})
+	client, err := apiserver.NewClient(apiserver.Access{Server: c.Server, CA: []byte(c.CA), Certificate: cred.Certificate, Key: cred.Key, Connections: i.connections})
 	if err != nil {
 		return false, fmt.Errorf("create node %s: %w", c.NodeName, err)
 	}
-	defer client.Close()
+	defer client.HandOn(i.connections)
 	if err := client.CreateNode(ctx, nodeObject(c)); err != nil && !apierrors.IsAlreadyExists(err) {
 		return false, fmt.Errorf("create node %s: %w", c.NodeName, err)
 	} else if err != nil {

@@ -27,6 +27,8 @@ type begunIssue struct {
 	good bool
 	// key is that of the request; nil where none was sent.
 	key *ecdsa.PrivateKey
+	// name is that of the node; nil where nobody has asked for it.
+	name *ownName
 	// node is the one of that name; nil where there is none. known: the server has said so.
 	node  *core.Node
 	known bool
@@ -77,13 +79,10 @@ func (b *begunIssue) ask(ctx context.Context, i *Issuer, o *order) error {
 		return err
 	}
 	b.good = true
-	n, err := i.ownName(b.c, b.cred)
-	if err != nil {
-		return err
+	if b.name, err = i.ownName(b.c, b.cred); err == nil {
+		b.node, b.known = b.name.look(ctx)
 	}
-	defer n.client.Close()
-	b.node, b.known = n.look(ctx)
-	return nil
+	return err
 }
 
 // await is what came of asking early, for who asks for the same: the certificate, or else

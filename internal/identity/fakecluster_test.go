@@ -56,6 +56,7 @@ type cluster struct {
 	node  func() *core.Node
 	lease func() *coordination.Lease
 	asked []string // with a node's certificate
+	from  []string // over which connections
 	busy  int      // answers to them that are to be errors
 }
 

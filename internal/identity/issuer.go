@@ -104,18 +104,17 @@ func (i *Issuer) Issue(ctx context.Context, c *desired.ClientCertificate) (conve
 
 // free refuses a certificate whose name is another machine's, as far as that can be known.
 func (i *Issuer) free(ctx context.Context, b *begunIssue) error {
-	if b.known && b.node == nil {
-		return nil
+	if b.name == nil {
+		var err error
+		if b.name, err = i.ownName(b.c, b.cred); err != nil {
+			return fmt.Errorf("look at node %s: %w", b.c.NodeName, err)
+		}
 	}
-	n, err := i.ownName(b.c, b.cred)
-	if err != nil {
-		return fmt.Errorf("look at node %s: %w", b.c.NodeName, err)
-	}
-	defer n.client.Close()
+	defer b.name.client.HandOn(i.connections)
 	if !b.known {
-		b.node, _ = n.look(ctx)
+		b.node, _ = b.name.look(ctx)
 	}
-	return n.free(ctx, b.node)
+	return b.name.free(ctx, b.node)
 }
 
 // order is the one for a Node's certificate.

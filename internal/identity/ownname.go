@@ -31,7 +31,7 @@ type ownName struct {
 }
 
 func (i *Issuer) ownName(c *desired.ClientCertificate, cred converge.Credential) (*ownName, error) {
-	client, err := apiserver.NewClient(apiserver.Access{Server: c.Server, CA: []byte(c.CA), Certificate: cred.Certificate, Key: cred.Key})
+	client, err := apiserver.NewClient(apiserver.Access{Server: c.Server, CA: []byte(c.CA), Certificate: cred.Certificate, Key: cred.Key, Connections: i.connections})
 	return &ownName{i.h, c, client}, err
 }
 

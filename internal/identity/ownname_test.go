@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -33,11 +35,17 @@ func (c *cluster) ofNode(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, r.URL.Path)
+	if !slices.Contains(c.from, r.RemoteAddr) {
+		c.from = append(c.from, r.RemoteAddr)
+	}
 	status := http.StatusNotFound
 	switch {
 	case c.busy > 0:
 		c.busy--
 		status = http.StatusServiceUnavailable
+	case r.Method == http.MethodPost && r.URL.Path == "/api/v1/nodes":
+		answer(w, http.StatusConflict, "AlreadyExists")
+		return
 	case r.Method != http.MethodGet:
 		c.t.Errorf("%s %s", r.Method, r.URL)
 	case r.URL.Path == nodePath && c.node != nil:
@@ -194,8 +202,8 @@ func TestTakenNameTellsOfItsMachine(t *testing.T) {
 	}
 }
 
-// What is asked in the usual case is the Node, once, on a connection of its own; who needs the
-// certificate finds the answer where the request began early.
+// What is asked in the usual case is the Node, once; who needs the certificate finds the
+// answer where the request began early, and the Node is created over the same connection.
 func TestIssueLooksOnceAtItsNode(t *testing.T) {
 	c := newCluster(t)
 	h, _ := ownMachine(t)
@@ -205,11 +213,21 @@ func TestIssueLooksOnceAtItsNode(t *testing.T) {
 	if got := c.asks(); len(got) != 1 || got[0] != nodePath {
 		t.Errorf("asked early %q", got)
 	}
-	if _, err := New(h).After(e).Issue(t.Context(), c.wants(time.Minute)); err != nil {
-		t.Error(err)
+	i := New(h).Over(&apiserver.Connections{}).After(e)
+	want := c.wants(time.Minute)
+	want.Announce = &desired.Node{Unless: "/none"}
+	cred, err := i.Issue(t.Context(), want)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if got := c.asks(); len(got) != 0 {
 		t.Errorf("asked again %q", got)
+	}
+	if _, err := i.Announce(t.Context(), want, cred); err != nil {
+		t.Error(err)
+	}
+	if len(c.from) != 1 {
+		t.Errorf("%d connections with the certificate", len(c.from))
 	}
 }
 
