@@ -65,9 +65,7 @@ func (r *Reconciler) document(ctx context.Context) error {
 // forgive has a document that was taken back tried again when it is asked for again: another
 // one has been asked for since.
 func (r *Reconciler) forgive() error {
-	next := r.record
-	next.Reverted = ""
-	return r.change(next)
+	return r.change(r.record.forgiven())
 }
 
 // wait is how long it is until a document is due. A machine that has none takes the
@@ -165,8 +163,8 @@ func (r *Reconciler) apply(ctx, until context.Context, ready func() error, d *Do
 	}
 	r.take(ctx, t)
 	r.inForce = false // until it is noted
-	next := r.record
-	next.Sum, next.Checksum, next.Reverted, next.Half = d.Sum, d.Checksum, "", false
+	next := r.record.forgiven()
+	next.Sum, next.Checksum, next.Half = d.Sum, d.Checksum, false
 	if err := r.change(next); err != nil {
 		return err
 	}
@@ -283,7 +281,7 @@ func (r *Reconciler) failed(ctx context.Context, d *Document, err error) error {
 		return err
 	}
 	next := r.record
-	next.Reverted = d.Checksum
+	next.Reverted, next.Why = d.Checksum, r.said[applying]
 	return r.change(next)
 }
 

@@ -502,6 +502,18 @@ func (b *bench) lastCondition() string {
 	return b.conditions[len(b.conditions)-1]
 }
 
+// message is that of the Node's condition.
+func (b *bench) message() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.node.Status.Conditions {
+		if c.Type == ConditionType {
+			return c.Message
+		}
+	}
+	return ""
+}
+
 func (b *bench) restarts(unit string) int {
 	n := 0
 	for _, j := range b.h.Jobs() {

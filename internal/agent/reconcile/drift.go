@@ -168,7 +168,7 @@ func (r *Reconciler) repair(ctx context.Context, s converge.Scope) error {
 		r.tell(repairing, err)
 		return err
 	}
-	if s.IDs == nil && t == r.resumed && r.record.Half {
+	if r.looked = r.looked || s.IDs == nil; s.IDs == nil && t == r.resumed && r.record.Half {
 		r.noteHalf(false) // all of the last good document is in force again
 	}
 	r.settled(repairing)

@@ -120,6 +120,56 @@ var driftScenarios = map[string]func(b *bench){
 			b.t.Errorf("%q: %q", b.lastCondition(), b.told())
 		}
 	},
+	"a repair that failed before a start is told no more": func(b *bench) {
+		full := false
+		b.engineHost = refusing{b.h, &full}
+		b.start()
+		b.give("file /etc/a one")
+		for _, comes := range []func(){
+			func() {}, // no API server answers but for the Node
+			func() { b.set(&b.turn, false); b.r.SeeSecret(serial("file /etc/a two")) },
+		} {
+			b.repairFails("/etc/a", &full)
+			b.stop()
+			b.set(&full, false)
+			b.start()
+			comes()
+			b.pass(time.Minute)
+			if b.wantFile("/etc/a", "one"); b.lastCondition() != "True Applied" {
+				b.t.Errorf("%q: %q", b.lastCondition(), b.told())
+			}
+		}
+	},
+	"a repair that failed is told no more, and what was taken back is, also after a start": func(b *bench) {
+		full := false
+		b.engineHost = refusing{b.h, &full}
+		b.h.Behave("u.service", b.failsWithBad)
+		bad := []string{"file /etc/a bad", "unit u.service /etc/a"}
+		b.start()
+		b.give("file /etc/a one", "unit u.service /etc/a")
+		b.pass(time.Minute)
+		b.give(bad...)
+		told := b.message()
+		for _, comes := range []func(){func() {}, func() { b.give(bad...) }} {
+			for _, before := range []bool{true, false} {
+				if before {
+					b.repairFails("/etc/a", &full)
+				}
+				b.stop()
+				b.start()
+				comes()
+				if !before {
+					b.repairFails("/etc/a", &full)
+				}
+				b.set(&full, false)
+				b.pass(time.Minute)
+				b.wantFile("/etc/a", "one")
+				if b.lastCondition() != "False ApplyFailed" || b.message() != told || b.count("ApplyFailed") != 1 {
+					b.t.Errorf("%q: %q", b.lastCondition(), b.told())
+				}
+			}
+		}
+	},
 	"a deleted file comes back": func(b *bench) {
 		b.start()
 		b.give("file /etc/a one")

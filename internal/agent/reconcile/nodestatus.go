@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,9 @@ type nodeStatus struct {
 	checksum  string
 	labels    map[string]string
 	condition core.NodeCondition
+	// over is said in place of a condition of its reason, this process's or one that the
+	// Node has of the process before; nil is nothing.
+	over *over
 	// former is what was said before, as long as the document's units have yet to stay
 	// up.
 	former *nodeStatus
@@ -31,11 +35,20 @@ type nodeStatus struct {
 	denied  string
 }
 
+// over is a failure that there is no more, and what is said then.
+type over struct {
+	reason string
+	now    core.NodeCondition
+}
+
 // on is what a status says on a Node.
 func (s nodeStatus) on(n *core.Node) nodeStatus {
 	if s.checksum == "" && s.instead != nil && n.Annotations[AppliedAnnotation] == s.denied {
 		// No news: neither an event nor the end of a joining.
 		s.checksum, s.labels, s.former = s.instead.checksum, s.instead.labels, s.instead
+	}
+	if s.over != nil && cmp.Or(s.condition.Reason, conditionOn(n, s.over.now.Type).Reason) == s.over.reason {
+		s.condition = s.over.now
 	}
 	return s
 }
@@ -79,8 +92,7 @@ func (r *Reconciler) unfollowed(ctx context.Context, n *core.Node, now core.Node
 	for _, owner := range r.o.Owners {
 		c := core.NodeCondition{Type: conditionTypes[owner], Status: core.ConditionUnknown, Reason: "NotFollowed",
 			Message: "the agent follows documents of another kind", LastHeartbeatTime: now.LastHeartbeatTime, LastTransitionTime: now.LastTransitionTime}
-		there := slices.ContainsFunc(n.Status.Conditions, func(have core.NodeCondition) bool { return have.Type == c.Type })
-		if c.Type != now.Type && there && !hasCondition(n, c) {
+		if c.Type != now.Type && conditionOn(n, c.Type).Type != "" && !hasCondition(n, c) {
 			errs = append(errs, r.o.Node.Condition(ctx, c))
 		}
 	}
@@ -137,19 +149,27 @@ func (r *Reconciler) label(ctx context.Context, n *core.Node, labels map[string]
 }
 
 func hasCondition(n *core.Node, c core.NodeCondition) bool {
-	for _, have := range n.Status.Conditions {
-		if have.Type == c.Type {
-			return have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message
-		}
-	}
-	return false
+	have := conditionOn(n, c.Type)
+	return have.Type == c.Type && have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message
 }
 
-// condition is what the Node's condition is to say.
-func (r *Reconciler) condition(status core.ConditionStatus, reason, message string) {
+// conditionOn is a Node's condition of a type; the zero one where it has none.
+func conditionOn(n *core.Node, t core.NodeConditionType) core.NodeCondition {
+	for _, c := range n.Status.Conditions {
+		if c.Type == t {
+			return c
+		}
+	}
+	return core.NodeCondition{}
+}
+
+func (r *Reconciler) newCondition(status core.ConditionStatus, reason, message string) core.NodeCondition {
 	now := meta.NewTime(r.o.Host.Now())
-	r.setStatus(func(s *nodeStatus) {
-		s.condition = core.NodeCondition{Type: conditionTypes[r.owner], Status: status, Reason: reason, Message: cut(message, 4000),
-			LastHeartbeatTime: now, LastTransitionTime: now}
-	})
+	return core.NodeCondition{Type: conditionTypes[r.owner], Status: status, Reason: reason, Message: cut(message, 4000),
+		LastHeartbeatTime: now, LastTransitionTime: now}
+}
+
+// say makes a condition the Node's.
+func (r *Reconciler) say(c core.NodeCondition) {
+	r.setStatus(func(s *nodeStatus) { s.condition, s.over = c, nil })
 }

@@ -56,10 +56,10 @@ func (r *Reconciler) unnoteOwner(before desired.Owner) error {
 // part forgets an owner whose documents come from elsewhere now: what they asked for is that
 // source's.
 func (r *Reconciler) part() error {
-	next := r.record
-	if next.Owner == "" {
+	if r.record.Owner == "" {
 		return nil
 	}
+	next := r.record.forgiven()
 	next.Owner, next.Sum, next.Checksum = "", "", ""
 	return r.change(next)
 }

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -65,6 +66,8 @@ type Reconciler struct {
 	resumed *Target
 	// inForce: all of current is.
 	inForce bool
+	// looked: all of it was looked at once, and nothing was left to repair.
+	looked bool
 	// updated: the agent is that of current, or will not become it.
 	updated bool
 	watch   context.CancelFunc
@@ -180,6 +183,9 @@ func (r *Reconciler) begin(ctx context.Context) (err error) {
 		r.owner = r.record.Owner
 	} else if err := r.part(); err != nil {
 		return err
+	}
+	if r.record.Reverted != "" {
+		r.said[applying] = cmp.Or(r.record.Why, "the document "+r.record.Reverted+" broke what ran, and was taken back")
 	}
 	if r.good, err = r.keptNow(); err != nil {
 		return err

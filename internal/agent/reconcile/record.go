@@ -30,6 +30,8 @@ type record struct {
 	SeenAt time.Time `json:"seenAt,omitzero"`
 	// Reverted is a document that broke what ran, and was taken back.
 	Reverted string `json:"reverted,omitempty"`
+	// Why is what was told of that.
+	Why string `json:"why,omitempty"`
 	// Checksum is what the document of Sum is called in the cluster.
 	Sum      string `json:"sum,omitempty"`
 	Checksum string `json:"checksum,omitempty"`
@@ -92,8 +94,14 @@ func (r *Reconciler) see(d *Document) {
 	if next.Seen != d.Checksum || next.SeenAt.After(now) { // the clock was ahead, once
 		next.Seen, next.SeenAt = d.Checksum, now
 	}
-	if next.Reverted != "" && next.Reverted != d.Checksum {
-		next.Reverted = ""
+	if next.Reverted != d.Checksum {
+		next = next.forgiven()
 	}
 	r.record = next
+}
+
+// forgiven is a record of which no document was taken back.
+func (r record) forgiven() record {
+	r.Reverted, r.Why = "", ""
+	return r
 }

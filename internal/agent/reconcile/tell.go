@@ -43,7 +43,7 @@ func (r *Reconciler) tell(c concern, err error) {
 	r.said[c] = text
 	r.o.Log.Error(c.name, "code", code, "error", cause, "hint", remedy)
 	r.o.Events.Warning(c.reason, text)
-	r.condition(core.ConditionFalse, c.reason, text)
+	r.say(r.newCondition(core.ConditionFalse, c.reason, text))
 }
 
 var errGone = errors.New("the Secret that the documents come in does not exist")
@@ -63,25 +63,22 @@ func (r *Reconciler) tellLack(err error) {
 func (r *Reconciler) settled(c concern) {
 	delete(r.said, c)
 	for other, text := range r.said {
-		r.condition(core.ConditionFalse, other.reason, text)
+		r.say(r.newCondition(core.ConditionFalse, other.reason, text))
 		return
 	}
-	if r.inForce || r.says(c) && r.isLastGood() {
-		r.condition(core.ConditionTrue, "Applied", "the machine is as the document says")
+	applied := r.newCondition(core.ConditionTrue, "Applied", "the machine is as the document says")
+	switch {
+	case r.inForce:
+		r.say(applied)
+	case r.looked && r.isLastGood():
+		r.setStatus(func(s *nodeStatus) { s.over = &over{c.reason, applied} })
 	}
-}
-
-// says says whether a concern is what the Node's condition is of.
-func (r *Reconciler) says(c concern) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.status.condition.Reason == c.reason
 }
 
 // isLastGood says whether all of the document before the one that is wanted is in force: after
-// a start, as long as that one waits or is not there. One that was taken back was told.
+// a start, as long as that one waits or is not there.
 func (r *Reconciler) isLastGood() bool {
-	return r.current != nil && r.current.Sum == r.record.Sum && !r.record.Half && r.record.Reverted == ""
+	return r.current != nil && r.current.Sum == r.record.Sum && !r.record.Half
 }
 
 // cut bounds a text as the API server does.
