@@ -168,11 +168,20 @@ func (r *Reconciler) repair(ctx context.Context, s converge.Scope) error {
 		r.tell(repairing, err)
 		return err
 	}
-	if r.looked = r.looked || s.IDs == nil; s.IDs == nil && t == r.resumed && r.record.Half {
-		r.noteHalf(false) // all of the last good document is in force again
+	if s.IDs == nil {
+		r.allLooked()
 	}
 	r.settled(repairing)
 	return nil
+}
+
+// allLooked is after a look at everything. Where that was the last good document, all of it
+// is in force again.
+func (r *Reconciler) allLooked() {
+	r.looked = true
+	if r.isLastGood() && r.record.Half {
+		r.noteHalf(false)
+	}
 }
 
 // writes is how often a repair in a row may find that somebody goes on writing: who saves a

@@ -61,12 +61,9 @@ type Reconciler struct {
 	noted string
 	// owner is whose current is, or is to be.
 	owner desired.Owner
-	// resumed is the last good document with which this process began; nil where there was
-	// none.
-	resumed *Target
 	// inForce: all of current is.
 	inForce bool
-	// looked: all of it was looked at once, and nothing was left to repair.
+	// looked: this process has looked at everything once, without an error.
 	looked bool
 	// updated: the agent is that of current, or will not become it.
 	updated bool
@@ -203,7 +200,6 @@ func (r *Reconciler) begin(ctx context.Context) (err error) {
 	default:
 		r.queue.AddAfter(workAll, startWait)
 	}
-	r.resumed = last
 	r.take(ctx, last)
 	return nil
 }

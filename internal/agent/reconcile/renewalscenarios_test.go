@@ -134,6 +134,22 @@ var renewalScenarios = map[string]func(b *bench){
 			b.t.Error(b.told())
 		}
 	},
+	"what a timer renews while the document before it is brought back": func(b *bench) {
+		b.h.Behave("u.service", fails)
+		b.startAKS()
+		b.give("aks", "file /etc/a one")
+		b.give("aks", "file /etc/a two", "unit u.service /etc/a")
+		b.stop()
+		b.startAKS()
+		if !b.r.record.Half {
+			b.t.Error("the document did not come half-way")
+		}
+		b.keeps("file /etc/a three")
+		b.pass(time.Minute)
+		if b.wantFile("/etc/a", "three"); b.r.record.Half {
+			b.t.Error("what is half-way is left so")
+		}
+	},
 	"where drift is reported": func(b *bench) {
 		b.options.Drift.Policy = config.Report
 		b.startAKS()

@@ -70,16 +70,14 @@ func (r *Reconciler) settled(c concern) {
 	switch {
 	case r.inForce:
 		r.say(applied)
-	case r.looked && r.isLastGood():
+	case r.looked && r.isLastGood() && !r.record.Half:
 		r.setStatus(func(s *nodeStatus) { s.over = &over{c.reason, applied} })
 	}
 }
 
-// isLastGood says whether all of the document before the one that is wanted is in force: after
-// a start, as long as that one waits or is not there.
-func (r *Reconciler) isLastGood() bool {
-	return r.current != nil && r.current.Sum == r.record.Sum && !r.record.Half
-}
+// isLastGood says whether the machine is kept as the last good document says, and not as one
+// that came half-way: after a start, as long as the one that is wanted waits or is not there.
+func (r *Reconciler) isLastGood() bool { return r.current != nil && r.current.Sum == r.good.sum }
 
 // cut bounds a text as the API server does.
 func cut(s string, most int) string {
