@@ -3,9 +3,11 @@ package unit
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	systemdunit "github.com/coreos/go-systemd/v22/unit"
 
@@ -158,11 +160,7 @@ func (p *planner) aliasesOf(u *desired.Unit) (out []string) {
 	if err != nil {
 		return nil // that is its own matter
 	}
-	drops, err := of.futureDropIns()
-	if err != nil {
-		return nil
-	}
-	links, _, err := of.linksOf(u.Name, fragment, drops...)
+	links, _, err := of.linksOf(u.Name, fragment)
 	if err != nil {
 		return nil
 	}
@@ -246,11 +244,11 @@ func (p *planner) takeAway(name string, info *host.Info, verb kind.Verb, reason 
 }
 
 // installLinks are the links of systemctl enable for a definition, those of the
-// units among them that Also= names. Of these, one that is nowhere is left out, as
+// units among them that Also= names. Of these, one that is nowhere or masked is left out, as
 // systemctl does, and one that the state speaks of is that one's matter. So are aliases left
 // out that are not to be had.
 func (p *planner) installLinks(fragment string) ([]*kind.Change, error) {
-	links, also, err := p.linksOf(p.name, fragment, p.drops...)
+	links, also, err := p.linksOf(p.name, fragment)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +260,7 @@ func (p *planner) installLinks(fragment string) ([]*kind.Change, error) {
 			continue
 		}
 		seen[name] = true
-		fragment, err := p.searchFor(name)
+		fragment, err := p.searchFor(name, true)
 		if err != nil {
 			return nil, err
 		}
@@ -278,8 +276,12 @@ func (p *planner) installLinks(fragment string) ([]*kind.Change, error) {
 
 // linksOf are the links that [Install] of one definition and of its drop-ins asks for, and
 // the units that it names in Also=.
-func (p *planner) linksOf(unit, fragment string, drops ...string) (links []*kind.Change, also []string, err error) {
-	options, err := p.options(unit, fragment, drops)
+func (p *planner) linksOf(unit, fragment string) (links []*kind.Change, also []string, err error) {
+	unit, fragment, err = p.definedAt(unit, fragment)
+	if err != nil || fragment == "" {
+		return nil, nil, err
+	}
+	options, err := p.options(unit, fragment)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -303,9 +305,12 @@ func (p *planner) linksOf(unit, fragment string, drops ...string) (links []*kind
 	return links, also, nil
 }
 
-// options are what a definition and its drop-ins set. A drop-in that systemd knows may be
-// gone: it sets nothing.
-func (p *planner) options(unit, fragment string, drops []string) (out []*systemdunit.UnitOption, err error) {
+// options are what a definition and its drop-ins set, as systemctl enable reads them.
+func (p *planner) options(unit, fragment string) (out []*systemdunit.UnitOption, err error) {
+	drops, err := p.installDropIns(unit)
+	if err != nil {
+		return nil, err
+	}
 	for i, at := range append([]string{fragment}, drops...) {
 		text, err := p.text(at)
 		if i > 0 && kind.Absence(err) {
@@ -357,14 +362,22 @@ func installLink(name, fragment string) *kind.Change {
 	return &kind.Change{Type: ledger.Link, Path: adminDir + "/" + name, Target: fragment}
 }
 
-// text is a definition as it will be.
-func (p *planner) text(fragment string) (string, error) {
-	if fragment == "" {
-		return "", nil
+// text is what a path will hold; links are followed.
+func (p *planner) text(at string) (string, error) {
+	for range maxLinks {
+		to, err := p.linkAt(at)
+		switch {
+		case err != nil || host.InKernelTree(to):
+			return "", err
+		case to != "":
+			at = to
+			continue
+		}
+		if q := p.Expected(at); q != nil && q.Stored == "" {
+			return string(q.Content.Data()), nil
+		}
+		data, err := p.Host.ReadFile(at)
+		return string(data), err
 	}
-	if q := p.Expected(fragment); q != nil && q.Stored == "" {
-		return string(q.Content.Data()), nil
-	}
-	data, err := p.Host.ReadFile(fragment)
-	return string(data), err
+	return "", &fs.PathError{Op: "read", Path: at, Err: syscall.ELOOP}
 }

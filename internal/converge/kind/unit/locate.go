@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
+	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/unitname"
 )
 
 // loaded says that systemd knows what the unit consists of.
@@ -66,9 +68,10 @@ func (p *planner) futureFragment() (string, error) {
 
 // search finds a definition that systemd has not loaded: under another root, or
 // one that shows when another goes.
-func (p *planner) search() (string, error) { return p.searchFor(p.name) }
+func (p *planner) search() (string, error) { return p.searchFor(p.name, false) }
 
-func (p *planner) searchFor(unit string) (string, error) {
+// searchFor is search for any unit; masks: one that is masked has none.
+func (p *planner) searchFor(unit string, masks bool) (string, error) {
 	for _, name := range definers(unit) {
 		for _, dir := range dirs {
 			at := dir + "/" + name
@@ -79,12 +82,98 @@ func (p *planner) searchFor(unit string) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			if info != nil && !p.Deletes(at) && !p.isMask(at) {
+			switch {
+			case info == nil || p.Deletes(at):
+			case !p.isMask(at):
 				return at, nil
+			case masks:
+				return "", nil
 			}
 		}
 	}
 	return "", nil
+}
+
+// maxLinks bounds how many links are followed to a definition, as systemd does.
+const maxLinks = 64
+
+// definedAt is what systemctl enable makes of a name and where its definition was found: a link
+// from there to another definition is another name of that unit, one that leads elsewhere has
+// the definition itself at its end (install_info_traverse, shared/install.c of systemd).
+func (p *planner) definedAt(unit, at string) (name, fragment string, err error) {
+	for range maxLinks {
+		if at == "" {
+			break
+		}
+		to, err := p.linkAt(at)
+		switch {
+		case err != nil || to == "":
+			return unit, at, err
+		case host.InKernelTree(to):
+			return unit, "", nil
+		case !slices.Contains(dirs, path.Dir(to)) || slices.Contains(definers(unit), path.Base(to)):
+			at = to
+			continue
+		}
+		name = path.Base(to)
+		if instance := unitname.Instance(unit); unitname.IsTemplate(name) && instance != "" {
+			name = strings.Replace(name, "@", "@"+instance, 1)
+		}
+		unit = name
+		if at, err = p.searchFor(unit, true); err != nil {
+			return "", "", err
+		}
+	}
+	return unit, "", nil
+}
+
+// linkAt is where a link leads that is at a path or will be; "" where there is none.
+func (p *planner) linkAt(at string) (string, error) {
+	target := ""
+	if q := p.Expected(at); q != nil {
+		target = q.Target
+	} else {
+		info, err := p.Lstat(at)
+		if err != nil || info == nil || info.Mode&fs.ModeSymlink == 0 {
+			return "", err
+		}
+		if target, err = p.Host.Readlink(at); err != nil {
+			return "", err
+		}
+	}
+	if target == "" {
+		return "", nil
+	}
+	return p.Real(host.Splice(path.Dir(at), target, "")), nil
+}
+
+// installDropIns are the drop-ins that systemctl enable reads: those of the unit's own name,
+// and of its template's, which are weaker wherever they lie; none of a prefix or of a type
+// (unit_file_search, shared/install.c of systemd). They are in the order of their names.
+func (p *planner) installDropIns(unit string) ([]string, error) {
+	by := map[string]string{}
+	for _, name := range definers(unit) {
+		for _, dir := range dirs {
+			files, err := p.dropInsIn(dir, name+".d")
+			if err != nil {
+				return nil, err
+			}
+			for _, at := range files {
+				if base := path.Base(at); by[base] == "" {
+					by[base] = at
+				}
+			}
+		}
+	}
+	return inOrder(by), nil
+}
+
+func inOrder(by map[string]string) []string {
+	out := []string{}
+	for _, base := range sorted(by) {
+		out = append(out, by[base])
+	}
+	return out
 }
 
 // generated says whether a generator has made a definition, which shows when a mask goes.
@@ -135,34 +224,38 @@ func (p *planner) futureDropIns() ([]string, error) {
 			}
 		}
 	}
-	out := []string{}
-	for _, base := range sorted(by) {
-		out = append(out, by[base])
-	}
-	return out, nil
+	return inOrder(by), nil
 }
 
 // addDropIns adds those of one directory, which is below one of dirs, that no stronger
 // one hides. What the plan writes is compared by strength with what systemd has.
 func (p *planner) addDropIns(above, base string, by map[string]string) error {
+	files, err := p.dropInsIn(above, base)
+	for _, at := range files {
+		n := path.Base(at)
+		if have := by[n]; have == "" || p.Expected(at) != nil && strength(at) < strength(have) {
+			by[n] = at
+		}
+	}
+	return err
+}
+
+// dropInsIn are those that will be in one directory.
+func (p *planner) dropInsIn(above, base string) (out []string, err error) {
 	names, err := p.dropInNames(above, base)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	dir := above + "/" + base
 	for _, at := range p.ExpectedIn(dir) {
 		names = append(names, path.Base(at))
 	}
 	for _, n := range names {
-		at := dir + "/" + n
-		if !strings.HasSuffix(n, ".conf") || p.Deletes(at) {
-			continue
-		}
-		if have := by[n]; have == "" || p.Expected(at) != nil && strength(at) < strength(have) {
-			by[n] = at
+		if at := dir + "/" + n; strings.HasSuffix(n, ".conf") && !p.Deletes(at) {
+			out = append(out, at)
 		}
 	}
-	return nil
+	return out, nil
 }
 
 // dropInNames are the names in a directory of drop-ins; none where there is no such

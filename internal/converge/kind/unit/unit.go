@@ -44,9 +44,6 @@ func (Kind) Names(v *kind.View, r desired.Resource) []string {
 	if err != nil {
 		return out
 	}
-	if p.drops, err = p.futureDropIns(); err != nil {
-		return out
-	}
 	links, err := p.installLinks(fragment)
 	if err != nil {
 		return out
