@@ -68,7 +68,8 @@ func (l *leave) restoreDirs(context.Context) {
 }
 
 // clearing removes trees. What is known stays, a directory without what is in it; what
-// is mounted stays with all that is in it.
+// is mounted stays with all that is in it. What went does not come back with a power cut: no
+// later run would look for it.
 type clearing struct {
 	host           host.FS
 	known, mounted func(p string) bool
@@ -80,9 +81,12 @@ func (c clearing) clear(dir string, found ledger.Found) (stayed []string) {
 	names, err := c.host.ReadDir(dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+			err = c.sync(path.Dir(dir)) // the process before this one may have removed it
 		}
-		return []string{dir + ": " + err.Error()}
+		if err != nil {
+			stayed = append(stayed, dir+": "+err.Error())
+		}
+		return stayed
 	}
 	for _, name := range names {
 		if slices.Contains(found.Names, name) {
@@ -93,12 +97,22 @@ func (c clearing) clear(dir string, found ledger.Found) (stayed []string) {
 		}
 	}
 	if found.Mode != 0 || c.is(c.known, dir) || c.is(c.mounted, dir) {
-		return stayed
+		err = c.sync(dir)
+	} else if err = c.removeName(dir); err == nil {
+		err = c.sync(path.Dir(dir))
 	}
-	if err := c.removeName(dir); err != nil {
+	if err != nil {
 		stayed = append(stayed, dir+": "+err.Error())
 	}
 	return stayed
+}
+
+// sync makes durable what a directory has, if it is there.
+func (c clearing) sync(dir string) error {
+	if err := c.host.SyncDir(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func (clearing) is(what func(string) bool, p string) bool { return what != nil && what(p) }
@@ -117,16 +131,30 @@ func (c clearing) remove(p string) error {
 			errs = append(errs, c.remove(path.Join(p, name)))
 		}
 	}
-	if err := errors.Join(errs...); err != nil || c.is(c.known, p) {
-		return err
+	err = errors.Join(errs...)
+	switch {
+	case err == nil && !c.is(c.known, p):
+		return c.removeName(p)
+	case err == nil && info.Mode.IsDir():
+		return c.sync(p)
 	}
-	return c.removeName(p)
+	return err
 }
 
 // removeName removes a name. A directory in which something stays does, too.
 func (c clearing) removeName(p string) error {
-	if err := ledger.RemoveIfThere(c.host, p); !errors.Is(err, syscall.ENOTEMPTY) {
+	err := ledger.RemoveIfThere(c.host, p)
+	if errors.Is(err, syscall.ENOTEMPTY) {
+		return c.sync(p)
+	}
+	return err
+}
+
+// removeForGood removes a file so that no power cut brings it back, also where the process before
+// this one removed it.
+func (l *leave) removeForGood(p string) error {
+	if err := ledger.RemoveIfThere(l.Host, p); err != nil {
 		return err
 	}
-	return nil
+	return clearing{host: l.Host}.sync(path.Dir(p))
 }

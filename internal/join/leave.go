@@ -53,6 +53,8 @@ type leave struct {
 	// Node's, once that was seen to be this machine's; cordoned: berth did that.
 	node, uid string
 	cordoned  bool
+	// cutOff: a run before this one has not ended, whatever became of the machine since.
+	cutOff bool
 
 	nothing bool
 	stayed  []string
@@ -223,7 +225,7 @@ func (l *leave) withdraw(ctx context.Context) {
 			continue
 		}
 		if owner == desired.OwnerAKS { // first: a run that comes after does not know the owner any more
-			l.failed("remove "+report.SentinelPath, ledger.RemoveIfThere(l.Host, report.SentinelPath))
+			l.failed("remove "+report.SentinelPath, l.removeForGood(report.SentinelPath))
 		}
 		res, err := l.Apply(ctx, st)
 		var kept []string
@@ -332,7 +334,7 @@ func (l *leave) forget(ctx context.Context) error {
 		return err
 	}
 	if len(l.others) > 0 && (len(led.Entries) > 0 || led.Owed != nil) {
-		return ledger.RemoveIfThere(l.Host, recordPath)
+		return l.removeForGood(recordPath)
 	}
 	names := len(led.Entries)
 	if l.endsNode() {
@@ -403,6 +405,9 @@ func (l *leave) removeState() error {
 			return fmt.Errorf("remove berth's state: %w", err)
 		}
 	}
+	if err := c.sync(paths.StateDir); err != nil { // the record goes after all else, also where the power does
+		return fmt.Errorf("remove berth's state: %w", err)
+	}
 	last := []string{recordPath, paths.StateDir}
 	if inAzure {
 		l.stay(azure.MadePath + ": the next berth leave tries again; where that can't help, delete what is in Azure, and then this file")
@@ -415,7 +420,7 @@ func (l *leave) removeState() error {
 			return fmt.Errorf("remove berth's state: %w", err)
 		}
 	}
-	return l.Host.SyncDir(path.Dir(paths.StateDir))
+	return errors.Join(c.sync(paths.StateDir), l.Host.SyncDir(path.Dir(paths.StateDir)))
 }
 
 // running says whether a unit does, or is about to.

@@ -40,7 +40,9 @@ func (l *leave) begin(ctx context.Context) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			l.Say("look for the node's name: " + err.Error())
 		}
-		if l.node = name; name != "" {
+		if name != "" {
+			l.cordoned = l.cordoned && name == l.node
+			l.node = name
 			break
 		}
 	}
@@ -56,7 +58,7 @@ func (l *leave) begin(ctx context.Context) error {
 			return &PodsError{Pods: pods}
 		}
 	}
-	return l.remember(record{Node: l.node})
+	return l.remember(record{Node: l.node, Cordoned: l.cordoned})
 }
 
 // pods are the pods of others that run here. Where the API server does not say, the
@@ -69,6 +71,9 @@ func (l *leave) pods(ctx context.Context) ([]string, error) {
 		if pods, clusterErr = c.ListPods(ctx, l.node); clusterErr == nil {
 			return names(working(pods)), nil
 		}
+	}
+	if l.hasEndedPods(clusterErr) {
+		return nil, nil
 	}
 	r, err := l.Runtime(ctx)
 	if err != nil {
@@ -103,12 +108,17 @@ func (l *leave) cluster() (Cluster, error) {
 		if err == nil {
 			return c, nil
 		}
-		if first == nil {
+		if first == nil || errors.Is(first, fs.ErrNotExist) && !errors.Is(err, fs.ErrNotExist) {
 			first = err
 		}
 	}
 	return nil, first
 }
+
+// hasEndedPods says of the error of cluster that a run before this one has ended all pods: it takes
+// kubelet's credential after that. A kubelet that came with a boot since has none, so that it
+// runs none and hears of no eviction.
+func (l *leave) hasEndedPods(err error) bool { return l.cutOff && errors.Is(err, fs.ErrNotExist) }
 
 // working are the pods that have a reason to run here and not elsewhere in the cluster:
 // not those of a file, which are nowhere else, nor of a DaemonSet, which come with each
@@ -137,6 +147,9 @@ func (l *leave) drain(ctx context.Context) {
 		return // nobody would end a pod that is evicted
 	}
 	c, err := l.cluster()
+	if l.hasEndedPods(err) {
+		return
+	}
 	if err != nil {
 		l.failed("ask the cluster to take the pods", err)
 		return

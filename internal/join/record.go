@@ -32,7 +32,7 @@ func (l *leave) interrupted(ctx context.Context) (*record, error) {
 	if r == nil || err != nil {
 		return nil, err
 	}
-	l.node, l.cordoned = r.Node, r.Cordoned
+	l.node, l.cordoned, l.cutOff = r.Node, r.Cordoned, true
 	if l.running(ctx, kubelet.Unit) && !l.Force {
 		return nil, nil
 	}

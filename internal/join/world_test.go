@@ -117,6 +117,12 @@ func (w *world) join(owner desired.Owner, more ...desired.Resource) {
 	if _, err := converge.New(converge.Options{Host: w.m, Command: "test", Workers: 1, Nodes: nodes{w}}).Apply(w.t.Context(), nodeState(w.t, owner, more...)); err != nil {
 		w.t.Fatal(err)
 	}
+	w.fill()
+}
+
+// fill does what kubelet and the runtime do on a node.
+func (w *world) fill() {
+	w.t.Helper()
 	w.m.Put(azure.CacheDir+"/token", "one", 0o600)
 	for _, p := range []string{"/var/lib/kubelet/pki/theirs.pem", "/var/lib/kubelet/pods/u1/etc-hosts", "/var/lib/containerd/db", "/var/lib/cni/results/r",
 		"/opt/azure/containers/provision.complete", "/run/containerd/io.containerd.runtime.v2.task/k8s.io/1/init.pid"} {
