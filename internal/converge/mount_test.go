@@ -1,6 +1,7 @@
 package converge_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -45,6 +46,37 @@ func TestMounts(t *testing.T) {
 	p, err := engine(h, &providers{}).Plan(t.Context(), state())
 	if err == nil || p == nil || len(p.Actions) == 0 || p.Actions[len(p.Actions)-1].Blocked == "" {
 		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// A directory that the state also wants at the target has its mode and owner where it is seen:
+// at the root of what is mounted, from the first run on, and after each boot.
+func TestMountOnADirectoryWithAMode(t *testing.T) {
+	state := func(mode desired.Mode) *desired.State {
+		d := &desired.Directory{Path: "/mnt/data", Mode: mode, UID: 7, GID: 8}
+		return sealed(t, d, &desired.Mount{Base: desired.Base{After: []desired.ID{d.ID()}}, Source: "tmpfs", Target: "/mnt/data", FSType: "tmpfs"})
+	}
+	seen := func(h *machine) string {
+		info, err := h.Lstat("/mnt/data")
+		must(err)
+		return fmt.Sprintf("%04o %d:%d", info.Mode.Perm(), info.UID, info.GID)
+	}
+	h := newMachine()
+	before := others(h)
+	for _, mode := range []desired.Mode{0o700, 0o751} {
+		want := fmt.Sprintf("%04o 7:8", mode.Perm())
+		for _, happens := range []func(){func() {}, h.Boot, func() { must(h.Unmount(tctx, "/mnt/data")) }} {
+			happens()
+			runs(t, h, state(mode))
+			if is := seen(h); is != want || optionsOf(h) == nil {
+				t.Errorf("it is %s, want %s; mounted with %q", is, want, optionsOf(h))
+			}
+			converged(t, h, state(mode))
+		}
+	}
+	runs(t, h, sealed(t))
+	if d := cmp.Diff(before, others(h)); d != "" {
+		t.Error(d)
 	}
 }
 

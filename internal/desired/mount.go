@@ -3,7 +3,8 @@ package desired
 import "errors"
 
 // Mount is a mounted file system. It lasts until the next boot; what mounts it
-// then is a unit.
+// then is a unit. A Directory at its target says the mode and owner of what is mounted, too:
+// its root has them as soon as it is mounted.
 type Mount struct {
 	Base
 	Source string `json:"source"`

@@ -30,6 +30,9 @@ func Exposed(info *host.Info, a host.Attributes) bool {
 	return info.UID != a.UID || info.Mode.Perm()&^a.Mode.Perm()&others != 0
 }
 
+// Modeless says whether file systems of a type keep no modes.
+func Modeless(fsType string) bool { return modeless[fsType] }
+
 // Modeless says whether the file system of a path keeps no modes.
 func (v *View) Modeless(path string) bool {
 	if v.Mounts == nil {
@@ -43,7 +46,7 @@ func (v *View) Modeless(path string) bool {
 	for _, m := range mounts {
 		below := m.Target == "/" || path == m.Target || strings.HasPrefix(path, m.Target+"/")
 		if below && len(m.Target) >= len(at) {
-			at, found = m.Target, modeless[m.Type]
+			at, found = m.Target, Modeless(m.Type)
 		}
 	}
 	return found

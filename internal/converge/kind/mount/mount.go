@@ -132,10 +132,34 @@ func on(ctx context.Context, h host.Mounter, target string) (*host.Mount, error)
 
 func mount(ctx context.Context, v *kind.View, m *desired.Mount) error {
 	err := v.Host.Mount(ctx, host.Mount{Source: m.Source, Target: v.Real(m.Target), Type: m.FSType, Options: m.Options})
+	if err == nil {
+		err = dress(v, m)
+	}
 	if err != nil {
 		return &Error{Target: m.Target, Err: err}
 	}
 	return nil
+}
+
+// dress gives the root of what was mounted the mode and owner of the directory that the state
+// wants at the target: what is mounted there is what everybody sees of it.
+func dress(v *kind.View, m *desired.Mount) error {
+	d, ok := v.State.Lookup(desired.DirectoryID(m.Target)).(*desired.Directory)
+	if !ok {
+		return nil
+	}
+	at := v.Real(m.Target)
+	info, err := v.Host.Lstat(at)
+	if err != nil || ledger.AttributeDifference(&info, d.Mode.Perm(), d.UID, d.GID) == "" || kind.Modeless(m.FSType) {
+		return err
+	}
+	if err := v.Host.Chown(at, d.UID, d.GID); err != nil {
+		return err
+	}
+	if err := v.Host.Chmod(at, d.Mode.Perm()); err != nil {
+		return err
+	}
+	return v.Host.SyncDir(at)
 }
 
 // Error is a file system that could not be mounted or unmounted.
