@@ -14,7 +14,6 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/paths"
-	"github.com/berth-dev/berth/internal/report"
 )
 
 const (
@@ -129,7 +128,7 @@ func isExit(err error, code int) bool {
 // label is complete.
 func create(ctx context.Context, h host.Host, device string) error {
 	id := uuid.NewString()
-	if err := remember(h, notePath, strings.Join([]string{device, id, report.BootID(h)}, " ")); err != nil {
+	if err := remember(h, notePath, device+" "+id+" "+attachment(h, device)); err != nil {
 		return err
 	}
 	if err := clean(ctx, h); err != nil {

@@ -36,6 +36,8 @@ type world struct {
 	*memory.Host
 	disks  map[string]*disk
 	mounts []host.Mount
+	// seq is how many disks have been attached.
+	seq int
 }
 
 func newWorld(disks map[string]*disk) *world {
@@ -68,6 +70,8 @@ func (w *world) attach(device string, d *disk) {
 	}
 	w.PutLink("../devices/pci0000:00/block/"+name, sysBlock+"/"+name, 0)
 	w.Put(at+"/size", fmt.Sprintf("%d\n", d.size/sector), 0o444)
+	w.seq++
+	w.Put(at+"/diskseq", fmt.Sprintf("%d\n", w.seq), 0o444)
 	w.Put(device, "", 0o600)
 }
 
@@ -350,6 +354,30 @@ func TestNameOfAnother(t *testing.T) {
 		_ = Ensure(t.Context(), w, size)
 		if !slices.Equal(theirs.files, []string{"/their/database"}) || theirs.label != "" {
 			t.Fatalf("stopped after effect %d: the disk of somebody else was formatted: %+v", n, *theirs)
+		}
+	}
+}
+
+// TestDiskInPlaceOfAnother: a disk that takes the place of the one with which berth had begun has
+// its name at once. It is not taken for that one, whatever was on it.
+func TestDiskInPlaceOfAnother(t *testing.T) {
+	for n := 1; ; n++ {
+		w := newWorld(map[string]*disk{"/dev/vdb": {size: size}})
+		w.PutDir(Dir)
+		w.Flush()
+		in := effect.Inject(w, effect.Plan{{At: n, Kind: effect.StopAfter}})
+		_ = Ensure(t.Context(), in, size)
+		if in.Hit() == nil {
+			return
+		}
+		if _, err := w.ReadFile(notePath); err != nil {
+			continue
+		}
+		w.mounts = nil
+		theirs := &disk{size: size, data: true, files: []string{"/their/volume"}}
+		w.attach("/dev/vdb", theirs)
+		if err := Ensure(t.Context(), w, size); err == nil || theirs.fs != "" {
+			t.Fatalf("stopped after effect %d: the disk of somebody else was formatted: %+v, %v", n, *theirs, err)
 		}
 	}
 }

@@ -168,7 +168,7 @@ func choose(ctx context.Context, h host.Host, sizes map[string]int64, size int64
 }
 
 // begun is what berth had begun with: the file system that it was making, which it is known by
-// wherever it is, and the disk's name, which holds for the boot that gave it.
+// wherever it is, and the disk's name, which holds as long as here says so.
 type begun struct {
 	device, id string
 	here       bool
@@ -177,9 +177,17 @@ type begun struct {
 func readBegun(h host.FS) (was begun, err error) {
 	text, _, err := ledger.ReadFile(h, notePath)
 	if f := strings.Fields(string(text)); len(f) >= 2 {
-		was = begun{device: f[0], id: f[1], here: len(f) == 3 && f[2] == report.BootID(h)}
+		was = begun{device: f[0], id: f[1], here: len(f) > 2 && strings.Join(f[2:], " ") == attachment(h, f[0])}
 	}
 	return was, err
+}
+
+// attachment tells the disk that has a name from any other that has had it or will have it: by the
+// boot, and by a number that the kernel gives each disk in it (Linux 5.15; before that a disk
+// that takes the place of another in one boot can't be told from it).
+func attachment(h host.FS, device string) string {
+	seq, _ := h.ReadFile(path.Join(sysBlock, path.Base(device), "diskseq")) // an older kernel has none
+	return strings.TrimSpace(report.BootID(h) + " " + string(seq))
 }
 
 // contents says what is on a disk; "" for nothing. On one that berth had begun with
