@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/internal/component/apicheck"
 	"github.com/berth-dev/berth/internal/component/azureidentity"
@@ -18,6 +20,8 @@ import (
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/component/securebootstrap"
+	"github.com/berth-dev/berth/internal/contract/aks/decode"
+	"github.com/berth-dev/berth/internal/contract/value"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -35,6 +39,16 @@ func (t *translation) kubeletFlagsAndConfig() (kubelet.Settings, error) {
 		return s.WithoutRotation()
 	}
 	return s, err
+}
+
+// nodeName refuses what the machine gives where no flag names the Node, and no Node can have.
+func nodeName(name string) error {
+	if value.NodeName(name) == "" {
+		return nil
+	}
+	at := field.NewPath("kubelet_config", "kubelet_flags").Key("--hostname-override")
+	return &DocumentError{Code: decode.CodeRefused, Faults: []Fault{{Error: &field.Error{
+		Type: field.ErrorTypeInvalid, Field: at.String(), BadValue: field.OmitValueType{}, Detail: value.HostName(name)}}}}
 }
 
 // withOwnLabels adds the labels that tell who looks for figures of the node what it has.
@@ -63,6 +77,9 @@ func (t *translation) kubeletSettings() (kubelet.Settings, error) {
 	}
 	if !t.joins() {
 		return s, nil
+	}
+	if err := nodeName(s.NodeName()); err != nil {
+		return s, err
 	}
 	s.Variables = t.variables()
 	check, err := t.apiCheck()

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/validate/content"
-
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/apicheck"
@@ -21,6 +19,7 @@ import (
 	"github.com/berth-dev/berth/internal/component/cni"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/resolver"
+	"github.com/berth-dev/berth/internal/contract/value"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
@@ -161,13 +160,10 @@ func (t *translation) kubelet() error {
 	return t.podNetwork(rs)
 }
 
-// checkNodeName: the API server takes a Node whose name is a DNS name, and kubelet puts the name
-// into a label.
+// checkNodeName looks at what the machine gives where the document names no Node.
 func (t *translation) checkNodeName() {
-	name := t.nodeName()
-	if name != "" && (len(content.IsDNS1123Subdomain(name)) > 0 || len(name) > content.LabelValueMaxLength) {
-		t.faults = append(t.faults, invalid(nodePath.Child("name"), fmt.Sprintf(
-			"the Node would be called %q: expected a DNS name of at most %d characters; give one here, or set the machine's with hostnamectl", name, content.LabelValueMaxLength)))
+	if name := t.nodeName(); name != "" && value.NodeName(name) != "" {
+		t.faults = append(t.faults, invalid(nodePath.Child("name"), value.HostName(name)))
 	}
 }
 

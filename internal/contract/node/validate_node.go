@@ -18,8 +18,8 @@ import (
 
 // node is read by kubelet, but where a rule says otherwise.
 func (v *validation) node(n *v1alpha1.Node) {
-	if n.Name != "" && len(content.IsDNS1123Subdomain(n.Name)) > 0 {
-		v.expect(nodePath.Child("name"), n.Name, "expected a DNS name in lower case")
+	if n.Name != "" {
+		v.expect(nodePath.Child("name"), n.Name, value.NodeName(n.Name))
 	}
 	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
 		v.expect(nodePath.Child("labels").Key(key), n.Labels[key], value.LabelKey(key))

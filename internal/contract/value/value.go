@@ -3,6 +3,7 @@
 package value
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -54,6 +55,19 @@ func LabelKey(key string) string {
 func LabelValue(value string) string {
 	return unless(len(content.IsLabelValue(value)) == 0,
 		"expected a label value: at most 63 of letters, digits, -, _ and ., a letter or digit first and last")
+}
+
+// NodeName is what a Node is called: the API server takes a DNS name, and kubelet puts it into a
+// label.
+func NodeName(name string) string {
+	return unless(len(content.IsDNS1123Subdomain(name)) == 0 && len(name) <= content.LabelValueMaxLength,
+		fmt.Sprintf("expected a DNS name in lower case, of at most %d characters", content.LabelValueMaxLength))
+}
+
+// HostName says of a machine's name that no Node can have it, so that the document has to name
+// another.
+func HostName(name string) string {
+	return fmt.Sprintf("the Node would be called %q: %s; give one here, or set the machine's with hostnamectl", name, NodeName(name))
 }
 
 // QualifiedName is the key of a label or taint.

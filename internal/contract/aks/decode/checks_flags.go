@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validate/content"
+	"github.com/berth-dev/berth/internal/contract/value"
 )
 
 // flagRule is what becomes of the value of one flag of kubelet.
@@ -21,7 +21,7 @@ type flagRule struct {
 var (
 	kubeletTaints    = &reader{"kubelet", "`RegisterWithTaintsVar`, pkg/util/flag"}
 	kubeletNodeIP    = &reader{"kubelet", "component-helpers `ParseNodeIPArgument`"}
-	kubeletHostname  = &reader{"kubelet, API server", "component-helpers `GetHostname`; names of Nodes are DNS names"}
+	kubeletHostname  = &reader{"kubelet, API server", "component-helpers `GetHostname`; names of Nodes are DNS names, and values of a label"}
 	kubeletBools     = &reader{"kubelet", "pflag: `strconv.ParseBool`"}
 	kubeletMaps      = &reader{"kubelet", "component-base `flag.MapStringString`, `parseResourceList`"}
 	kubeletThreshold = &reader{"kubelet", "component-base `flag.LangleSeparatedMapStringString`, `ParseThresholdConfig`"}
@@ -46,7 +46,7 @@ var flagRules = map[string]flagRule{
 	"--feature-gates":     {must: "`name=true` or `name=false`", reader: kubeletGates, check: pairs("=", gate)},
 	"--tls-cipher-suites": {must: "as `tls_cipher_suites`", reader: kubeletCiphers, check: orNone(listOf(cipherSuite))},
 
-	"--hostname-override": {must: "a DNS name", reader: kubeletHostname, check: orNone(nodeName)},
+	"--hostname-override": {must: "a DNS name of at most 63 characters", reader: kubeletHostname, check: orNone(nodeName)},
 	"--cgroup-driver":     {readAs: "cgroupfs where it is not systemd, as kubelet reads it", read: anyOtherIs("cgroupfs", "cgroupfs", "systemd")},
 
 	"--protect-kernel-defaults":    {must: "a boolean: `true`, `True`, `1` …", reader: kubeletBools, check: truth},
@@ -159,8 +159,7 @@ func truth(s string) string {
 
 // nodeName: kubelet drops spaces around it and writes it in lower case.
 func nodeName(s string) string {
-	return unless(len(content.IsDNS1123Subdomain(strings.ToLower(strings.TrimSpace(s)))) == 0,
-		"expected the name of a node: a DNS name")
+	return value.NodeName(strings.ToLower(strings.TrimSpace(s)))
 }
 
 var effects = []string{"NoExecute", "NoSchedule", "PreferNoSchedule"}

@@ -130,6 +130,7 @@ func TestRefused(t *testing.T) {
 		{"kubelet_config.kubelet_flags/--protect-kernel-defaults", "", "kubelet_config.kubelet_flags[--protect-kernel-defaults]: Invalid value: \"\": expected true or false"},
 		{"kubelet_config.kubelet_flags/--hostname-override", "a/b c", "kubelet_config.kubelet_flags[--hostname-override]: Invalid value"},
 		{"kubelet_config.kubelet_flags/--hostname-override", " ", "kubelet_config.kubelet_flags[--hostname-override]: Invalid value"},
+		{"kubelet_config.kubelet_flags/--hostname-override", strings.Repeat("e", 64), "kubelet_config.kubelet_flags[--hostname-override]: Invalid value"},
 		{"kubelet_config.kubelet_flags/--kubeconfig", "", "kubelet_config.kubelet_flags[--kubeconfig]: Invalid value: \"\": expected a path"},
 		{"kubelet_config.kubelet_flags/--node_ip", "10.0.0.1,10.0.0.2", "kubelet_config.kubelet_flags[--node_ip]: Invalid value: \"10.0.0.1,10.0.0.2\": expected one IP address, or"},
 		{"kubelet_config.kubelet_flags/--node-ip", "0.0.0.0,fd00::1", "kubelet_config.kubelet_flags[--node-ip]: Invalid value"},
