@@ -56,9 +56,7 @@ beside FILE.`,
 	c.Flags().StringVar(&f.key, "key", "", "sign with the ed25519 key in `FILE` (PEM, PKCS#8)")
 	c.Flags().StringVarP(&f.output, "output", "o", "", "write `FILE`")
 	c.Flags().StringVar(&f.platform, "platform", "linux/"+runtime.GOARCH, "what it is for, as `OS/ARCH`; without it, this machine's")
-	for _, name := range []string{"artifact", "image", "platform"} {
-		c.Flags().Lookup(name).DefValue = "" // no list to show, and not the same everywhere
-	}
+	c.Flags().Lookup("platform").DefValue = "" // not the same everywhere
 	e.bindDigests(c)
 	_ = c.MarkFlagRequired("output") // the flag exists
 	return c

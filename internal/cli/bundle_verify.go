@@ -30,7 +30,6 @@ func (e *env) bundleVerify() *cobra.Command {
 		},
 	}
 	c.Flags().StringArrayVar(&keyFiles, "key", nil, "trust the public key in `FILE` (PEM), and none of the machine's; may be repeated")
-	c.Flags().Lookup("key").DefValue = "" // no list to show
 	c.Flags().StringVarP(&output, "output", "o", "text", "print as `FORMAT`: text, json or yaml")
 	return c
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,9 @@ func page(c *cobra.Command) string {
 	return b.String()
 }
 
+// noDefaults are the zero values, as pflag prints them.
+var noDefaults = []string{"", "false", "0s", "[]"}
+
 func flagRow(f *pflag.Flag) string {
 	value, usage := pflag.UnquoteUsage(f)
 	name := "`--" + f.Name
@@ -39,7 +43,7 @@ func flagRow(f *pflag.Flag) string {
 		name += " " + value
 	}
 	initial := ""
-	if f.DefValue != "" && f.DefValue != "false" {
+	if !slices.Contains(noDefaults, f.DefValue) {
 		initial = "`" + f.DefValue + "`"
 	}
 	return fmt.Sprintf("| %s` | %s | %s |\n", name, initial, usage)

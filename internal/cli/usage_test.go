@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
@@ -100,6 +101,24 @@ func TestHints(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoDefaultIsShownAsNone: the help and the pages name a default where there is one.
+func TestNoDefaultIsShownAsNone(t *testing.T) {
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		for _, text := range []string{c.UsageString(), page(c)} {
+			for _, none := range []string{"(default )", "| `[]` |", "| `0s` |"} {
+				if strings.Contains(text, none) {
+					t.Errorf("%s: %s in\n%s", c.CommandPath(), none, text)
+				}
+			}
+		}
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	check((&env{}).berth())
 }
 
 // TestMissingProgramHasAHint: a document alone does not say which program it is
