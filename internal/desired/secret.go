@@ -58,15 +58,20 @@ func (c Content) Sum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// String is the text, or its redaction.
+// String is the text, or what Brief says where there is none to show.
 func (c Content) String() string {
-	switch {
-	case c.secret:
-		return Redact(c.data)
-	case !utf8.Valid(c.data):
-		return fmt.Sprintf("<%d bytes, sha256 %s>", len(c.data), c.Sum()[:12])
+	if c.secret || !utf8.Valid(c.data) {
+		return c.Brief()
 	}
 	return string(c.data)
+}
+
+// Brief stands for the content in one line: size and hash, or its redaction.
+func (c Content) Brief() string {
+	if c.secret {
+		return Redact(c.data)
+	}
+	return fmt.Sprintf("<%d bytes, sha256 %s>", len(c.data), c.Sum()[:12])
 }
 
 // GoString redacts under %#v.

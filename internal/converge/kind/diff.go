@@ -1,8 +1,10 @@
 package kind
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	udiff "github.com/aymanbagabas/go-udiff"
@@ -14,25 +16,20 @@ import (
 const maxDiff = 256 << 10
 
 // Unified is the diff from what is there, nil for nothing, to what is wanted; ""
-// where the content is equal. A
-// side that is secret or no text shows as one line, and beside a secret that is
-// wanted so does the other side.
+// where the content is equal. A side that is secret or no text shows as one line, and
+// beside a secret that is wanted so does the other side.
 func Unified(path string, have *desired.Content, want desired.Content) string {
-	if have == nil {
-		if want.IsSecret() || !plainText(want.Data()) {
-			return sides("/dev/null", path, "", "+"+want.String())
-		}
-		return added(path, string(want.Data()))
-	}
 	switch {
+	case have == nil && isText(want):
+		return added(path, string(want.Data()))
+	case have == nil:
+		return sides("/dev/null", path, "", side('+', want))
 	case have.Sum() == want.Sum():
 		return ""
 	case want.IsSecret():
-		return sides(path, path, "-"+desired.Redact(have.Data())+"\n", "+"+want.String())
-	case !plainText(have.Data()) || !plainText(want.Data()):
-		return sides(path, path, "-"+have.String()+"\n", "+"+want.String())
-	case have.IsSecret():
-		return udiff.Unified(path, path, have.String()+"\n", string(want.Data()))
+		return sides(path, path, side('-', desired.SecretBytes(have.Data())), side('+', want))
+	case !isText(*have) || !isText(want):
+		return sides(path, path, side('-', *have), side('+', want))
 	}
 	return udiff.Unified(path, path, string(have.Data()), string(want.Data()))
 }
@@ -43,29 +40,49 @@ func added(path, text string) string {
 		return ""
 	}
 	lines := strings.Count(text, "\n")
-	missing := !strings.HasSuffix(text, "\n")
-	if missing {
+	if !strings.HasSuffix(text, "\n") {
 		lines++
 	}
-	var b strings.Builder
-	b.Grow(len(text) + lines + len(path) + 80)
-	fmt.Fprintf(&b, "--- /dev/null\n+++ %s\n@@ -0,0 +1", path)
+	hunk := "@@ -0,0 +1"
 	if lines > 1 {
-		fmt.Fprintf(&b, ",%d", lines)
+		hunk += fmt.Sprintf(",%d", lines)
 	}
-	b.WriteString(" @@\n")
+	return sides("/dev/null", path, hunk+" @@\n", marked('+', text))
+}
+
+func sides(from, to, have, want string) string {
+	return "--- " + from + "\n+++ " + to + "\n" + have + want
+}
+
+// side is one side of a diff as a whole.
+func side(mark byte, c desired.Content) string {
+	if !isText(c) {
+		return string(mark) + c.Brief() + "\n"
+	}
+	return marked(mark, string(c.Data()))
+}
+
+// marked is a text with a mark before each line.
+func marked(mark byte, text string) string {
+	var b strings.Builder
+	b.Grow(len(text) + strings.Count(text, "\n") + 1 + len(noNewline))
 	for line := range strings.Lines(text) {
-		b.WriteByte('+')
+		b.WriteByte(mark)
 		b.WriteString(line)
 	}
-	if missing {
-		b.WriteString("\n\\ No newline at end of file\n")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		b.WriteString(noNewline)
 	}
 	return b.String()
 }
 
-func sides(from, to, have, want string) string {
-	return "--- " + from + "\n+++ " + to + "\n" + have + want + "\n"
+const noNewline = "\n\\ No newline at end of file\n"
+
+// isText says whether content may be shown line by line: a terminal obeys control
+// characters, and the content may be anybody's.
+func isText(c desired.Content) bool {
+	b := c.Data()
+	return !c.IsSecret() && len(b) <= maxDiff && utf8.Valid(b) && bytes.IndexFunc(b, isCommand) < 0
 }
 
-func plainText(b []byte) bool { return len(b) <= maxDiff && utf8.Valid(b) }
+func isCommand(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r' }
