@@ -27,7 +27,7 @@ func (e *env) exit(err error) int {
 	case errors.Is(err, syscall.EPIPE): // whoever read has seen enough
 		return exitcode.Failed
 	}
-	code, f := classify(err), provision.Explain(err)
+	code, f := classify(err), provision.ExplainCommand(err)
 	fmt.Fprintf(e.err, "error: %v\n", err)
 	if f.Field != "" {
 		fmt.Fprintf(e.err, "  field: %s\n", few(f.Field))
@@ -35,7 +35,7 @@ func (e *env) exit(err error) int {
 	switch {
 	case e.uid != 0 && errors.Is(err, fs.ErrPermission):
 		fmt.Fprintf(e.err, "  hint: Run it as root; this is user %d.\n", e.uid)
-	case code == exitcode.Failed && (f.Code.Number != exitcode.Internal || f.Hint != f.Code.Hint):
+	case code == exitcode.Failed && f.Hint != "":
 		fmt.Fprintf(e.err, "  hint: %s\n", f.Hint)
 	}
 	return code

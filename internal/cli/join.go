@@ -215,7 +215,7 @@ func (e *env) joined(ctx context.Context, output string, o join.Setup) error {
 		o.Say(line)
 	}
 	if err != nil {
-		for _, line := range report.Explain(provision.Explain(err)) {
+		for _, line := range report.Explain(join.Explain(err)) {
 			o.Say(line)
 		}
 	}

@@ -76,6 +76,33 @@ func TestJoinRefuses(t *testing.T) {
 	}
 }
 
+// TestJoinSpeaksOfItself: it ends with the codes of all commands, writes no log, and
+// nobody who ran it wants to run provision.
+func TestJoinSpeaksOfItself(t *testing.T) {
+	stopped, cancel := context.WithCancelCause(t.Context())
+	cancel(exitcode.ErrInterrupted)
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		code int
+	}{
+		"failed":  {t.Context(), exitcode.Failed},
+		"stopped": {stopped, exitcode.CommandInterrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := memory.New()
+			code, stderr := invokeIn(c.ctx, h, "berth", "join", "-f", "/nowhere")
+			if r := report.LoadJoin(h); code != c.code || r == nil || r.Failure == nil || !strings.Contains(stderr, "hint: "+r.Failure.Hint) {
+				t.Errorf("code %d, %+v: %s", code, r, stderr)
+			}
+			for _, not := range []string{report.LogPath, "berth provision", "exit code"} {
+				if strings.Contains(stderr, not) {
+					t.Errorf("%q in\n%s", not, stderr)
+				}
+			}
+		})
+	}
+}
+
 // TestJoinNeedsRoot: nothing is read or locked for somebody who may change nothing.
 func TestJoinNeedsRoot(t *testing.T) {
 	var errOut bytes.Buffer

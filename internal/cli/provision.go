@@ -89,12 +89,9 @@ func (e *env) notRoot() error {
 // explain tells a failure where no result is written, and no log that a hint
 // could lead to.
 func (e *env) explain(err error) error {
-	f := provision.Explain(err)
-	if f.Code.Number == exitcode.Internal && f.Hint == f.Code.Hint {
-		f.Hint = ""
-		if f.Field != "" {
-			f.Hint = "Correct the fields that are named."
-		}
+	f := provision.ExplainCommand(err)
+	if f.Hint == "" && f.Field != "" {
+		f.Hint = "Correct the fields that are named."
 	}
 	for _, line := range report.Explain(f) {
 		fmt.Fprintln(e.err, line)

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -222,12 +223,19 @@ func (j *joining) hasLeft() error {
 		Remedy: "Run berth leave --force: it ends what that run began. Then join again."}
 }
 
+// Explain says what an error of a join means for operators, and what they can do.
+func Explain(err error) report.Failure {
+	f := provision.ExplainCommand(err)
+	f.Hint = cmp.Or(f.Hint, "Correct what is named, and run it again.")
+	return f
+}
+
 // end is the result of the run.
 func (j *joining) end(err error) report.Join {
 	r := j.result
 	r.End = j.Host.Now()
 	if err != nil {
-		r.ExitCode, r.Failure = j.Classify(err), r.Of(provision.Explain(err))
+		r.ExitCode, r.Failure = j.Classify(err), r.Of(Explain(err))
 	} else if len(r.Kept) > 0 {
 		r.ExitCode = exitcode.Kept
 	}

@@ -36,6 +36,22 @@ const defect = "This is a defect of berth: report it with the log at " + report.
 // none of the published codes: what their errors mean for a node is said here.
 func Explain(err error) report.Failure { return report.Classify(meaning(err)) }
 
+// ExplainCommand is Explain for what is no run of provision: that alone writes the log and
+// has the document's time that hints of its codes lead to. The hint may be empty.
+func ExplainCommand(err error) report.Failure {
+	f := Explain(err)
+	if hint, ok := commandHints[f.Code.Number]; ok && f.Hint == f.Code.Hint {
+		f.Hint = hint
+	}
+	return f
+}
+
+var commandHints = map[int]string{
+	exitcode.Internal:    "",
+	exitcode.Interrupted: "Run it again: it continues where it stopped.",
+	exitcode.Timeout:     "Look at what was being done and at berth timeline; give it more time if the step is only slow.",
+}
+
 // meaning gives an error what only the run knows of it.
 func meaning(err error) error {
 	if err == nil {

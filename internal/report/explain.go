@@ -19,7 +19,7 @@ func Sentence(f Failure) string {
 
 // Explain is a failure for people: what failed, where, why, and what helps.
 func Explain(f Failure) []string {
-	lines := []string{fmt.Sprintf("error: %s (exit code %d)", f.Code.Name, f.Code.Number)}
+	lines := []string{fmt.Sprintf("error: %s (code %d)", f.Code.Name, f.Code.Number)}
 	for _, l := range []struct{ name, text string }{
 		{"doing", f.Doing}, {"field", f.Field}, {"cause", f.Cause}, {"hint", f.Hint},
 	} {
