@@ -26,8 +26,9 @@ type Terms = aks.Terms
 func TermsOf(data []byte) Terms { return aks.TermsOf(data) }
 
 // Decode finds out which contract a document is, decodes and validates it. An
-// error means that the document is refused: *aks.DocumentError ,
-// *osc.DocumentError or *node.DocumentError with every fault, or *UnknownKindError.
+// error means that the document is refused: *aks.DocumentError,
+// *osc.DocumentError or *node.DocumentError with every fault, *UnknownKindError or
+// *UnreadableError.
 func Decode(data []byte) (Contract, error) {
 	k, err := Detect(data)
 	if err != nil {

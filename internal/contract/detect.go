@@ -5,6 +5,7 @@ package contract
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -31,6 +32,18 @@ func (e *UnknownKindError) Error() string {
 	return "no contract is of apiVersion " + quoted(e.APIVersion) + " and kind " + quoted(e.Kind)
 }
 
+// UnreadableError is a document that says its kind and is no YAML.
+type UnreadableError struct{ Err error }
+
+// Error says where it can't be read.
+func (e *UnreadableError) Error() string { return "the document can't be read: " + e.Err.Error() }
+
+// Unwrap returns what the reader of YAML said.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// Doing says what failed.
+func (*UnreadableError) Doing() string { return "read the configuration" }
+
 func quoted(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -40,11 +53,13 @@ func quoted(s string) string {
 }
 
 // Detect says which contract a document, JSON or YAML, is. One without
-// apiVersion and kind is the AKS contract, and so is one that can't be read at
-// all: that contract's decoder says what is wrong, and where.
+// apiVersion and kind is the AKS contract, and so is one that can't be read and says
+// neither: that contract's decoder says what is wrong, and where.
 func Detect(data []byte) (Kind, error) {
 	m, err := typeMeta(data)
 	switch {
+	case err != nil && !isJSON(data) && saysKind(data):
+		return "", &UnreadableError{errors.Unwrap(err)} // without how the reader goes about it
 	case err != nil, m.APIVersion == "" && m.Kind == "":
 		return AKS, nil //nolint:nilerr // see above
 	case m.APIVersion == osc.APIVersion && m.Kind == osc.Kind:
@@ -94,6 +109,16 @@ func metaOfLines(data []byte) (m meta, ok bool) {
 		}
 	}
 	return m, false
+}
+
+// saysKind says whether a line begins with one of the two keys.
+func saysKind(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		if bytes.HasPrefix(line, []byte("apiVersion:")) || bytes.HasPrefix(line, []byte("kind:")) {
+			return true
+		}
+	}
+	return false
 }
 
 // isOrdinary says whether a line of block style may begin with a byte: a key, what is

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -32,6 +33,21 @@ func TestDetect(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// TestDetectTellsBrokenYAML: a document that says its kind was never meant to be the JSON of AKS.
+func TestDetectTellsBrokenYAML(t *testing.T) {
+	for name, text := range map[string]string{
+		"a bracket": "---\napiVersion: berth.dev/v1alpha1\nkind: NodeConfig\ncluster: [\n",
+		"a tab":     "kind: NodeConfig # mine\r\napiVersion: berth.dev/v1alpha1\r\ncluster:\r\n\tserver: x\r\n",
+		"a zero":    "kind: NodeConfig\x00\n",
+	} {
+		_, err := Decode([]byte(text))
+		var unreadable *UnreadableError
+		if !errors.As(err, &unreadable) || !strings.HasPrefix(err.Error(), "the document can't be read: yaml: ") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
