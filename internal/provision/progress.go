@@ -99,7 +99,8 @@ func Tell(h host.Host, command string, start time.Time, doing func() string) (wi
 	})
 }
 
-// follow tells anew whenever what is done is not what was told.
+// follow tells anew whenever what is done is not what was told. Who does nothing yet waits
+// for the lock, and leaves what its holder tells.
 func follow(h host.Host, path string, told Progress, now func() Progress) (withdraw func()) {
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -109,7 +110,9 @@ func follow(h host.Host, path string, told Progress, now func() Progress) (withd
 	return sync.OnceFunc(func() {
 		close(done)
 		<-stopped
-		_ = h.Remove(path)
+		if p, ok := readProgress(h, path); ok && p.PID == os.Getpid() {
+			_ = h.Remove(path)
+		}
 	})
 }
 
@@ -122,7 +125,7 @@ func keepTelling(h host.Host, path string, told Progress, now func() Progress, d
 		case <-done:
 			return
 		}
-		if p := now(); p != told && p.tell(h, path) == nil {
+		if p := now(); p.Doing != "" && p != told && p.tell(h, path) == nil {
 			told = p
 		}
 	}

@@ -50,3 +50,31 @@ func TestTell(t *testing.T) {
 		}
 	})
 }
+
+// TestWaitingIsNotTold: an application that waits for the lock leaves what its holder tells.
+func TestWaitingIsNotTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := memory.New()
+		h.PutDir("/run/berth")
+		other := Progress{Command: "berth apply", PID: 7, Doing: "restart unit:kubelet.service"}
+		if err := other.tell(h, applyPath); err != nil {
+			t.Fatal(err)
+		}
+		unlock, err := h.Lock(t.Context(), ledger.LockPath, other.holder())
+		if err != nil {
+			t.Fatal(err)
+		}
+		withdraw := Tell(h, "berth apply", time.Now(), func() string { return "" })
+		time.Sleep(2 * progressEvery)
+		if p, ok := Applying(h); !ok || p != other {
+			t.Errorf("told %+v, %v", p, ok)
+		}
+		withdraw()
+		if p, ok := Applying(h); !ok || p != other {
+			t.Errorf("after the wait: %+v, %v", p, ok)
+		}
+		if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
