@@ -48,14 +48,18 @@ func LoadTimeline(h host.FS, p string) (*Timeline, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read timeline: %w", err)
 	}
-	return ParseTimeline(b)
+	t, err := ParseTimeline(b)
+	if err != nil {
+		return nil, fmt.Errorf("read timeline: %s: %w", p, err)
+	}
+	return t, nil
 }
 
 // ParseTimeline reads the JSON form.
 func ParseTimeline(b []byte) (*Timeline, error) {
 	t := &Timeline{}
 	if err := json.Unmarshal(b, t); err != nil {
-		return nil, fmt.Errorf("read timeline: %w", err)
+		return nil, err
 	}
 	return t, nil
 }
