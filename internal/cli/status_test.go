@@ -53,7 +53,7 @@ func TestStatusOfARunThatGoesOn(t *testing.T) {
 }
 
 // TestStatusOfAnApplication: what a killed command left is not taken for one that
-// goes on, whoever holds the lock now.
+// goes on, whoever holds the lock now. timeline tells of it, too.
 func TestStatusOfAnApplication(t *testing.T) {
 	h := memory.New()
 	h.PutDir("/run/berth")
@@ -67,12 +67,28 @@ func TestStatusOfAnApplication(t *testing.T) {
 			}
 		}
 		_, stdout, _ := invoke(h, "berth", "status")
-		if got := strings.Contains(stdout, "applying: goes on since ") && strings.Contains(stdout, "(berth apply, pid 7): restart unit:kubelet.service\n"); got != want {
+		const goesOn = " (berth apply, pid 7): restart unit:kubelet.service"
+		if got := strings.Contains(stdout, "applying: goes on since ") && strings.Contains(stdout, goesOn+"\n"); got != want {
 			t.Errorf("held by %q: %s", holder, stdout)
+		}
+		_, _, stderr := invoke(h, "berth", "timeline")
+		if got := strings.Contains(stderr, "applying goes on since ") && strings.Contains(stderr, goesOn+"; the timeline is that of the run before\n"); got != want {
+			t.Errorf("timeline, held by %q: %s", holder, stderr)
 		}
 		if err := unlock(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestTimelineCutOff: what can't be read is named.
+func TestTimelineCutOff(t *testing.T) {
+	h := memory.New()
+	h.PutDir("/var/lib/berth")
+	h.Put(report.TimelinePath, `{"command":`, 0o600)
+	code, _, stderr := invoke(h, "berth", "timeline")
+	if code != exitcode.Failed || !strings.Contains(stderr, report.TimelinePath) {
+		t.Errorf("code %d: %s", code, stderr)
 	}
 }
 

@@ -28,9 +28,7 @@ func (e *env) timeline() *cobra.Command {
 				return err
 			}
 			t, err := report.LoadTimeline(h, report.TimelinePath)
-			if p, ok := provision.Underway(h); ok {
-				fmt.Fprintf(e.err, "provisioning %s; the timeline is that of the run before\n", p)
-			}
+			e.tellUnderway(h)
 			if errors.Is(err, fs.ErrNotExist) {
 				return noTimeline(h)
 			}
@@ -43,6 +41,18 @@ func (e *env) timeline() *cobra.Command {
 	c.Flags().StringVar(&root, "root", "/", "read that of the machine whose root is `DIR`")
 	c.Flags().StringVarP(&output, "output", "o", "text", "print as `FORMAT`: text, json or svg")
 	return c
+}
+
+// tellUnderway tells of a run whose timeline is not there yet.
+func (e *env) tellUnderway(h host.Host) {
+	for _, run := range []struct {
+		does string
+		find func(host.Host) (provision.Progress, bool)
+	}{{"provisioning", provision.Underway}, {"applying", provision.Applying}} {
+		if p, ok := run.find(h); ok {
+			fmt.Fprintf(e.err, "%s %s; the timeline is that of the run before\n", run.does, p)
+		}
+	}
 }
 
 // noTimeline says what is known of a run whose timeline is gone.
