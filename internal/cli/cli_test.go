@@ -345,6 +345,18 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
+// TestProvisionFromHere: a configuration may be named as seen from the present directory.
+func TestProvisionFromHere(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	h := memory.New()
+	h.PutDir(dir)
+	h.Put(dir+"/node.json", "{", 0o600)
+	if code, _, stderr := invoke(h, "berth", "provision", "--provision-config=node.json"); code != exitcode.Internal || !strings.Contains(stderr, "refused: line 1") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}
+
 func TestProvisionIsForRoot(t *testing.T) {
 	var errOut bytes.Buffer
 	e := &env{start: time.Now(), err: &errOut, uid: 1000, open: func(string) (host.Host, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -60,6 +61,9 @@ func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
 	h, err := e.open("/")
 	if err != nil {
 		return err
+	}
+	if full, err := filepath.Abs(f.config); err == nil && f.config != "" {
+		f.config = full // what reads it knows no present directory
 	}
 	p := newProgress(e)
 	o := e.parts(h).options()
