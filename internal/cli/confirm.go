@@ -22,7 +22,7 @@ func (e *env) confirm() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(e.err, "confirmed: the %s configuration is the last good one now\n", owner)
+			fmt.Fprintf(e.err, "confirmed: the change of the %s configuration stays\n", owner)
 			return nil
 		},
 	}

@@ -87,6 +87,31 @@ func TestConfirmCommandLine(t *testing.T) {
 	}
 }
 
+// TestConfirmedInPart: a change of which a part is missing stays, and is not called the last
+// good configuration, which it has not become.
+func TestConfirmedInPart(t *testing.T) {
+	h := memory.New()
+	good := trial.Contract{Document: []byte("{}")}
+	if err := trial.Keep(h, desired.OwnerAKS, &good); err != nil {
+		t.Fatal(err)
+	}
+	n, err := trial.Begun(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Owner, n.Waiting = desired.OwnerAKS, true
+	if err := n.Save(h); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := invoke(h, "berth", "confirm")
+	if code != 0 || stderr != "confirmed: the change of the aks configuration stays\n" {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	if now, err := trial.Good(h, desired.OwnerAKS); err != nil || !now.Same(&good) {
+		t.Errorf("the last good configuration is %v, %v", now, err)
+	}
+}
+
 func TestStatusOfATrial(t *testing.T) {
 	h := memory.New()
 	n := &trial.Note{Owner: desired.OwnerAKS, Began: time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)}
