@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
@@ -45,11 +46,25 @@ func logLines(ctx context.Context, h host.Runner, match ...string) string {
 
 // asLastLines is the end of a log as the end of an error message.
 func asLastLines(log string) string {
-	text := ending(telling(strings.TrimSpace(log)))
+	text := ending(telling(strings.TrimSpace(plain(log))))
 	if text == "" {
 		return ""
 	}
 	return "; its last lines:\n  " + strings.ReplaceAll(redact(text), "\n", "\n  ")
+}
+
+// colours are what a program writes for a terminal (ECMA-48, control sequences).
+var colours = lazyregexp.New("\x1b\\[[0-9;?]*[@-~]")
+
+// plain leaves colours and control characters out: the message goes to terminals, and into
+// results in which they stand for nothing.
+func plain(log string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\t' && r != '\n' {
+			return -1
+		}
+		return r
+	}, colours().ReplaceAllString(log, ""))
 }
 
 // aboutFlags are kubelet's lines on deprecated flags and on the value of each flag: many,

@@ -21,3 +21,12 @@ func TestEnding(t *testing.T) {
 		}
 	}
 }
+
+// TestLastLinesAreText: programs write colours into their logs, and a terminal would obey
+// what else stands there.
+func TestLastLinesAreText(t *testing.T) {
+	log := "\x1b[1;31mERROR\x1b[0m no\tdriver\x07\r\n\x1b]0;title\x07\x00last\u009b2J\n"
+	if got, want := asLastLines(log), "; its last lines:\n  ERROR no\tdriver\n  ]0;titlelast2J"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
