@@ -61,8 +61,11 @@ func meaning(err error) error {
 	if a, ok := errors.AsType[*converge.ActionError](err); ok {
 		e.During, e.At = string(a.Verb)+" "+string(a.ID), a.Field
 	}
-	if is[*converge.PanicError](err) {
+	switch {
+	case is[*converge.PanicError](err):
 		e.Remedy = defect
+	case errors.Is(err, host.ErrNoSystemd): // no unit can be looked at
+		e.Remedy = "Boot the machine with systemd; --root DIR is for a machine that does not run."
 	}
 	return e
 }

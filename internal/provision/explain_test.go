@@ -117,6 +117,7 @@ func TestExplain(t *testing.T) {
 		"stage by DNS":          {&apiserver.StageError{Stage: "registered", Reason: "dns", Err: &apiserver.Error{Layer: apiserver.LayerDNS}, Detail: "x"}, 52, "wait for registered", ""},
 		"stage in time":         {&apiserver.StageError{Stage: "ready", Reason: "not-ready", Detail: "x", Err: exitcode.ErrTimeout}, 246, "wait for ready", ""},
 		"stage and signal":      {&apiserver.StageError{Stage: "ready", Reason: "not-ready", Detail: "x", Err: exitcode.ErrInterrupted}, 247, "wait for ready", ""},
+		"no systemd":            {action("unit:containerd.service", "check", host.ErrNoSystemd), 4, "check unit:containerd.service", "Boot the machine with systemd"},
 		"kubelet crash":         {&apiserver.StageError{Stage: "kubelet", Reason: "kubelet-crash", Detail: "x"}, 34, "wait for kubelet", "kubelet"},
 		"401 in the wait": {&apiserver.Error{Layer: apiserver.LayerHTTP, Cause: apierrors.NewGenericServerResponse(http.StatusUnauthorized, "get",
 			schema.GroupResource{Resource: "nodes"}, "n", "", 0, true)}, 252, "", ""},
