@@ -44,7 +44,7 @@ func (e *env) runAgent(c *cobra.Command, dir string) error {
 		return err
 	}
 	worked := resident(c.Context())
-	a, err := e.newAgent(h, dir, os.Getenv("KUBECONFIG"), worked)
+	a, err := e.newAgent(h, fromHere(dir), fromHere(os.Getenv("KUBECONFIG")), worked)
 	if is[*config.Error](err) {
 		return refused{err}
 	}

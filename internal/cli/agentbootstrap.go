@@ -34,6 +34,7 @@ func (e *env) runAgentBootstrap(c *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
+	dir = fromHere(dir)
 	file, err := config.Find(h, dir, Version())
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func (e *env) approver() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return approver.Serve(c.Context(), h, kubeconfig, r, slog.New(slog.NewTextHandler(e.err, nil)))
+			return approver.Serve(c.Context(), h, fromHere(kubeconfig), r, slog.New(slog.NewTextHandler(e.err, nil)))
 		},
 	}
 	f := c.Flags()

@@ -357,6 +357,20 @@ func TestProvisionFromHere(t *testing.T) {
 	}
 }
 
+// TestFilesFromHere: each file that a command line names may be named as seen from the
+// present directory.
+func TestFilesFromHere(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, args := range []string{
+		"approver --machine a --kubeconfig own", "agent --config-dir own", "agent bootstrap --config-dir own", "token --identity own", "leave --kubeconfig own",
+	} {
+		if _, _, stderr := invoke(memory.New(), append([]string{"berth"}, strings.Fields(args)...)...); !strings.Contains(stderr, dir+"/own: no such file") {
+			t.Errorf("%s: %s", args, stderr)
+		}
+	}
+}
+
 func TestProvisionIsForRoot(t *testing.T) {
 	var errOut bytes.Buffer
 	e := &env{start: time.Now(), err: &errOut, uid: 1000, open: func(string) (host.Host, error) {

@@ -50,6 +50,14 @@ func absoluteRoot(root *string) error {
 	return nil
 }
 
+// fromHere is a name as seen from the present directory: a host knows none.
+func fromHere(name string) string {
+	if full, err := filepath.Abs(name); err == nil && name != "" {
+		return full
+	}
+	return name
+}
+
 // document is a document and what it asks for on one machine.
 type document struct {
 	contract contract.Contract

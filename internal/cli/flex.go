@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -99,11 +98,7 @@ func (e *env) unbootstrap() *cobra.Command {
 // flexRegistrar is who registers machines by a configuration of AKS Flex Node; nil where
 // nobody does.
 func flexRegistrar(h host.FS, file string) (*desired.AzureIdentity, error) {
-	file, err := filepath.Abs(file)
-	if err != nil {
-		return nil, fmt.Errorf("find the configuration: %w", err)
-	}
-	text, err := h.ReadFile(file)
+	text, err := h.ReadFile(fromHere(file))
 	if err != nil {
 		return nil, err
 	}

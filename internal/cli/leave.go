@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,9 +52,7 @@ func (e *env) leave() *cobra.Command {
 				return err
 			}
 			if kubeconfig != "" {
-				if kubeconfig, err = filepath.Abs(kubeconfig); err != nil {
-					return fmt.Errorf("find %s: %w", kubeconfig, err)
-				}
+				kubeconfig = fromHere(kubeconfig)
 				if err := canOpen(h, kubeconfig); err != nil {
 					return err
 				}

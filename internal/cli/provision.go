@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -62,12 +61,9 @@ func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
 	if err != nil {
 		return err
 	}
-	if full, err := filepath.Abs(f.config); err == nil && f.config != "" {
-		f.config = full // what reads it knows no present directory
-	}
 	p := newProgress(e)
 	o := e.parts(h).options()
-	o.Config, o.Boot, o.WaitFor, o.Start = f.config, f.boot, stage, e.start
+	o.Config, o.Boot, o.WaitFor, o.Start = fromHere(f.config), f.boot, stage, e.start
 	o.Command, o.Version, o.Program, o.Observer, o.Say, o.Status = c.CommandPath(), Version(), e.program, p.observe, p.say, notifyStatus
 	o.Refused = refusal(f)
 	return ending(provision.Provision(c.Context(), o))

@@ -121,5 +121,5 @@ func (f tokenFlags) read(h azure.Host) (desired.AzureIdentity, error) {
 	if f.environment {
 		instead = "an identity of your own with AAD_LOGIN_METHOD"
 	}
-	return azure.Recorded(h, f.identity, instead)
+	return azure.Recorded(h, fromHere(f.identity), instead)
 }
