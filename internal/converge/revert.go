@@ -245,12 +245,29 @@ func (in inputs) ofOthers(h host.FS, said string) (foreign []string, only bool) 
 			foreign = append(foreign, p)
 		}
 	}
-	named := func(p string) bool { return strings.Contains(said, p) }
+	named := func(p string) bool { return namesPath(said, p) }
 	if len(foreign) == 0 {
 		return nil, false
 	}
 	return foreign, len(in.own) == 0 || slices.ContainsFunc(foreign, named) && !slices.ContainsFunc(in.own, named)
 }
+
+// namesPath says whether a text names a path, and not only one that begins with it.
+func namesPath(text, p string) bool {
+	for {
+		_, rest, found := strings.Cut(text, p)
+		if !found {
+			return false
+		}
+		if next := strings.TrimLeft(rest, "."); next == "" || !strings.ContainsAny(next[:1], inNames) {
+			return true
+		}
+		text = rest
+	}
+}
+
+// inNames are characters with which a name goes on; a dot ends a sentence, too.
+const inNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/@~"
 
 // forget ends what is kept of an owner that asks for nothing any more.
 func (e *Engine) forget(ctx context.Context, owner desired.Owner) error {

@@ -359,6 +359,40 @@ func TestWordsNameTheFile(t *testing.T) {
 	}
 }
 
+// A name with which another begins is not named where that one is: a drop-in's path begins
+// with its unit's.
+func TestOneNameBeginsAnother(t *testing.T) {
+	const definition, theirs = "/etc/systemd/system/kubelet.service", "/etc/systemd/system/kubelet.service.d/99-theirs.conf"
+	for words, alone := range map[string]bool{
+		"read " + theirs + ":2":                       true,
+		"read " + definition:                          false,
+		definition + ":7: beside " + theirs:           false,
+		theirs + " is odd, and so is " + theirs:       true,
+		"see " + theirs + ", not " + definition + ".": false,
+	} {
+		h := fussy(t)
+		h.Put(theirs, "[Service]\nEnvironment=X=1\n", 0o644)
+		h.Behave("kubelet.service", func(memory.Start) memory.Outcome {
+			if text, _ := h.ReadFile(definition); string(text) != kubeletUnit {
+				return memory.Outcome{Status: 1}
+			}
+			return memory.Outcome{}
+		})
+		_, err := tried(t, h, newWish, func(tr *converge.Trial) {
+			tr.LastLogLines = func(context.Context, string) string { return words }
+		}).Apply(t.Context(), newWish.state(t, func(s *desired.State) {
+			for _, r := range s.Resources {
+				if f, ok := r.(*desired.File); ok && f.Path == definition {
+					f.Content = desired.Text(kubeletUnit + "# more\n")
+				}
+			}
+		}))
+		if e, ok := errors.AsType[*converge.TrialError](err); !ok || (len(e.Foreign) > 0) != alone || e.Revert != nil {
+			t.Errorf("%s: %v", words, err)
+		}
+	}
+}
+
 // A way back that fails is told beside what broke, and stays owed.
 func TestTheWayBackFails(t *testing.T) {
 	h := fussy(t)
