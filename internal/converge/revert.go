@@ -37,17 +37,19 @@ type TrialError struct {
 
 // Error says what broke, and what is in force now.
 func (e *TrialError) Error() string {
-	text := e.Err.Error() + e.Words + "\n"
+	lines := []string{e.Err.Error() + e.Words}
 	switch {
-	case len(e.Foreign) > 0 && e.Revert == nil:
-		return text + "not taken back, since that would not help: " + strings.Join(e.Foreign, ", ") + " is not berth's and changed since the unit was last started"
-	case e.Revert != nil && len(e.Foreign) > 0:
-		return text + "the way back to the last good configuration failed, too: " + e.Revert.Error() +
-			"\nnot berth's, and changed since the unit was last started: " + strings.Join(e.Foreign, ", ")
 	case e.Revert != nil:
-		return text + "the way back to the last good configuration failed, too: " + e.Revert.Error()
+		lines = append(lines, "the way back to the last good configuration failed, too: "+e.Revert.Error())
+	case len(e.Foreign) > 0:
+		lines = append(lines, "the change stays in force, since to go back would not help")
+	default:
+		lines = append(lines, "the last good configuration is in force again")
 	}
-	return text + "the last good configuration is in force again"
+	if len(e.Foreign) > 0 {
+		lines = append(lines, "not berth's, and changed since the unit was last started: "+strings.Join(e.Foreign, ", "))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Unwrap returns what broke, and why the way back failed.
