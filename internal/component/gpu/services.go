@@ -113,6 +113,3 @@ func NoServices(there func(unit string) bool) []desired.Resource {
 	}
 	return out
 }
-
-// IsService says whether a unit is one of them.
-func IsService(name string) bool { return name == DevicePlugin || name == DRADriver }

@@ -8,7 +8,12 @@ import (
 	systemdunit "github.com/coreos/go-systemd/v22/unit"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/unitname"
 )
+
+// agentUnit is the service of the agent that applies documents: its own, where a
+// document has it.
+const agentUnit = unitname.Agent
 
 // AgentParts are what a document says of the agent that applies it.
 type AgentParts struct {
@@ -30,7 +35,7 @@ type AgentParts struct {
 // reads stay.
 func KeepAgentOut(st *desired.State, programs ...string) *AgentParts {
 	k := &keeper{st: st, programs: programs, parts: &AgentParts{DropIns: map[string]string{}}}
-	if f, ok := st.Lookup(desired.FileID(unitDir + AgentUnit)).(*desired.File); ok {
+	if f, ok := st.Lookup(desired.FileID(unitDir + agentUnit)).(*desired.File); ok {
 		k.called = called(string(f.Content.Data()))
 	}
 	var out []desired.ID
@@ -77,7 +82,10 @@ type keeper struct {
 
 func (k *keeper) isProgram(p string) bool { return p == k.called || slices.Contains(k.programs, p) }
 
-func (k *keeper) own(p string) bool { return isDefinition(AgentUnit, p) || k.isProgram(p) }
+// own says whether a path is the agent's: its definition, a drop-in of it, or a program.
+func (k *keeper) own(p string) bool {
+	return p == unitDir+agentUnit || strings.HasPrefix(p, unitDir+agentUnit+".d/") || k.isProgram(p)
+}
 
 func (k *keeper) note(at string) {
 	k.st.Unused = append(k.st.Unused, desired.FieldNote{Path: at, Reason: "it is the agent itself, which takes its own place last and apart from the rest"})
@@ -91,14 +99,14 @@ func (k *keeper) takes(r desired.Resource) bool {
 	if a, ok := r.(*desired.Artifact); ok {
 		return !k.keepOutOf(a)
 	}
-	if r.ID() != desired.UnitID(AgentUnit) && !slices.ContainsFunc(r.FilePaths(), k.own) {
+	if r.ID() != desired.UnitID(agentUnit) && !slices.ContainsFunc(r.FilePaths(), k.own) {
 		return false
 	}
 	k.note(r.Order().Field)
 	f, ok := r.(*desired.File)
 	switch {
 	case !ok:
-	case f.Path == unitDir+AgentUnit:
+	case f.Path == unitDir+agentUnit:
 		k.parts.Unit = string(f.Content.Data())
 	case k.isProgram(f.Path):
 		if k.chosen(f.Path) {

@@ -48,7 +48,7 @@ func TestTranslate(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := json.MarshalIndent(map[string]any{
-		"state": st, "notes": doc.Notes, "unused": st.Unused, "partial": st.Partial, "unhandled": st.Unhandled, "agent": Agent(st),
+		"state": st, "notes": doc.Notes, "unused": st.Unused, "partial": st.Partial, "unhandled": st.Unhandled,
 	}, "", "  ")
 	if err != nil {
 		t.Fatal(err)
