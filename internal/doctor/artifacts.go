@@ -61,7 +61,7 @@ func (v *visit) artifact(ctx context.Context, a *desired.Artifact) *finding {
 		return unread("where "+a.Name+" may be", err)
 	}
 	if err != nil {
-		return failf(provision.Explain(err).Hint, "%v", err).at(a.Field)
+		return failf(helps(err), "%v", err).at(a.Field)
 	}
 	f := &finding{}
 	var had int
@@ -145,8 +145,7 @@ func checkPlan(ctx context.Context, v *visit) *finding {
 	case asksFirst(err):
 		return unknownf("", "kubelet's certificate can't be asked for: see the check credential")
 	case err != nil:
-		e := provision.Explain(err)
-		return failf(e.Hint, "%v", err).at(e.Field)
+		return failf(helps(err), "%v", err).at(provision.Explain(err).Field)
 	case p.Empty():
 		return okf("nothing is to be done")
 	}

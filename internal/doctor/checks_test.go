@@ -526,6 +526,9 @@ func TestChecks(t *testing.T) {
 			if (r.Status == Error || r.Status == Warning) && r.Remedy == "" && !strings.Contains(c.says, "luck") {
 				t.Errorf("no remedy: %+v", r)
 			}
+			if strings.Contains(r.Remedy, exitcode.LogPath) || strings.Contains(r.Remedy, "cse_timeout") {
+				t.Errorf("a remedy for provisioning: %+v", r)
+			}
 			if text := r.Finding + r.Remedy; strings.Contains(text, "0123456789abcdef") || strings.Contains(text, "secret") {
 				t.Errorf("a secret is told: %+v", r)
 			}

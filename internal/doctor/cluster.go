@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/apiserver"
-	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/provision"
 )
 
@@ -21,12 +20,7 @@ func checkDocument(_ context.Context, v *visit) *finding {
 	case errors.Is(err, errUnregistered):
 		return unknownf("name cluster.server and cluster.caFile to have the cluster looked at before", "%v", err).at("cluster.resourceId")
 	case err != nil:
-		e := provision.Explain(err)
-		remedy := e.Hint
-		if e.Code.Number == exitcode.Internal {
-			remedy = "put right what is named"
-		}
-		return failf(remedy, "%v", err).at(e.Field)
+		return failf(helps(err), "%v", err).at(provision.Explain(err).Field)
 	}
 	return okf("%d resources of this machine", len(st.Resources))
 }

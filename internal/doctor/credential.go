@@ -20,7 +20,6 @@ import (
 	"github.com/berth-dev/berth/internal/component/azureidentity"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/identity"
-	"github.com/berth-dev/berth/internal/provision"
 )
 
 // credential is what a machine shows to the cluster at first.
@@ -160,7 +159,7 @@ func noCredential(c *credential, err error) *finding {
 	case errors.Is(err, errUnregistered):
 		return unknownf("", "%v", err)
 	case c != nil && c.azure != "" && !isHidden(err):
-		return failf(provision.Explain(err).Hint, "%v", err).at(field)
+		return failf(helps(err), "%v", err).at(field)
 	case errors.Is(err, fs.ErrPermission):
 		return unread("the credential", err)
 	case errors.Is(err, fs.ErrNotExist) && c != nil:

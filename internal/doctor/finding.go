@@ -1,11 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // finding is what one check has to say, in any number of notes.
@@ -67,6 +70,11 @@ func remedyFor(err error) string {
 		return asRoot
 	}
 	return ""
+}
+
+// helps is what helps against an error of berth's own rooms.
+func helps(err error) string {
+	return cmp.Or(provision.ExplainCommand(err).Hint, "put right what is named")
 }
 
 // unread says that something could not be read: for want of rights, or why.

@@ -15,7 +15,6 @@ import (
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/cri"
-	"github.com/berth-dev/berth/internal/provision"
 )
 
 // unit says how a unit is that has to run; false where that is all there is to say.
@@ -187,7 +186,7 @@ func (v *visit) tokenInstead(ctx context.Context) *finding {
 	case isHidden(err):
 		return unread("the token of the machine's identity", err)
 	case err != nil:
-		return failf(provision.Explain(err).Hint, "%s of the identity %s, and there is none to be had: %v", shows, a.Kind, err)
+		return failf(helps(err), "%s of the identity %s, and there is none to be had: %v", shows, a.Kind, err)
 	}
 	return okf("%s of the identity %s", shows, a.Kind)
 }
