@@ -72,7 +72,7 @@ func (o WaitOptions) wait(ctx context.Context) (report.Result, error) {
 		most = max(most, terms(o.Host, o.Config).Timeout+waitMargin) // the document may come meanwhile
 		left := most - o.Host.Now().Sub(start)
 		if left <= 0 {
-			return o.giveUp(ctx, errNoResult)
+			return o.giveUp(ctx, late(a))
 		}
 		select {
 		case _, more := <-changes:
@@ -87,7 +87,7 @@ func (o WaitOptions) wait(ctx context.Context) (report.Result, error) {
 }
 
 // look finds the attempt whose result is to be printed; where none has ended yet,
-// it says after what time to look again. A run is looked for first: the result
+// it says after what time to look again, and what could not be read. A run is looked for first: the result
 // that is found then is not older than that it goes on.
 func (o WaitOptions) look(ctx context.Context, waited time.Duration) (a attempt, again time.Duration) {
 	if !identified(ctx, o.Host, waited) {
@@ -96,7 +96,9 @@ func (o WaitOptions) look(ctx context.Context, waited time.Duration) (a attempt,
 	_, underway := Underway(o.Host)
 	a, err := lastAttempt(o.Host, InstanceID(o.Host), terms(o.Host, o.Config).ImageBuild)
 	switch {
-	case err != nil || !a.ended:
+	case err != nil:
+		return attempt{problem: err}, lookEvery
+	case !a.ended:
 		return attempt{}, lookEvery
 	case underway || o.comesAgain(ctx, a):
 		return attempt{}, identifyEvery
@@ -139,6 +141,14 @@ var (
 	errNoResult = errors.New("provisioning has not ended in time")
 	errStopped  = errors.New("the wait was told to stop; provisioning goes on")
 )
+
+// late is why the time was over: nothing has ended, as far as the last look could tell.
+func late(a attempt) error {
+	if a.problem == nil {
+		return errNoResult
+	}
+	return fmt.Errorf("%w: %w", errNoResult, a.problem)
+}
 
 // ending is why the wait ends without a result.
 func ending(ctx context.Context) error {

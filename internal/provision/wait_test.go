@@ -95,6 +95,22 @@ func TestWaitAlwaysEnds(t *testing.T) {
 	}
 }
 
+// TestWaitSaysWhatItCouldNotRead: whether a run has ended may be what nobody can tell.
+func TestWaitSaysWhatItCouldNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := machineOf(`{}`)
+		h.PutDir(report.SentinelPath)
+		out := &bytes.Buffer{}
+		code, err := Wait(t.Context(), waitOptions(ticking{h}, out))
+		if code != exitcode.Timeout || err != nil {
+			t.Errorf("code %d, %v", code, err)
+		}
+		if d, err := report.Decode(out.Bytes()); err != nil || !strings.Contains(d.Error, "not ended in time: read sentinel: open "+report.SentinelPath+": is a directory") {
+			t.Errorf("printed %s (%v)", out, err)
+		}
+	})
+}
+
 func writeResult(t *testing.T, h host.Host, instance, code string) {
 	t.Helper()
 	d := report.Result{Berth: &report.Details{InstanceID: instance}}
