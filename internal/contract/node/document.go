@@ -3,6 +3,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -43,14 +44,17 @@ func (l lines) of(path string) int {
 type DocumentError struct {
 	Faults field.ErrorList
 	lines  lines
+	// kind is what was refused; "" is a NodeConfig.
+	kind string
 }
 
 // Error names the faults with their paths and lines.
 func (e *DocumentError) Error() string {
+	kind := cmp.Or(e.kind, "NodeConfig")
 	if len(e.Faults) == 1 {
-		return "NodeConfig refused: " + e.shown(e.Faults[0])
+		return kind + " refused: " + e.shown(e.Faults[0])
 	}
-	text := []string{fmt.Sprintf("NodeConfig refused, %d faults:", len(e.Faults))}
+	text := []string{fmt.Sprintf("%s refused, %d faults:", kind, len(e.Faults))}
 	for _, f := range e.Faults {
 		text = append(text, "  "+e.shown(f))
 	}
@@ -78,7 +82,7 @@ func refusal(faults field.ErrorList, at lines) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return &DocumentError{faults, at}
+	return &DocumentError{Faults: faults, lines: at}
 }
 
 // invalid is a fault that does not show the value: it may be a secret. Without a

@@ -1,9 +1,11 @@
 package node
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -22,10 +24,10 @@ import (
 func FromFlex(text []byte, secrets SecretLocation) (*v1alpha1.NodeConfig, []desired.FieldNote, error) {
 	var tree map[string]any
 	if err := json.Unmarshal(text, &tree); err != nil {
-		return nil, nil, refusal(field.ErrorList{invalid(nil, err.Error())}, nil)
+		return nil, nil, refusedFlex(invalid(nil, unreadable(text, err)))
 	}
 	if _, ok := tree["azure"]; !ok {
-		return nil, nil, refusal(field.ErrorList{field.Required(field.NewPath("azure"), "a configuration of AKS Flex Node has it")}, nil)
+		return nil, nil, refusedFlex(field.Required(field.NewPath("azure"), "a configuration of AKS Flex Node has it"))
 	}
 	f := &flex{tree: tree, out: fresh(), secrets: secrets}
 	f.cluster()
@@ -33,11 +35,24 @@ func FromFlex(text []byte, secrets SecretLocation) (*v1alpha1.NodeConfig, []desi
 	f.components()
 	f.node()
 	f.rest("", f.tree)
-	if err := refusal(f.faults, nil); err != nil {
-		return nil, nil, err
+	if len(f.faults) > 0 {
+		return nil, nil, refusedFlex(f.faults...)
 	}
 	slices.SortFunc(f.notes, func(a, b desired.FieldNote) int { return cmp.Compare(a.Path, b.Path) })
 	return f.out, f.notes, nil
+}
+
+func refusedFlex(faults ...*field.Error) error {
+	return &DocumentError{Faults: faults, kind: "configuration of AKS Flex Node"}
+}
+
+// unreadable says why a text is no JSON object, and where, if it is no JSON.
+func unreadable(text []byte, err error) string {
+	s, ok := errors.AsType[*json.SyntaxError](err)
+	if !ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("line %d: not JSON: %v", 1+bytes.Count(text[:min(int(s.Offset), len(text))], []byte("\n")), err)
 }
 
 // flex takes a configuration apart: what is taken is gone from the tree.

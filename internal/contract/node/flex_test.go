@@ -162,6 +162,18 @@ func TestFromFlexPlaces(t *testing.T) {
 	}
 }
 
+// TestFromFlexSaysWhatItRefuses: nobody has handed it a NodeConfig.
+func TestFromFlexSaysWhatItRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\n  \"azure\": {},\n}": "configuration of AKS Flex Node refused: Invalid value: line 3: not JSON: invalid character '}' looking for beginning of object key string",
+		"{}":                     "configuration of AKS Flex Node refused: azure: Required value: a configuration of AKS Flex Node has it",
+	} {
+		if _, _, err := FromFlex([]byte(text), SecretLocation{}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestFromFlexRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`[]`: "unmarshal", `{}`: "azure", `{"azure": {"tenantId": 7}}`: "azure.tenantId",
