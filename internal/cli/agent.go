@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
 	"os"
@@ -103,6 +104,6 @@ func (e *env) newLog(level, format string) *slog.Logger {
 
 // explain is what the Node is told of an error.
 func explain(err error) (code, cause, remedy string) {
-	f := provision.Explain(err)
-	return f.Code.Name, f.Cause, f.Hint
+	f := provision.ExplainCommand(err)
+	return f.Code.Name, f.Cause, cmp.Or(f.Hint, "Correct what is named: the agent tries again by itself.")
 }

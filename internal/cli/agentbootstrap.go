@@ -10,6 +10,7 @@ import (
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/agent/selfupdate"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/report"
 )
 
 func (e *env) agentBootstrap() *cobra.Command {
@@ -73,6 +74,6 @@ func (e *env) runAgentBootstrap(c *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	progress.say(fmt.Sprintf("%s runs; %d changes", config.Unit, len(res.Plan.Actions)))
+	progress.say(fmt.Sprintf("%s runs; %s", config.Unit, report.Count(len(res.Plan.Actions), "change")))
 	return nil
 }

@@ -101,7 +101,7 @@ func bounded(ctx context.Context, timeout time.Duration) (context.Context, conte
 }
 
 func applied(res *converge.Result, took time.Duration) string {
-	s := fmt.Sprintf("applied %d changes in %s", len(res.Plan.Actions), took.Round(time.Millisecond))
+	s := fmt.Sprintf("applied %s in %s", report.Count(len(res.Plan.Actions), "change"), took.Round(time.Millisecond))
 	if res.Plan.Empty() {
 		s = "no changes"
 	}

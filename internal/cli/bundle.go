@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/artifact/bundle"
+	"github.com/berth-dev/berth/internal/report"
 )
 
 func (e *env) bundle() *cobra.Command {
@@ -55,17 +56,9 @@ func megabytes(n int64) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
-// count is "1 image", "2 images".
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // contents is what a bundle holds, in a few words.
 func contents(m *bundle.Manifest) string {
-	return fmt.Sprintf("%s and %s for %s, %s", count(len(m.Artifacts), "artifact"), count(len(m.Images), "image"), m.Platform, megabytes(m.Bytes()))
+	return fmt.Sprintf("%s and %s for %s, %s", report.Count(len(m.Artifacts), "artifact"), report.Count(len(m.Images), "image"), m.Platform, megabytes(m.Bytes()))
 }
 
 // maxKey bounds the files of keys, in bytes.

@@ -249,7 +249,7 @@ func joinLines(r *report.Join) []string {
 	if r.Failure != nil {
 		return lines
 	}
-	did := fmt.Sprintf("%d changes", r.Changes)
+	did := report.Count(r.Changes, "change")
 	if r.Changes == 0 {
 		did = "no changes"
 	}

@@ -57,6 +57,14 @@ func section[T any](b *strings.Builder, title string, items []T, line func(T) st
 	}
 }
 
+// Count is "1 change", "2 changes".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 func summary(p *converge.Plan) string {
 	if p.Empty() {
 		return "no changes"
@@ -68,10 +76,7 @@ func summary(p *converge.Plan) string {
 			blocked++
 		}
 	}
-	s := fmt.Sprintf("%d changes", len(p.Actions))
-	if len(p.Actions) == 1 {
-		s = "1 change"
-	}
+	s := Count(len(p.Actions), "change")
 	for _, d := range []converge.Disruption{converge.DisruptReload, converge.DisruptRestart, converge.DisruptDrain, converge.DisruptReboot} {
 		if n := disrupts[d]; n > 0 {
 			s += fmt.Sprintf(", %d disrupting by %s", n, d)
