@@ -281,6 +281,17 @@ func TestTwoSpellings(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	}
+	for _, other := range []desired.Resource{&desired.Directory{Path: "/usr/lib/x", Mode: 0o700}, managed("/usr/lib/x/y", "1\n")} {
+		for _, spelled := range []desired.Resource{managed("/lib/x", "1\n"), &desired.Link{Path: "/lib/x", Target: "y"}} {
+			if _, err := engine(h, &providers{}).Plan(t.Context(), sealed(t, spelled, other)); err == nil || !strings.Contains(err.Error(), "stands in its way at /usr/lib/x") {
+				t.Errorf("%s and %s: %v", spelled.ID(), other.ID(), err)
+			}
+		}
+	}
+	twice := sealed(t, &desired.Directory{Path: "/lib/x", Mode: 0o700}, &desired.Directory{Path: "/usr/lib/x", Mode: 0o755})
+	if _, err := engine(h, &providers{}).Plan(t.Context(), twice); err == nil || !strings.Contains(err.Error(), "directory:/lib/x stands in its way at /usr/lib/x") {
+		t.Errorf("two directories: %v", err)
+	}
 	runs(t, h, sealed(t, managed("/lib/x", "1\n")))
 	converged(t, h, sealed(t, managed("/usr/lib/x", "1\n")))
 	_, err := engine(h, &providers{}).Plan(t.Context(), of(desired.OwnerOSC, sealed(t, managed("/usr/lib/x", "2\n"))))

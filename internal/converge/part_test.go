@@ -91,8 +91,8 @@ func TestPartOfAnEditedFile(t *testing.T) {
 	has(t, h, environment, "C=2\n")
 }
 
-// All of a file and a part of it are refused in one document, and in those of two owners,
-// whichever comes first.
+// All of a file and a part of it are refused in the documents of two owners, whichever comes
+// first.
 func TestPartBesideTheWholeFile(t *testing.T) {
 	part, file := sealed(t, lines("a", "B=1\n")), of(desired.OwnerOSC, sealed(t, managed(environment, "C=1\n")))
 	for _, order := range [][]*desired.State{{part, file}, {file, part}} {
@@ -110,9 +110,5 @@ func TestPartBesideTheWholeFile(t *testing.T) {
 		if d := cmp.Diff(before, others(h)); d != "" {
 			t.Error(d)
 		}
-	}
-	_, err := engine(newMachine(), &providers{}).Apply(t.Context(), sealed(t, lines("a", "B=1\n"), managed(environment, "C=1\n")))
-	if err == nil || !strings.Contains(err.Error(), "file:"+environment+" is the whole file") {
-		t.Errorf("in one document: %v", err)
 	}
 }

@@ -74,17 +74,9 @@ func (p *planner) owed(ctx context.Context) error {
 // oneEach refuses two resources at one path that is spelled in two ways, through a
 // link among its parents.
 func (p *planner) oneEach(context.Context) error {
-	covered := p.v.Covered()
-	by := make(map[string]desired.Resource, len(covered))
-	for _, r := range covered {
-		for _, spelled := range r.FilePaths() {
-			name := p.v.Real(spelled)
-			if other, taken := by[name]; taken {
-				err := fmt.Errorf("%s stands in its way at %s", other.ID(), name)
-				return &ActionError{ID: r.ID(), Verb: VerbCheck, Field: r.Order().Field, Err: err}
-			}
-			by[name] = r
-		}
+	for _, err := range desired.Clashes(p.v.Covered(), p.v.Real) {
+		at, _ := errors.AsType[*desired.ResourceError](err)
+		return &ActionError{ID: at.ID, Verb: VerbCheck, Field: at.Field, Err: at.Err}
 	}
 	return nil
 }

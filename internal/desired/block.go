@@ -38,6 +38,9 @@ func (b *Block) ID() ID { return BlockID(b.Path, b.Name) }
 // Kind implements Resource.
 func (b *Block) Kind() string { return "block" }
 
+// FilePaths implements Resource.
+func (b *Block) FilePaths() []string { return []string{b.Path} }
+
 var (
 	blockName = lazyregexp.New(`^[a-z0-9][a-z0-9-]*$`)
 	blockKey  = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -3,6 +3,7 @@ package desired
 import (
 	"fmt"
 	"path"
+	"slices"
 )
 
 // ResourceError is a resource that can't be in a state.
@@ -29,39 +30,53 @@ func first(paths []string) string {
 	return paths[0]
 }
 
-// clashes finds paths at which two resources keep a file, or the one a file and
-// the other a directory.
-func clashes(rs []Resource) []error {
-	o := occupancy{by: make(map[string]Resource, len(rs))}
+// Clashes finds places at which two resources keep a file, or the one a file and the
+// other a directory, or of which two ask for the mode. place is where a path leads: two
+// spellings of one are one place. Each error is a *ResourceError.
+func Clashes(rs []Resource, place func(path string) string) []error {
+	o := occupancy{files: make(map[string]Resource, len(rs)), dirs: map[string]Resource{}}
 	for _, r := range rs {
 		for _, p := range r.FilePaths() {
-			o.free(r, p)
-			o.by[p] = r
+			o.take(r, place(p), o.files)
+		}
+		if d, ok := r.(*Directory); ok {
+			o.take(r, place(d.Path), o.dirs)
 		}
 	}
 	for _, r := range rs {
 		for _, p := range r.DirectoryPaths() {
-			o.free(r, p)
+			o.free(r, place(p), o.files)
 		}
-		for _, p := range append(r.FilePaths(), r.DirectoryPaths()...) {
-			for above := path.Dir(p); above != "/" && above != "."; above = path.Dir(above) {
-				o.free(r, above)
+		for _, p := range slices.Concat(r.FilePaths(), r.DirectoryPaths()) {
+			for above := path.Dir(place(p)); above != "/" && above != "."; above = path.Dir(above) {
+				o.free(r, above, o.files)
 			}
 		}
 	}
 	return o.errs
 }
 
-// occupancy is which resource keeps a file at a path.
+// occupancy is which resource keeps a file at a place, and which asks for the mode of a
+// directory.
 type occupancy struct {
-	by   map[string]Resource
-	errs []error
+	files, dirs map[string]Resource
+	errs        []error
 }
 
-// free complains where a file is at a path that a resource wants otherwise.
-func (o *occupancy) free(r Resource, p string) {
-	if other := o.by[p]; other != nil {
+// take gives r a place. Several may have parts of one file.
+func (o *occupancy) take(r Resource, p string, by map[string]Resource) {
+	if !isPart(r) || !isPart(by[p]) {
+		o.free(r, p, by)
+	}
+	by[p] = r
+}
+
+// free complains where another resource has a place that r wants otherwise.
+func (o *occupancy) free(r Resource, p string, by map[string]Resource) {
+	if other := by[p]; other != nil {
 		o.errs = append(o.errs, &ResourceError{ID: r.ID(), Field: r.Order().Field, Path: p,
 			Err: fmt.Errorf("%s stands in its way at %s", other.ID(), p)})
 	}
 }
+
+func isPart(r Resource) bool { _, ok := r.(*Block); return ok }

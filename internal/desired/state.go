@@ -111,7 +111,7 @@ func (s *State) Seal() error {
 		}
 	}
 	if len(errs) == 0 {
-		errs = clashes(s.Resources)
+		errs = Clashes(s.Resources, func(p string) string { return p })
 	}
 	for _, r := range s.Resources {
 		errs = append(errs, unknownRefs(r, known)...)

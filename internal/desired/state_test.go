@@ -111,6 +111,12 @@ func TestSealRefusesClashes(t *testing.T) {
 		"certificate and key":     {file("/x"), &ServingCertificate{CertFile: "/c", KeyFile: "/c", Names: []string{"n"}}, "/c"},
 		"program over a file":     {file("/opt/a"), &Artifact{Name: "a", Files: []ArtifactFile{{Path: "/opt/a"}}}, "/opt/a"},
 		"certificates in theirs":  {&Directory{Path: "/pki"}, credential("/pki/k", "/pki"), ""},
+		"part of a file":          {file("/etc/x"), &Block{Path: "/etc/x", Name: "a", Lines: "a\n"}, "/etc/x"},
+		"part below a file":       {file("/etc/x"), &Block{Path: "/etc/x/y", Name: "a", Lines: "a\n"}, "/etc/x"},
+		"file below a part":       {&Block{Path: "/etc/x", Name: "a", Lines: "a\n"}, file("/etc/x/y"), "/etc/x"},
+		"part of a directory":     {&Block{Path: "/etc/x", Name: "a", Lines: "a\n"}, &Directory{Path: "/etc/x"}, "/etc/x"},
+		"part below a part":       {&Block{Path: "/etc/x", Name: "a", Lines: "a\n"}, &Block{Path: "/etc/x/y", Name: "a", Lines: "a\n"}, "/etc/x"},
+		"two parts":               {&Block{Path: "/etc/x", Name: "a", Lines: "a\n"}, &Block{Path: "/etc/x", Name: "b", Lines: "a\n"}, ""},
 		"neighbours, like prefix": {file("/etc/x"), file("/etc/xy"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

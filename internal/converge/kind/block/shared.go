@@ -24,8 +24,8 @@ type shared struct {
 	attrs  host.Attributes
 	// other says what it is, where it is no file.
 	other string
-	// whole is the resource that is all of the file; "" where there is none.
-	whole desired.ID
+	// whole says that a resource is all of the file.
+	whole bool
 	err   error
 }
 
@@ -39,8 +39,8 @@ func open(v *kind.View, path string) (*shared, error) {
 func read(v *kind.View, path string) *shared {
 	f := &shared{path: path}
 	f.whole = v.Shared("whole files", func() any {
-		return sync.OnceValue(func() map[string]desired.ID { return wholeFiles(v) })
-	}).(func() map[string]desired.ID)()[path]
+		return sync.OnceValue(func() map[string]bool { return wholeFiles(v) })
+	}).(func() map[string]bool)()[path]
 	var err error
 	if f.info, err = v.Lstat(path); err != nil || f.info == nil {
 		f.err, f.absent = err, true
@@ -60,12 +60,15 @@ func read(v *kind.View, path string) *shared {
 	return f
 }
 
-// wholeFiles are the files of a state's resources, by what their paths lead to.
-func wholeFiles(v *kind.View) map[string]desired.ID {
-	out := map[string]desired.ID{}
+// wholeFiles are the files of a state's other resources, by what their paths lead to.
+func wholeFiles(v *kind.View) map[string]bool {
+	out := map[string]bool{}
 	for _, r := range v.State.Resources {
+		if r.Kind() == (Kind{}).Name() {
+			continue
+		}
 		for _, p := range r.FilePaths() {
-			out[v.Real(p)] = r.ID()
+			out[v.Real(p)] = true
 		}
 	}
 	return out
@@ -73,9 +76,6 @@ func wholeFiles(v *kind.View) map[string]desired.ID {
 
 // prepare finds what a part comes into, and whether it may.
 func (f *shared) prepare(v *kind.View, t *kind.Task) error {
-	if f.whole != "" {
-		return &fs.PathError{Op: "edit", Path: f.path, Err: fmt.Errorf("%s is the whole file", f.whole)}
-	}
 	if err := f.othersWhole(v); err != nil {
 		return err
 	}
