@@ -186,6 +186,9 @@ func (x *executor) enter() (bool, error) {
 		if s, ok := x.kinds[r.Kind()].(kind.Exempter); len(t.Deferred) > 0 || t.Withheld || ok && s.Exempt(x.v, r) {
 			continue
 		}
+		for _, dir := range x.v.DirsOf(r) {
+			changed = x.joinUp(dir) || changed
+		}
 		for _, name := range x.v.NamesOf(r) {
 			if !ledger.IsPath(name) {
 				continue

@@ -171,12 +171,17 @@ func engineOffline(h host.Host, p *providers) *converge.Engine {
 func tree(h *machine, under ...string) map[string]string {
 	out := h.Tree(under...)
 	if _, ok := out[ledgerFile]; ok {
-		led, err := new(ledger.Reader).Load(h)
-		must(err)
-		text, err := json.MarshalIndent(led.Entries, "", " ")
+		text, err := json.MarshalIndent(entries(h), "", " ")
 		must(err)
 		out[ledgerFile] = string(text)
 	}
 	delete(out, "/var/lib/berth/ended")
 	return out
+}
+
+// entries is what the ledger says.
+func entries(h *machine) map[string]ledger.Entry {
+	led, err := new(ledger.Reader).Load(h)
+	must(err)
+	return led.Entries
 }

@@ -2,6 +2,8 @@ package converge_test
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +66,37 @@ func TestPartOfAFileThatStays(t *testing.T) {
 	runs(t, h, sealed(t, lines("a", "B=1\n")))
 	runs(t, h, sealed(t, &desired.File{Path: environment, Content: desired.Text("C=1\n"), Mode: 0o644, Life: desired.Seed}))
 	has(t, h, environment, "A=0\n")
+}
+
+// The directories above a file that is none of the ledger's are there as long as an owner
+// wants it, and go with it.
+func TestDirectoriesOfPartsAndSwap(t *testing.T) {
+	part := func(name string) *desired.Block {
+		b := lines(name, "A=1\n")
+		b.Path = "/etc/tool/conf.d/env"
+		return b
+	}
+	for name, pair := range map[string][2]desired.Resource{
+		"part and file": {part("a"), managed("/etc/tool/conf.d/x", "1\n")},
+		"swap and file": {&desired.Swap{Path: "/etc/tool/conf.d/swap", Bytes: 2 * mib}, managed("/etc/tool/conf.d/x", "1\n")},
+		"two parts":     {part("a"), part("b")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			aks, other := sealed(t, pair[0]), of(desired.OwnerOSC, sealed(t, pair[1]))
+			h := swapping()
+			untouched := others(h)
+			for _, s := range []*desired.State{other, aks, of(desired.OwnerOSC, sealed(t)), aks, other, sealed(t), other, of(desired.OwnerOSC, sealed(t))} {
+				runs(t, h, s)
+				converged(t, h, s)
+			}
+			if d := cmp.Diff(untouched, others(h)); d != "" {
+				t.Error(d)
+			}
+			if left := slices.Collect(maps.Keys(entries(h))); len(left) > 0 {
+				t.Errorf("the ledger has %q", left)
+			}
+		})
+	}
 }
 
 // What somebody made a link stays, and the part goes with what it was in.

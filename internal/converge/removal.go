@@ -103,23 +103,30 @@ func (p *planner) defines(name string) bool {
 	return false
 }
 
-// wanted are all names that the state speaks of, and the parents of each. Of a directory that
-// was there before berth a file in it asks for nothing.
+// wanted are all names that the state speaks of, and the directories above each. Of a directory
+// that was there before berth a file in it asks for nothing.
 func (p *planner) wanted() map[string]bool {
 	wanted := make(map[string]bool, len(p.st.Resources))
-	add := func(name string) {
-		for of := name; name != "/" && name != "." && !wanted[name]; name = path.Dir(name) {
-			wanted[name] = name == of || !p.led.Entries[name].InPlace()
+	above := func(dir string) {
+		for ; dir != "/" && dir != "." && !wanted[dir]; dir = path.Dir(dir) {
+			wanted[dir] = !p.led.Entries[dir].InPlace()
 		}
+	}
+	add := func(name string) {
+		wanted[name] = true
+		above(path.Dir(name))
 	}
 	for _, r := range p.st.Resources {
 		for _, name := range p.v.NamesOf(r) {
 			add(name)
 		}
+		for _, dir := range p.v.DirsOf(r) {
+			above(dir)
+		}
 	}
 	for _, t := range p.v.Tasks() {
 		for _, q := range t.Changes {
-			if !q.Forget {
+			if gone := q.Unclaimed && p.st.Lookup(t.ID) == nil; !q.Forget && !gone {
 				add(q.Path)
 			}
 		}

@@ -145,6 +145,18 @@ func (v *View) NamesOf(r desired.Resource) []string {
 	return nil
 }
 
+// DirsOf are the directories without which a resource has no place.
+func (v *View) DirsOf(r desired.Resource) []string {
+	var out []string
+	for _, p := range r.FilePaths() {
+		out = append(out, path.Dir(v.Real(p)))
+	}
+	for _, p := range r.DirectoryPaths() {
+		out = append(out, v.Real(p))
+	}
+	return out
+}
+
 // AskedOf is what tells two wishes for a resource apart where its content does not.
 func (v *View) AskedOf(r desired.Resource) string {
 	if k, ok := v.kinds[r.Kind()].(Asker); ok {

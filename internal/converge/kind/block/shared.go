@@ -169,7 +169,8 @@ func (f *shared) diff(text string) string {
 	return kind.Unified(f.path, &have, desired.Text(text))
 }
 
-func (f *shared) delete(t *kind.Task) error {
+func (f *shared) delete(v *kind.View, t *kind.Task) error {
+	v.Vacate(f.path)
 	t.Act(kind.VerbDelete, "nothing is left in it", kind.DisruptNone)
 	f.text = ""
 	if f.change != nil {
