@@ -112,6 +112,42 @@ func TestPartOfWhatBecameALink(t *testing.T) {
 	converged(t, h, sealed(t))
 }
 
+// A part is refused where a link stood before an earlier document made it a file: as it is
+// where the link stands still.
+func TestPartOfWhatWasALink(t *testing.T) {
+	h := newMachine()
+	h.PutLink("/srv/env", environment, 0)
+	untouched := others(h)
+	runs(t, h, sealed(t, managed(environment, "C=1\n")))
+	before := others(h)
+	_, err := engine(h, &providers{}).Apply(t.Context(), sealed(t, lines("a", "B=1\n")))
+	if err == nil || !strings.Contains(err.Error(), "a link to /srv/env, not a file") {
+		t.Errorf("error %v", err)
+	}
+	if d := cmp.Diff(before, others(h)); d != "" {
+		t.Error(d)
+	}
+	runs(t, h, sealed(t))
+	if d := cmp.Diff(untouched, others(h)); d != "" {
+		t.Error(d)
+	}
+}
+
+// A file that only parts made goes with the last of them, however its path is spelled.
+func TestPartsInTwoSpellings(t *testing.T) {
+	h := newMachine()
+	untouched := others(h)
+	a, b := lines("a", "A=1\n"), lines("b", "B=1\n")
+	a.Path, b.Path = "/lib/env", "/usr/lib/env"
+	for _, s := range []*desired.State{sealed(t, b), sealed(t, a), sealed(t)} {
+		runs(t, h, s)
+		converged(t, h, s)
+	}
+	if d := cmp.Diff(untouched, others(h)); d != "" {
+		t.Error(d)
+	}
+}
+
 // What somebody made of a file that was berth's as a whole stays where the next document wants
 // a part of it.
 func TestPartOfAnEditedFile(t *testing.T) {

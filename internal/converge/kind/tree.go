@@ -183,14 +183,15 @@ func (v *View) restore(name string, was *ledger.Standing) (*Change, error) {
 	return q, err
 }
 
-// Beneath is what stood at a path before berth put a file there; nil for nothing. ok is false
-// where the file is not as berth put it any more, or what was there is no text or lost.
+// Beneath is what stood at a path before berth put a file there, with the text of a file; nil
+// for nothing. ok is false where the file is not as berth put it any more, or what was there is
+// no text or lost.
 func (v *View) Beneath(name string, e ledger.Entry, info *host.Info) (was *ledger.Standing, text []byte, ok bool, err error) {
 	switch {
-	case e.Adopted || v.keep(name, e, info) != "" || e.Was != nil && e.Was.Type != ledger.File:
+	case e.Adopted || v.keep(name, e, info) != "":
 		return nil, nil, false, nil
-	case e.Was == nil:
-		return nil, nil, true, nil
+	case e.Was == nil || e.Was.Type != ledger.File:
+		return e.Was, nil, true, nil
 	}
 	text, ok, err = v.Ledger.Content(v.Host, e.Was.Sum, maxHeld)
 	if errors.Is(err, ledger.ErrLost) {

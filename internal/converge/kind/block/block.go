@@ -157,7 +157,7 @@ func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
 func madeByAnother(v *kind.View, b *desired.Block) bool {
 	for id, e := range v.Ledger.Entries {
 		path, _, _ := strings.Cut(strings.TrimPrefix(id, "block:"), "#")
-		if path != b.Path || !strings.HasPrefix(id, "block:") || e.Was == nil {
+		if !strings.HasPrefix(id, "block:") || e.Was == nil || v.Real(path) != v.Real(b.Path) {
 			continue
 		}
 		var other was

@@ -111,7 +111,11 @@ func (f *shared) takeOff(v *kind.View, t *kind.Task) error {
 		return err
 	}
 	f.text, f.absent, f.other = string(text), was == nil, ""
-	if was != nil {
+	switch {
+	case f.absent:
+	case was.Type == ledger.Link:
+		f.other = "a link to " + was.Target
+	default:
 		f.attrs = was.Attributes()
 	}
 	return nil
