@@ -23,15 +23,18 @@ type turn struct {
 
 func turns() map[string]turn {
 	dir := func(p string) *desired.Directory { return &desired.Directory{Path: p, Mode: 0o750, UID: 7, GID: 8} }
-	link := &desired.Link{Path: "/etc/x", Target: "y"}
+	link, away := &desired.Link{Path: "/etc/x", Target: "y"}, &desired.Link{Path: "/etc/x", Target: "/usr"}
 	file, below, deep := managed("/etc/x", "file\n"), managed("/etc/x/y", "below\n"), managed("/etc/x/y/z", "deep\n")
 	return map[string]turn{
-		"file to parent":            {[]desired.Resource{file}, []desired.Resource{below}},
-		"parent to file":            {[]desired.Resource{below}, []desired.Resource{file}},
-		"file to directory":         {[]desired.Resource{file}, []desired.Resource{dir("/etc/x")}},
-		"directory to file":         {[]desired.Resource{dir("/etc/x")}, []desired.Resource{file}},
-		"directory to link":         {[]desired.Resource{dir("/etc/x"), below}, []desired.Resource{link}},
-		"link to directory":         {[]desired.Resource{link}, []desired.Resource{dir("/etc/x"), below}},
+		"file to parent":    {[]desired.Resource{file}, []desired.Resource{below}},
+		"parent to file":    {[]desired.Resource{below}, []desired.Resource{file}},
+		"file to directory": {[]desired.Resource{file}, []desired.Resource{dir("/etc/x")}},
+		"directory to file": {[]desired.Resource{dir("/etc/x")}, []desired.Resource{file}},
+		"directory to link": {[]desired.Resource{dir("/etc/x"), below}, []desired.Resource{link}},
+		"link to directory": {[]desired.Resource{link}, []desired.Resource{dir("/etc/x"), below}},
+		"link to parent of what is there, too": {[]desired.Resource{away}, []desired.Resource{managed("/etc/x/bin/containerd", "ours\n"), dir("/etc/x/lib"),
+			&desired.Block{Path: "/etc/x/lib/systemd/system/containerd.service", Name: "a", Lines: "a\n", Mode: 0o644}}},
+		"parent to link":            {[]desired.Resource{managed("/etc/x/bin/containerd", "ours\n"), dir("/etc/x/lib")}, []desired.Resource{away}},
 		"file to tree":              {[]desired.Resource{file}, []desired.Resource{deep}},
 		"tree to file":              {[]desired.Resource{deep, managed("/etc/x/a", "a\n")}, []desired.Resource{file}},
 		"entry becomes a directory": {[]desired.Resource{below, managed("/etc/x/a", "a\n")}, []desired.Resource{deep, managed("/etc/x/a", "b\n")}},

@@ -45,7 +45,7 @@ func (v *View) Described(name string) (*host.Info, error) {
 	v.mu.Lock()
 	info, ok := v.described[name]
 	v.mu.Unlock()
-	if ok {
+	if ok && !v.belowGoing(name) {
 		return info, nil
 	}
 	return v.Lstat(name)

@@ -80,6 +80,8 @@ type View struct {
 	// that this owner wants no more and that are not only berth's.
 	vanished, left []string
 	real           map[string]string
+	// going are links that this plan takes away, with where they lead.
+	going map[string]string
 	// described are files as they were when the plan began.
 	described map[string]*host.Info
 	// listed are directories as they were when the plan first asked; nil when the plan
@@ -96,7 +98,7 @@ type View struct {
 // NewView has a task for each resource of a state.
 func NewView(o Options, kinds map[string]Kind, h host.Host, st *desired.State, l *ledger.Ledger) *View {
 	n := len(st.Resources)
-	v := &View{Options: o, kinds: kinds, Host: h, State: st, Ledger: l, tasks: make([]*Task, 0, n), byID: make(map[desired.ID]*Task, n),
+	v := &View{Options: o, kinds: kinds, Host: h, State: st, Ledger: l, going: goingLinks(st, l), tasks: make([]*Task, 0, n), byID: make(map[desired.ID]*Task, n),
 		content: make(map[string]*Change, n), inDir: map[string]map[string]bool{}, changed: map[string]bool{}, deleted: map[string]bool{},
 		real: map[string]string{}, removed: map[string]bool{}, withheld: map[string]bool{}, uncovered: map[string]bool{}, shared: map[string]any{},
 		demanded: map[desired.ID]map[*Task]string{}, described: make(map[string]*host.Info, n), listed: map[string]func() ([]string, error){}}
@@ -320,8 +322,14 @@ func (v *View) Left() []string { return v.left }
 // Vanished are the ids that Vanish was called for.
 func (v *View) Vanished() []string { return v.vanished }
 
-// Lstat describes a path, nil if there is nothing.
-func (v *View) Lstat(path string) (*host.Info, error) { return ledger.Lstat(v.Host, path) }
+// Lstat describes a path, nil if there is nothing. Below a link that goes there is nothing:
+// a directory takes its place.
+func (v *View) Lstat(path string) (*host.Info, error) {
+	if v.belowGoing(path) {
+		return nil, nil
+	}
+	return ledger.Lstat(v.Host, path)
+}
 
 // ReadFile reads a file; ok is false if there is none.
 func (v *View) ReadFile(path string) (data []byte, ok bool, err error) {
@@ -378,9 +386,37 @@ func (v *View) followed(p string) string {
 	return to
 }
 
-// goes says whether a link is this owner's alone, who wants none there any more.
+// goingLinks are the links that are this owner's alone, who wants none there any more, with
+// what berth had them lead to.
+func goingLinks(st *desired.State, l *ledger.Ledger) map[string]string {
+	out := map[string]string{}
+	for p, e := range l.Entries {
+		alone := e.Applied.Type == ledger.Link && !e.Adopted && e.Owns(st.Owner) && len(e.Owners) == 1
+		if alone && st.Lookup(desired.LinkID(p)) == nil {
+			out[p] = e.Applied.Target
+		}
+	}
+	return out
+}
+
+// goes says whether a link goes. One that somebody made lead elsewhere stays.
 func (v *View) goes(p string) bool {
-	e := v.Ledger.Entries[p]
-	alone := e.Applied.Type == ledger.Link && !e.Adopted && e.Owns(v.State.Owner) && len(e.Owners) == 1
-	return alone && v.State.Lookup(desired.LinkID(p)) == nil
+	to, going := v.going[p]
+	if !going {
+		return false
+	}
+	target, err := v.Host.Readlink(p)
+	return err == nil && target == to
+}
+
+func (v *View) belowGoing(p string) bool {
+	if len(v.going) == 0 {
+		return false
+	}
+	for dir := path.Dir(p); dir != "/" && dir != "."; dir = path.Dir(dir) {
+		if v.goes(dir) {
+			return true
+		}
+	}
+	return false
 }
