@@ -73,6 +73,39 @@ func TestDirectoryTurns(t *testing.T) {
 	}
 }
 
+// Killed anywhere, the turn takes nothing from what was there before: any document may come
+// next, of another owner, too.
+func TestDirectoryTurnsNoFurther(t *testing.T) {
+	for name, c := range turns() {
+		before, after, none := sealed(t, c.before...), sealed(t, c.after...), sealed(t)
+		for next, third := range map[string]*desired.State{"the first": before, "none": none, "another's": of(desired.OwnerOSC, sealed(t, managed("/etc/y", "1\n")))} {
+			t.Run(name+", then "+next, func(t *testing.T) {
+				t.Parallel()
+				for n, hit := 1, true; hit; n += stride {
+					h := newMachine()
+					if c.before[0].Kind() != "directory" && c.before[0].FilePaths()[0] == "/etc/x" {
+						h.PutLink("/usr", "/etc/x", 0)
+					}
+					h.Flush()
+					image := others(h)
+					runs(t, h, before)
+					in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+					_, _ = engine(in, &providers{}).Apply(t.Context(), after)
+					hit = in.Hit() != nil
+					h.Kill()
+					for _, s := range []*desired.State{third, of(third.Owner, sealed(t)), none} {
+						runs(t, h, s)
+						converged(t, h, s)
+					}
+					if diff := cmp.Diff(image, others(h)); diff != "" {
+						t.Fatalf("effect %d (%v): %s", n, in.Hit(), diff)
+					}
+				}
+			})
+		}
+	}
+}
+
 func turned(t *testing.T, s *desired.State) *machine {
 	h := newMachine()
 	runs(t, h, s)

@@ -203,11 +203,11 @@ func (x *executor) begun(err error) []Action {
 	})
 }
 
-// resync makes durable what a run that was cut off left in place: this one finds
-// it equal to what is wanted and would not write it again.
+// resync makes durable what a run that was cut off left in place, or what was taken away of
+// it: this one finds it as it is wanted and would not write it again.
 func (x *executor) resync() error {
 	names := x.wanted()
-	for _, name := range slices.AppendSeq(slices.Clone(x.led.Owed.Drops), maps.Keys(x.led.Entries)) {
+	for _, name := range slices.AppendSeq(slices.Concat(x.led.Owed.Drops, x.led.Owed.Temps), maps.Keys(x.led.Entries)) {
 		names[name] = true
 	}
 	names[ledger.OriginalsDir+"/x"] = true

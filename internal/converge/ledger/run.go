@@ -112,7 +112,7 @@ func (s *Standing) matches(h host.FS, name string, info *host.Info) (bool, error
 // aside, and not replaced yet, has its name again first.
 func (r *Run) Clear(h host.FS) error {
 	for _, p := range append(slices.Clone(r.Temps), endPath) {
-		if err := giveBack(h, p); err != nil {
+		if err := r.giveBack(h, p); err != nil {
 			return fmt.Errorf("clear leftover: %w", err)
 		}
 		for _, name := range []string{host.TempName(p), DisplacedName(p)} {
@@ -128,11 +128,12 @@ func (r *Run) Clear(h host.FS) error {
 	return nil
 }
 
-// giveBack gives what a file was about to replace its name again: nothing stands there,
-// and the file waits still.
-func giveBack(h host.FS, p string) error {
+// giveBack gives what was about to be replaced its name again: nothing stands there, and
+// what takes its place is not there yet. A file waits still; a directory is made last.
+func (r *Run) giveBack(h host.FS, p string) error {
 	aside := DisplacedName(p)
-	for name, there := range map[string]bool{p: false, aside: true, host.TempName(p): true} {
+	dir := r.Claims[p].Entry.Applied.Type == Directory
+	for name, there := range map[string]bool{p: false, aside: true, host.TempName(p): !dir} {
 		if info, err := Lstat(h, name); err != nil || (info != nil) != there {
 			return err
 		}
