@@ -388,6 +388,45 @@ func TestAttributesHalfWay(t *testing.T) {
 	}
 }
 
+// Killed between owner and mode, a change in place is taken back by whichever document comes
+// next and wants it no more, and so is one of which the taking back was killed.
+func TestAttributesHalfWayAreBerths(t *testing.T) {
+	for _, r := range []desired.Resource{&desired.Directory{Path: "/etc/d", Mode: 0o755, UID: 1, GID: 2}, kubelet("1.0.0")} {
+		aks, none, osc := sealed(t, r), sealed(t), of(desired.OwnerOSC, sealed(t))
+		for name, steps := range map[string][]*desired.State{
+			"then none": {aks, none}, "then another's": {aks, osc, none}, "taken back, then another's": {none, osc, none},
+			"taken back": {none, none}, "taken back, then again": {none, aks, none},
+		} {
+			t.Run(r.Kind()+" "+name, func(t *testing.T) {
+				for n, hit := 1, true; hit; n++ {
+					h := newMachine()
+					h.PutOwned("/etc/d", "", host.Attributes{Mode: fs.ModeDir | 0o700, UID: 3, GID: 4})
+					h.PutOwned("/opt/bin/kubelet", "1.0.0", host.Attributes{Mode: 0o640, UID: 3, GID: 4}) // it can't run
+					h.Flush()
+					before := others(h)
+					if steps[0] == none {
+						_, err := fetching(h).Apply(t.Context(), aks)
+						must(err)
+					}
+					in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+					_, _ = fetching(in).Apply(t.Context(), steps[0])
+					hit = in.Hit() != nil
+					h.Kill()
+					for _, s := range steps[1:] {
+						res, err := fetching(h).Apply(t.Context(), s)
+						if err != nil || len(res.Plan.Kept) > 0 {
+							t.Errorf("effect %d (%v): kept %q, %v", n, in.Hit(), res.Plan.Kept, err)
+						}
+					}
+					if diff := cmp.Diff(before, others(h)); diff != "" {
+						t.Fatalf("effect %d (%v): %s", n, in.Hit(), diff)
+					}
+				}
+			})
+		}
+	}
+}
+
 // A file in a directory asks for no mode of it: the mode is its owner's to change, and is what it
 // was when nobody asks for one any more.
 func TestDirectoryOfOthersFiles(t *testing.T) {

@@ -263,7 +263,7 @@ func keepMode(e ledger.Entry, info *host.Info) string {
 	switch {
 	case info.Mode.IsDir() != dir || !dir && !info.IsRegular():
 		return "it is something else now"
-	case e.Applied.Mode != 0 && ledger.AttributeDifference(info, e.Applied.Mode, e.Applied.UID, e.Applied.GID) != "":
+	case e.Applied.Mode != 0 && !e.HalfChanged(info) && ledger.AttributeDifference(info, e.Applied.Mode, e.Applied.UID, e.Applied.GID) != "":
 		return "its mode or owner was changed"
 	}
 	return ""

@@ -158,7 +158,7 @@ func (e Entry) ended(h host.FS, name string, info *host.Info) (bool, error) {
 	if undone, err := e.Undone(h, name, info); err != nil || undone || info == nil {
 		return undone, err
 	}
-	asMade, err := e.Applied.matches(h, name, info)
+	asMade, err := e.asMade(h, name, info)
 	return !asMade, err
 }
 

@@ -82,7 +82,26 @@ func (c *Claim) placed(h host.FS, name string) (bool, error) {
 	if c.Prepared {
 		return info != nil && c.Entry.Mark != "" && Mark(info) == c.Entry.Mark, nil
 	}
-	return p.matches(h, name, info)
+	return c.Entry.asMade(h, name, info)
+}
+
+// asMade says whether what stands at a name is what berth made of it, or is about to.
+func (e Entry) asMade(h host.FS, name string, info *host.Info) (bool, error) {
+	if e.HalfChanged(info) {
+		return true, nil
+	}
+	return e.Applied.matches(h, name, info)
+}
+
+// HalfChanged says whether of mode and owner, which change one after the other, one is as
+// berth wanted it and one as it was before berth.
+func (e Entry) HalfChanged(info *host.Info) bool {
+	if !e.InPlace() || info == nil || info.Mode.IsDir() != (e.Was.Type == Directory) {
+		return false
+	}
+	mode := func(s *Standing) bool { return PermBits(info.Mode) == s.Mode }
+	owner := func(s *Standing) bool { return info.UID == s.UID && info.GID == s.GID }
+	return mode(&e.Applied) && owner(e.Was) || mode(e.Was) && owner(&e.Applied)
 }
 
 // matches says whether what stands at a name is this, as far as it is known.
