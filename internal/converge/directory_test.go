@@ -73,37 +73,49 @@ func TestDirectoryTurns(t *testing.T) {
 	}
 }
 
-// Killed anywhere, the turn takes nothing from what was there before: any document may come
-// next, of another owner, too.
+// Killed anywhere, neither the turn nor its withdrawal takes anything from what was there
+// before: any document may come next, of another owner, too.
 func TestDirectoryTurnsNoFurther(t *testing.T) {
+	none, another := sealed(t), of(desired.OwnerOSC, sealed(t, managed("/etc/y", "1\n")))
 	for name, c := range turns() {
-		before, after, none := sealed(t, c.before...), sealed(t, c.after...), sealed(t)
-		for next, third := range map[string]*desired.State{"the first": before, "none": none, "another's": of(desired.OwnerOSC, sealed(t, managed("/etc/y", "1\n")))} {
+		before, after := sealed(t, c.before...), sealed(t, c.after...)
+		for next, third := range map[string]*desired.State{"the first": before, "none": none, "another's": another} {
 			t.Run(name+", then "+next, func(t *testing.T) {
 				t.Parallel()
-				for n, hit := 1, true; hit; n += stride {
-					h := newMachine()
-					if c.before[0].Kind() != "directory" && c.before[0].FilePaths()[0] == "/etc/x" {
-						h.PutLink("/usr", "/etc/x", 0)
-					}
-					h.Flush()
-					image := others(h)
-					runs(t, h, before)
-					in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
-					_, _ = engine(in, &providers{}).Apply(t.Context(), after)
-					hit = in.Hit() != nil
-					h.Kill()
-					for _, s := range []*desired.State{third, of(third.Owner, sealed(t)), none} {
-						runs(t, h, s)
-						converged(t, h, s)
-					}
-					if diff := cmp.Diff(image, others(h)); diff != "" {
-						t.Fatalf("effect %d (%v): %s", n, in.Hit(), diff)
+				for _, steps := range [][]*desired.State{{before, after}, {before, after, none}} {
+					for n, hit := 1, true; hit; n += stride {
+						h := newMachine()
+						if c.before[0].Kind() != "directory" && c.before[0].FilePaths()[0] == "/etc/x" {
+							h.PutLink("/srv", "/etc/x", 0)
+						}
+						image := others(h)
+						at := killedInTheLast(t, h, n, steps)
+						hit = at != nil
+						for _, s := range []*desired.State{third, of(third.Owner, sealed(t)), none} {
+							runs(t, h, s)
+							converged(t, h, s)
+						}
+						if diff := cmp.Diff(image, others(h)); diff != "" {
+							t.Fatalf("%d steps, effect %d (%v): %s", len(steps), n, at, diff)
+						}
 					}
 				}
 			})
 		}
 	}
+}
+
+// killedInTheLast brings a machine to states, and is killed at an effect of the last.
+func killedInTheLast(t *testing.T, h *machine, n int, steps []*desired.State) *effect.Effect {
+	t.Helper()
+	last := len(steps) - 1
+	for _, s := range steps[:last] {
+		runs(t, h, s)
+	}
+	in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+	_, _ = engine(in, &providers{}).Apply(t.Context(), steps[last])
+	h.Kill()
+	return in.Hit()
 }
 
 func turned(t *testing.T, s *desired.State) *machine {

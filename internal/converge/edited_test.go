@@ -142,3 +142,18 @@ func TestWrittenAheadByOthers(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// What stood at a name before berth comes back also where somebody has taken away what berth
+// put there.
+func TestOriginalOfWhatIsGone(t *testing.T) {
+	h := newMachine()
+	before := others(h)
+	s := sealed(t, managed("/etc/containerd/config.toml", "version = 3\n"), managed("/etc/new", "1\n"))
+	runs(t, h, s)
+	must(h.Remove("/etc/containerd/config.toml"))
+	must(h.Remove("/etc/new"))
+	runs(t, h, sealed(t))
+	if diff := cmp.Diff(before, others(h)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -270,6 +270,9 @@ func keepMode(e ledger.Entry, info *host.Info) string {
 }
 
 func (v *View) keepDir(name string, info *host.Info) string {
+	if info == nil {
+		return ""
+	}
 	if !info.Mode.IsDir() {
 		return "it is no directory any more"
 	}

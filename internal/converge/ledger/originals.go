@@ -200,11 +200,11 @@ func CopyOf(h host.FS, from, sum string) func(host.File) error {
 	}
 }
 
-// Undone says whether there is nothing left to take back at a path: the name is gone, or its
+// Undone says whether there is nothing left to take back at a path: nothing stands there and nothing did, or its
 // original stands there again.
 func (e Entry) Undone(h host.FS, p string, info *host.Info) (bool, error) {
 	if info == nil {
-		return !e.Gone() || e.Was == nil, nil
+		return e.Was == nil || e.Was.Stays(), nil
 	}
 	if e.Was == nil {
 		return false, nil
