@@ -283,6 +283,7 @@ func TestNamesBlockedInThePlan(t *testing.T) {
 	}{
 		"an immutable directory": {path: "/opt/fixed/new", why: "its directory is immutable (chattr +i or +a)"},
 		"below it":               {path: "/opt/fixed/a/b/new", why: "its directory is immutable (chattr +i or +a)"},
+		"below a file":           {path: "/opt/file/a/new", why: "make directory /opt/file: there is a file already"},
 		"a long name":            {path: long, why: "its name has more than 244 bytes"},
 		"not quite as long":      {path: strings.TrimSuffix(long, "n"), fits: true},
 	} {
@@ -290,6 +291,7 @@ func TestNamesBlockedInThePlan(t *testing.T) {
 			h := newMachine()
 			h.PutDir("/opt/fixed")
 			h.PutDir("/srv")
+			h.Put("/opt/file", "", 0o644)
 			h.SetImmutable("/opt/fixed", true)
 			before := others(h)
 			p, err := engine(h, &providers{}).Plan(t.Context(), sealed(t, managed(c.path, "new\n")))

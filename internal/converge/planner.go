@@ -273,8 +273,12 @@ func (p *planner) parentsOf(t *kind.Task, known map[string]bool) error {
 			if err != nil {
 				return err
 			}
-			if info != nil && (info.Mode.IsDir() || !p.isOurFile(dir)) {
+			if info != nil && info.Mode.IsDir() {
 				break
+			}
+			if info != nil && !p.isOurFile(dir) {
+				t.Obstruct(notDirectory("make directory", dir, ledger.DescribeType(p.h, dir, info)))
+				return nil
 			}
 			known[dir] = true
 			q, err := p.parent(t, dir, info)
