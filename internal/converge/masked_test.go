@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
@@ -89,4 +91,45 @@ func needsAMaskedUnit(t *testing.T, onTrial bool) {
 		}
 	}
 	converged(t, h, masked)
+}
+
+// A unit that ran masked before berth runs masked when nothing wants it otherwise any more, or
+// stays down where berth stopped it: nobody can start it.
+func TestMaskComesBack(t *testing.T) {
+	const vendor, mask = "/usr/lib/systemd/system/v.service", "/etc/systemd/system/v.service"
+	unit := func(a desired.Activation) *desired.Unit {
+		return &desired.Unit{Name: "v.service", Enablement: desired.Enabled, Activation: a}
+	}
+	ours := managed(mask, "[Service]\nExecStart=/usr/bin/containerd ours\n[Install]\nWantedBy=multi-user.target\n")
+	for name, c := range map[string]struct {
+		want []desired.Resource
+		ends string
+		kept int
+	}{
+		"started":                 {[]desired.Resource{unit(desired.Started)}, "active", 0},
+		"stopped":                 {[]desired.Resource{unit(desired.Stopped)}, "inactive", 1},
+		"with another definition": {[]desired.Resource{unit(desired.Started), ours}, "inactive", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			h.Put(vendor, "[Service]\nExecStart=/usr/bin/containerd\n[Install]\nWantedBy=multi-user.target\n", 0o644)
+			must(errors.Join(h.DaemonReload(tctx), h.StartUnit(tctx, "v.service")))
+			h.PutLink("/dev/null", mask, 0)
+			must(h.DaemonReload(tctx))
+			before := others(h)
+			s := sealed(t, c.want...)
+			runs(t, h, s)
+			converged(t, h, s)
+			if p := runs(t, h, sealed(t)); len(p.Kept) != c.kept {
+				t.Errorf("kept %q", p.Kept)
+			}
+			converged(t, h, sealed(t))
+			if diff := cmp.Diff(before, others(h)); diff != "" {
+				t.Error(diff)
+			}
+			if st, err := h.Unit(tctx, "v.service"); err != nil || st.ActiveState != c.ends || st.LoadState != "masked" {
+				t.Errorf("it is %s, %s, %v", st.LoadState, st.ActiveState, err)
+			}
+		})
+	}
 }

@@ -25,6 +25,16 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 		return err
 	}
 	if e.Was.Value == "active" {
+		masked, err := p.isToBeMasked()
+		if err != nil || masked && running(p.status) && !p.Changes(p.Real(p.status.FragmentPath)) {
+			return err
+		}
+		if masked {
+			t.Kept = append(t.Kept, id+" stays stopped: it ran before berth, but was masked already, so that nobody can start it")
+			p.fragment = ""
+			p.stop("its mask comes back")
+			return nil
+		}
 		made, err := p.generated()
 		if err != nil {
 			return err

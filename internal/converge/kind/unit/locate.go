@@ -186,6 +186,20 @@ func (p *planner) generated() (bool, error) {
 	return false, nil
 }
 
+// isToBeMasked says whether a mask is what systemd will find of the unit.
+func (p *planner) isToBeMasked() (bool, error) {
+	for _, dir := range dirs[:2] {
+		at := dir + "/" + p.name
+		if q := p.Expected(at); q != nil {
+			return q.Target == "/dev/null", nil
+		}
+		if info, err := p.Lstat(at); err != nil || info != nil && !p.Deletes(at) {
+			return p.isMask(at), err
+		}
+	}
+	return false, nil
+}
+
 func (p *planner) isMask(at string) bool {
 	target, err := p.Host.Readlink(at)
 	return err == nil && target == "/dev/null"
