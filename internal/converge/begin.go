@@ -60,7 +60,9 @@ func (x *executor) newRun() *ledger.Run {
 	if owed := x.led.Owed; owed != nil {
 		r.Regenerated = append(r.Regenerated, owed.Regenerated...)
 		for _, k := range x.resumers() {
-			r.Drops = append(r.Drops, k.Unresumed(x.v, owed.Regenerated)...)
+			for _, id := range k.Unresumed(x.v, owed.Regenerated) {
+				r.Claims[id] = ledger.Claim{Entry: x.led.Entries[id].Unasked()}
+			}
 		}
 	}
 	for _, t := range x.v.Tasks() {

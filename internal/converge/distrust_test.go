@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host/effect"
 )
 
@@ -39,6 +40,25 @@ func TestRemovedAnchorIsDistrusted(t *testing.T) {
 		plan, err := engine(h, &providers{}).Plan(t.Context(), sampleState(t))
 		if err != nil || !plan.Empty() {
 			t.Fatalf("killed at effect %d: left %v, %v", n, verbs(plan), err)
+		}
+	}
+}
+
+// Nothing stays trusted that no document wants, also where a run that replaced an anchor was cut
+// off, and the next one was another owner's.
+func TestCutOffAnchorIsDistrusted(t *testing.T) {
+	one, two := anchor(t, "ca"), anchor(t, "ca")
+	for n, hit := 1, true; hit; n += stride {
+		h := newTrustingMachine()
+		runs(t, h, sealed(t, one))
+		in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+		_, _ = engine(in, &providers{}).Apply(t.Context(), sealed(t, two))
+		hit = in.Hit() != nil
+		h.Kill()
+		runs(t, h, of(desired.OwnerOSC, sealed(t, managed("/etc/other", "1"))))
+		runs(t, h, sealed(t))
+		if got, err := h.ReadFile(caBundle); err != nil || len(got) > 0 {
+			t.Errorf("killed at effect %d (%v): the bundle holds %q, %v", n, in.Hit(), got, err)
 		}
 	}
 }

@@ -145,6 +145,6 @@ type Resumer interface {
 	// durability is owed.
 	Resume(v *View, regenerated []string) error
 	// Unresumed are ids of the ledger of which this run does not do either what the other
-	// owes: they leave the ledger, which tells their owner's next run.
+	// owes: nobody has asked for anything of them, which tells their owner's next run.
 	Unresumed(v *View, regenerated []string) (ids []string)
 }

@@ -111,6 +111,15 @@ func (e Entry) Leave(o desired.Owner) Entry {
 	return e
 }
 
+// Unasked returns the entry with owners of whom nobody has asked for anything.
+func (e Entry) Unasked() Entry {
+	e = e.clone()
+	for o := range e.Owners {
+		e.Owners[o] = ""
+	}
+	return e
+}
+
 // InPlace says that only mode and owner of what is there are berth's.
 func (e Entry) InPlace() bool { return e.Was != nil && e.Was.Stays() && e.Applied.Stays() }
 

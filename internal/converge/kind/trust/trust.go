@@ -95,8 +95,9 @@ func (Kind) Unresumed(v *kind.View, regenerated []string) (ids []string) {
 		return nil
 	}
 	for _, p := range regenerated {
-		if e, ours := v.Ledger.Entries[p]; ours && p != bundle && !v.Noted(note(p, e.Applied.Sum)) {
-			ids = append(ids, string(desired.TrustAnchorID(strings.TrimSuffix(path.Base(p), s.suffix))))
+		id := string(desired.TrustAnchorID(strings.TrimSuffix(path.Base(p), s.suffix)))
+		if e, ours := v.Ledger.Entries[p]; ours && v.Ledger.Ours(id) && p != bundle && !v.Noted(note(p, e.Applied.Sum)) {
+			ids = append(ids, id)
 		}
 	}
 	return ids
@@ -161,7 +162,8 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 		return err
 	}
 	if !v.Offline { // so that the first boot knows what it has to make a bundle of
-		if err := v.ClaimLive(t, string(a.ID()), q.Content.Sum(), "", kind.Equal); err != nil {
+		agree := func(a, b string) bool { return a == "" || a == b }
+		if err := v.ClaimLive(t, string(a.ID()), q.Content.Sum(), "", agree); err != nil {
 			return err
 		}
 	}
