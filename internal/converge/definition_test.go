@@ -170,3 +170,25 @@ func dropInGoesWhileTheUnitStarts(t *testing.T) {
 	}
 	converged(t, h, sealed(t, unit))
 }
+
+// The links that enable a template's instance go along with its definition, though the state
+// speaks of the template, or of another instance, as disabled.
+func TestLinksOfADefinitionThatGoes(t *testing.T) {
+	const unit = "[Service]\nExecStart=/usr/bin/containerd\n[Install]\nAlias=al.service\nWantedBy=multi-user.target\nDefaultInstance=d\n"
+	for name, then := range map[string]desired.Resource{
+		"template": &desired.Unit{Name: "t@.service", Enablement: desired.Disabled},
+		"instance": &desired.Unit{Name: "t@1.service", Enablement: desired.Disabled, Activation: desired.Stopped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			before := others(h)
+			runs(t, h, sealed(t, managed("/etc/systemd/system/t@.service", unit), &desired.Unit{Name: "t@.service", Enablement: desired.Enabled}))
+			s := sealed(t, then)
+			runs(t, h, s)
+			converged(t, h, s)
+			if diff := cmp.Diff(before, others(h)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

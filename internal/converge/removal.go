@@ -13,24 +13,26 @@ import (
 
 // removals plans the end of the names that this owner put on the machine and no
 // longer wants: deleted, or the original restored. What another owner still wants
-// stays. What others consist of goes first.
+// stays. What others consist of goes first: what else is wanted follows from what is left.
 func (p *planner) removals(context.Context) error {
 	names := p.ids(func(name string) bool { return ledger.IsPath(name) && p.v.CoversName(name) })
-	if len(names) > 0 {
+	for len(names) > 0 {
 		wanted := p.wanted()
-		names = slices.DeleteFunc(names, func(name string) bool { return wanted[name] })
-	}
-	for _, defining := range []bool{true, false} {
-		for _, name := range slices.Backward(names) {
-			if p.defines(name) != defining {
-				continue
-			}
+		gone := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return wanted[name] })
+		if slices.ContainsFunc(gone, p.defines) {
+			gone = slices.DeleteFunc(gone, func(name string) bool { return !p.defines(name) })
+		}
+		if len(gone) == 0 {
+			return nil
+		}
+		for _, name := range slices.Backward(gone) {
 			if err := p.unwanted(name, func(e ledger.Entry) error { return p.v.RemovePath(name, e) }); err != nil {
 				return err
 			}
 			p.decide() // a directory goes if all goes that is in it
 		}
 		p.v.NoteChanges()
+		names = slices.DeleteFunc(names, func(name string) bool { _, is := slices.BinarySearch(gone, name); return is })
 	}
 	return nil
 }
