@@ -218,3 +218,27 @@ func TestCredentialIsPrivate(t *testing.T) {
 	}
 	converged(t, h, st)
 }
+
+// A unit that berth has started stops when nobody wants it any more, also where those who
+// wanted it running were not the last, or not to the end, to want something of it.
+func TestStartedByWhoWentFirst(t *testing.T) {
+	started := &desired.Unit{Name: "containerd.service", Activation: desired.Started}
+	enabled := &desired.Unit{Name: "containerd.service", Enablement: desired.Enabled}
+	none := func(o desired.Owner) *desired.State { return of(o, sealed(t)) }
+	for name, steps := range map[string][]*desired.State{
+		"another owner stays": {of(desired.OwnerOSC, sealed(t, started)), sealed(t, enabled), none(desired.OwnerOSC)},
+		"another was first":   {sealed(t, enabled), of(desired.OwnerOSC, sealed(t, started)), sealed(t, enabled), none(desired.OwnerOSC)},
+		"the same owner":      {sealed(t, started), sealed(t, enabled)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			for _, s := range append(steps, none(desired.OwnerAKS)) {
+				runs(t, h, s)
+				converged(t, h, s)
+			}
+			if st, err := h.Unit(tctx, "containerd.service"); err != nil || st.ActiveState != "inactive" {
+				t.Errorf("it is %s, %v", st.ActiveState, err)
+			}
+		})
+	}
+}

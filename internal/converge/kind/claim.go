@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -170,7 +171,7 @@ func (v *View) LiveEntry(c Claim) ledger.Entry {
 		e = e.Leave(o)
 	}
 	e, _ = e.Join(v.State.Owner, c.Asked)
-	e.Applied, e.Earlier = ledger.Standing{Type: ledger.Live, Value: c.Asked}, nil
+	e.Applied, e.Earlier = ledger.Standing{Type: ledger.Live, Value: cmp.Or(c.Applied, c.Asked)}, nil
 	if !known || c.Again {
 		e.Was = &ledger.Standing{Type: ledger.Live, Value: c.Was}
 	}

@@ -90,6 +90,8 @@ type Claim struct {
 	ID string
 	// Asked is what the owner asks for, Was the state before, where the id is new.
 	Asked, Was string
+	// Applied is what is in force then, where Asked is not all of it.
+	Applied string
 	// Again: Was replaces what the ledger says.
 	Again bool
 	// From are other owners that lose the id to this one.

@@ -3,6 +3,7 @@
 package unit
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"slices"
@@ -167,7 +168,12 @@ func (p *planner) claim() error {
 	if p.Offline {
 		return nil
 	}
-	return p.ClaimLive(p.t, string(p.u.ID()), asked(p.u), activity(p.status), agree)
+	id := string(p.u.ID())
+	if err := p.ClaimLive(p.t, id, asked(p.u), activity(p.status), agree); err != nil || len(p.t.Claims) == 0 {
+		return err
+	}
+	p.t.Claims[0].Applied = together(p.Ledger.Entries[id].Applied.Value, asked(p.u))
+	return nil
 }
 
 // activity is what the ledger remembers of a unit's state.
@@ -186,6 +192,14 @@ func agree(a, b string) bool {
 	e1, a1, _ := strings.Cut(a, "/")
 	e2, a2, _ := strings.Cut(b, "/")
 	return (e1 == e2 || e1 == "" || e2 == "") && (a1 == a2 || a1 == "" || a2 == "")
+}
+
+// together is what is in force of a unit when one more wish has come true: who says nothing of
+// its activation leaves what another, or an earlier document, has made of it.
+func together(before, asked string) string {
+	e1, a1, _ := strings.Cut(before, "/")
+	e2, a2, _ := strings.Cut(asked, "/")
+	return cmp.Or(e2, e1) + "/" + cmp.Or(a2, a1)
 }
 
 func running(st host.UnitStatus) bool {
