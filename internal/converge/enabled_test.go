@@ -245,3 +245,24 @@ func TestUpheldIsEnabled(t *testing.T) {
 	}
 	converged(t, h, st)
 }
+
+// A link that was there before berth, and that one document wanted, comes back where the next
+// has taken it away.
+func TestAdoptedLinkThatIsTakenAwayComesBack(t *testing.T) {
+	const vendor = "/usr/lib/systemd/system/v.service"
+	h := newMachine()
+	h.Put(vendor, "[Service]\nExecStart=/usr/bin/containerd\n[Install]\nWantedBy=multi-user.target\n", 0o644)
+	h.PutLink(vendor, "/etc/systemd/system/multi-user.target.wants/v.service", 0)
+	before := others(h)
+	unit := func(e desired.Enablement) *desired.Unit { return &desired.Unit{Name: "v.service", Enablement: e} }
+	runs(t, h, sealed(t, unit(desired.Enabled)))
+	disabled := sealed(t, unit(desired.Disabled), managed("/etc/systemd/system/v.service", "[Service]\nExecStart=/usr/bin/containerd\n"))
+	if p := runs(t, h, disabled); len(p.Kept) > 0 {
+		t.Errorf("kept %q", p.Kept)
+	}
+	converged(t, h, disabled)
+	runs(t, h, sealed(t))
+	if diff := cmp.Diff(before, others(h)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -309,6 +309,16 @@ func (v *View) Leave(id string) {
 	v.left = append(v.left, id)
 }
 
+// Reclaim takes back that a name was left, and kept: a kind takes away what stands there.
+func (v *View) Reclaim(name string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.left = slices.DeleteFunc(v.left, func(left string) bool { return left == name })
+	if t := v.byID[removalID(name, v.Ledger.Entries[name])]; t != nil {
+		t.Kept = nil
+	}
+}
+
 // Vanish notes an id of the ledger that is neither there nor wanted.
 func (v *View) Vanish(id string) {
 	v.mu.Lock()

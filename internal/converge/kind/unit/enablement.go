@@ -238,6 +238,7 @@ func (p *planner) takeAway(name string, info *host.Info, verb kind.Verb, reason 
 	}
 	q.Foreign = q.Foreign && !strings.HasPrefix(name, "/run/")
 	q.Forget = !q.Foreign && len(q.From) == 0 && p.Ledger.Entries[name].Was == nil
+	p.Reclaim(name)
 	p.t.Changes = append(p.t.Changes, q)
 	p.t.Act(verb, reason+q.TakenOver(), kind.DisruptNone)
 	return nil
