@@ -99,13 +99,24 @@ func RemoveIfThere(h host.FS, p string) error {
 // AttributeDifference says in words how mode or owner differ from those that are
 // wanted; "" if they do not.
 func AttributeDifference(info *host.Info, mode fs.FileMode, uid, gid int) string {
-	if got, want := desired.Mode(PermBits(info.Mode)), desired.Mode(PermBits(mode)); got != want {
-		return fmt.Sprintf("mode %s, want %s", got, want)
+	if PermBits(info.Mode) != PermBits(mode) {
+		return fmt.Sprintf("mode %s, want %s", octal(info.Mode), octal(mode))
 	}
 	if info.UID != uid || info.GID != gid {
 		return fmt.Sprintf("owner %d:%d, want %d:%d", info.UID, info.GID, uid, gid)
 	}
 	return ""
+}
+
+// octal is a mode as chmod(1) takes it.
+func octal(m fs.FileMode) desired.Mode {
+	bits := desired.Mode(m.Perm())
+	for bit, of := range map[fs.FileMode]desired.Mode{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
+		if m&bit != 0 {
+			bits |= of
+		}
+	}
+	return bits
 }
 
 // DescribeType names the type of what stands at a path.
