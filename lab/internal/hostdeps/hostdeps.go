@@ -22,6 +22,7 @@ type tool struct{ path, pkg string }
 // race detector, and those of the lab.
 var tests = []tool{
 	{"/usr/bin/systemd-analyze", "systemd"},
+	{"/usr/bin/systemctl", "systemd"},
 	{"/usr/bin/openssl", "openssl"},
 	{"/sbin/mke2fs", "e2fsprogs"},
 	{"/sbin/dumpe2fs", "e2fsprogs"},
