@@ -182,3 +182,30 @@ func TestFirstBlock(t *testing.T) {
 	runs(t, h, sealed(t))
 	has(t, h, environment, "A=2\nA=0\n")
 }
+
+// A block is one whichever way the path of its file is spelled: a document that spells it
+// anew changes nothing, and two owners meet.
+func TestABlockOfTwoSpellings(t *testing.T) {
+	spelled := func(path, text string) *desired.Block {
+		return &desired.Block{Path: path, Name: "pool", Lines: text, Mode: 0o644}
+	}
+	h := newMachine()
+	h.PutLink("/etc/pool", "/etc/alias", 0)
+	h.Put("/etc/pool/conf", "a\n", 0o644)
+	before := h.Tree("/etc")
+	first := sealed(t, spelled("/etc/alias/conf", "b\n"))
+	runs(t, h, first)
+	again := sealed(t, spelled("/etc/pool/conf", "b\n"))
+	converged(t, h, again)
+
+	other := of(desired.OwnerOSC, sealed(t, spelled("/etc/alias/conf", "c\n")))
+	if _, err := engine(h, &providers{}).Apply(t.Context(), other); err == nil {
+		t.Error("another owner's block of that name is overwritten")
+	}
+	runs(t, h, sealed(t, spelled("/etc/pool/conf", "d\n")))
+	converged(t, h, sealed(t, spelled("/etc/alias/conf", "d\n")))
+	runs(t, h, sealed(t))
+	if diff := cmp.Diff(before, h.Tree("/etc")); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -74,7 +74,7 @@ func (v *View) othersParts() map[string]desired.Owner {
 		name, isPart := strings.CutPrefix(id, "block:")
 		if others := e.Others(v.State.Owner); isPart && len(others) > 0 {
 			name, _, _ = strings.Cut(name, "#")
-			parts[v.Real(name)] = others[0]
+			parts[name] = others[0]
 		}
 	}
 	return parts

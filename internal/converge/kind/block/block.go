@@ -27,7 +27,15 @@ func (Kind) Name() string { return "block" }
 func (Kind) Pass() kind.Pass { return kind.Tree }
 
 // Names implements kind.Kind. The file itself is not berth's.
-func (Kind) Names(_ *kind.View, r desired.Resource) []string { return []string{string(r.ID())} }
+func (Kind) Names(v *kind.View, r desired.Resource) []string {
+	return []string{nameOf(v, r.(*desired.Block))}
+}
+
+// nameOf is what the ledger calls a block: one name in one file, whichever way its path is
+// spelled.
+func nameOf(v *kind.View, b *desired.Block) string {
+	return string(desired.BlockID(v.Real(b.Path), b.Name))
+}
 
 // was is what the ledger keeps of a file before a block came: whether it was there,
 // all of it where that is small, and the lines that said something of the block's keys.
@@ -121,7 +129,7 @@ func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
 		text := f.text
 		w.Text = &text
 	}
-	e, known := v.Ledger.Entries[string(b.ID())]
+	e, known := v.Ledger.Entries[nameOf(v, b)]
 	if !known || e.Was == nil {
 		return w, nil
 	}
@@ -129,7 +137,7 @@ func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
 	if err := json.Unmarshal([]byte(e.Was.Value), &old); err != nil {
 		return w, fmt.Errorf("read what was in %s: %w", b.Path, err)
 	}
-	old = old.inForce(v, string(b.ID()))
+	old = old.inForce(v, nameOf(v, b))
 	w.Absent, w.Text = old.Absent, old.Text
 	added := map[string]string{}
 	for key := range b.Keys {
@@ -157,7 +165,7 @@ func (f *shared) before(v *kind.View, b *desired.Block) (was, error) {
 func madeByAnother(v *kind.View, b *desired.Block) bool {
 	for id, e := range v.Ledger.Entries {
 		path, _, _ := strings.Cut(strings.TrimPrefix(id, "block:"), "#")
-		if !strings.HasPrefix(id, "block:") || e.Was == nil || v.Real(path) != v.Real(b.Path) {
+		if !strings.HasPrefix(id, "block:") || e.Was == nil || path != v.Real(b.Path) {
 			continue
 		}
 		var other was
@@ -174,7 +182,7 @@ func claim(v *kind.View, t *kind.Task, b *desired.Block, before was) error {
 	if err != nil {
 		return err
 	}
-	if err := v.ClaimLive(t, string(b.ID()), asked(b), string(note), kind.Equal); err != nil || len(t.Claims) == 0 {
+	if err := v.ClaimLive(t, nameOf(v, b), asked(b), string(note), kind.Equal); err != nil || len(t.Claims) == 0 {
 		return err
 	}
 	c := &t.Claims[len(t.Claims)-1]
@@ -206,7 +214,7 @@ func asked(b *desired.Block) string {
 // file that was not there goes when nothing else is in it.
 func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e ledger.Entry) error {
 	path, name, _ := strings.Cut(strings.TrimPrefix(id, "block:"), "#")
-	f, err := open(v, v.Real(path))
+	f, err := open(v, path)
 	if err != nil {
 		return err
 	}
