@@ -197,7 +197,7 @@ func (m *trialMachine) theirs(t *testing.T) {
 		c.CustomLinuxOsConfig = &aksnodeconfigv1.CustomLinuxOsConfig{SysctlConfig: &aksnodeconfigv1.SysctlConfig{NetIpv4TcpMaxSynBacklog: &backlog}}
 	})
 	said := m.apply(t, 1, changedPath)
-	if !strings.Contains(said, "not taken back") || !strings.Contains(said, theirDropIn) || !strings.Contains(said, "unknown flag: --theirs") {
+	if !strings.Contains(said, "would not help") || !strings.Contains(said, theirDropIn) || !strings.Contains(said, "unknown flag: --theirs") {
 		t.Error(said)
 	}
 	run(t, m.node, "rm", theirDropIn)
