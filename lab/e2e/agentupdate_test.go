@@ -30,7 +30,7 @@ const (
 // out, unless it is allowed.
 func TestAgentUpdate(t *testing.T) {
 	t.Parallel()
-	done := turn(t)
+	done := turnLong(t)
 	reg := serveImages(t, sharedLab(t))
 	images := map[string]string{}
 	for name, program := range agentPrograms(t) {

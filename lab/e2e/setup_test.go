@@ -31,4 +31,5 @@ var (
 	parallel            = setup.Parallel
 	parallelLong        = setup.ParallelLong
 	turn                = setup.Turn
+	turnLong            = setup.TurnLong
 )

@@ -39,6 +39,12 @@ func Turn(t *testing.T) (done func()) {
 	return take(t, &turns.short)
 }
 
+// TurnLong is Turn before subtests that are long.
+func TurnLong(t *testing.T) (done func()) {
+	t.Helper()
+	return take(t, &turns.long)
+}
+
 func take(t *testing.T, waiting *[]chan struct{}) (done func()) {
 	t.Helper()
 	turns.mu.Lock()
