@@ -126,3 +126,23 @@ func TestTimeToConfirmWhatIsInPlace(t *testing.T) {
 		})
 	}
 }
+
+// To apply what waits without asking for a word gives the word.
+func TestApplyWithoutTimeIsAWord(t *testing.T) {
+	h := fussy(t)
+	if _, err := newWish.apply(t, h, within(5*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newWish.apply(t, h); err != nil {
+		t.Fatal(err)
+	}
+	tried := newWish.contract()
+	if good, err := trial.Good(h, desired.OwnerAKS); err != nil || !good.Same(&tried) {
+		t.Errorf("it is not good: %v", err)
+	}
+	timer, err := h.Unit(tctx, "berth-revert.timer")
+	must(err)
+	if _, err := h.Lstat(noteFile); err == nil || timer.ActiveState == "active" {
+		t.Errorf("note %v, timer %s", err, timer.ActiveState)
+	}
+}
