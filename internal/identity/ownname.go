@@ -32,7 +32,10 @@ type ownName struct {
 
 func (i *Issuer) ownName(c *desired.ClientCertificate, cred converge.Credential) (*ownName, error) {
 	client, err := apiserver.NewClient(apiserver.Access{Server: c.Server, CA: []byte(c.CA), Certificate: cred.Certificate, Key: cred.Key, Connections: i.connections})
-	return &ownName{i.h, c, client}, err
+	if err != nil {
+		return nil, err
+	}
+	return &ownName{i.h, c, client}, nil
 }
 
 // look reads the Node; nil where there is none. known is false where the server did not say.
