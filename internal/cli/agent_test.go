@@ -9,7 +9,7 @@ import (
 	"github.com/berth-dev/berth/internal/exitcode"
 )
 
-// What a hint of provision's says of its log and its command helps nobody on a node of the agent's.
+// No hint leads to provision's log or command: a node of the agent's has neither.
 func TestAgentExplains(t *testing.T) {
 	for _, err := range []error{errors.New("something"), &exitcode.Error{Number: exitcode.Interrupted, Err: context.Canceled}} {
 		if code, cause, remedy := explain(err); code == "" || cause == "" || remedy == "" || strings.Contains(remedy, "provision") || strings.Contains(remedy, "aks") {

@@ -334,17 +334,9 @@ func TestKilledAnywhere(t *testing.T) {
 // TestNameOfAnother: the kernel's names of disks change with a boot. The disk that has the
 // name now under which berth had begun is somebody's, and stays as it is.
 func TestNameOfAnother(t *testing.T) {
-	for n := 1; ; n++ {
-		w := newWorld(map[string]*disk{"/dev/vdb": {size: size}})
-		w.PutDir(Dir)
-		w.Flush()
-		in := effect.Inject(w, effect.Plan{{At: n, Kind: effect.StopAfter}})
-		_ = Ensure(t.Context(), in, size)
-		if in.Hit() == nil {
-			return
-		}
-		if begun, err := w.ReadFile(notePath); err != nil || !strings.HasPrefix(string(begun), "/dev/vdb") || w.disks["/dev/vdb"].label != "" {
-			continue
+	stoppedHalfWay(t, func(n int, w *world) {
+		if w.disks["/dev/vdb"].label != "" {
+			return // it is known by that
 		}
 		w.mounts = nil
 		w.Boot()
@@ -355,12 +347,14 @@ func TestNameOfAnother(t *testing.T) {
 		if !slices.Equal(theirs.files, []string{"/their/database"}) || theirs.label != "" {
 			t.Fatalf("stopped after effect %d: the disk of somebody else was formatted: %+v", n, *theirs)
 		}
-	}
+	})
 }
 
-// TestDiskInPlaceOfAnother: a disk that takes the place of the one with which berth had begun has
-// its name at once. It is not taken for that one, whatever was on it.
-func TestDiskInPlaceOfAnother(t *testing.T) {
+// stoppedHalfWay gives each machine on which Ensure was stopped after an effect with which it
+// had noted its disk.
+func stoppedHalfWay(t *testing.T, check func(n int, w *world)) {
+	t.Helper()
+	noted := 0
 	for n := 1; ; n++ {
 		w := newWorld(map[string]*disk{"/dev/vdb": {size: size}})
 		w.PutDir(Dir)
@@ -368,16 +362,27 @@ func TestDiskInPlaceOfAnother(t *testing.T) {
 		in := effect.Inject(w, effect.Plan{{At: n, Kind: effect.StopAfter}})
 		_ = Ensure(t.Context(), in, size)
 		if in.Hit() == nil {
-			return
+			break
 		}
-		if _, err := w.ReadFile(notePath); err != nil {
-			continue
+		if begun, err := w.ReadFile(notePath); err == nil && strings.HasPrefix(string(begun), "/dev/vdb ") {
+			noted++
+			check(n, w)
 		}
+	}
+	if noted == 0 {
+		t.Error("it was never stopped half-way")
+	}
+}
+
+// TestDiskInPlaceOfAnother: a disk that takes the place of the one with which berth had begun has
+// its name at once. It is not taken for that one, whatever was on it.
+func TestDiskInPlaceOfAnother(t *testing.T) {
+	stoppedHalfWay(t, func(n int, w *world) {
 		w.mounts = nil
 		theirs := &disk{size: size, data: true, files: []string{"/their/volume"}}
 		w.attach("/dev/vdb", theirs)
 		if err := Ensure(t.Context(), w, size); err == nil || theirs.fs != "" {
 			t.Fatalf("stopped after effect %d: the disk of somebody else was formatted: %+v, %v", n, *theirs, err)
 		}
-	}
+	})
 }
