@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	"fmt"
+	"time"
 
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +26,7 @@ func (i *Issuer) Announce(ctx context.Context, c *desired.ClientCertificate, cre
 		return false, fmt.Errorf("create node %s: %w", c.NodeName, err)
 	}
 	defer client.HandOn(i.connections)
-	if err := client.CreateNode(ctx, nodeObject(c)); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := client.CreateNode(ctx, nodeObject(c, i.h.Now())); err != nil && !apierrors.IsAlreadyExists(err) {
 		return false, fmt.Errorf("create node %s: %w", c.NodeName, err)
 	} else if err != nil {
 		return false, nil
@@ -33,10 +34,21 @@ func (i *Issuer) Announce(ctx context.Context, c *desired.ClientCertificate, cre
 	return true, nil
 }
 
-func nodeObject(c *desired.ClientCertificate) *core.Node {
+func nodeObject(c *desired.ClientCertificate, now time.Time) *core.Node {
 	n := &core.Node{ObjectMeta: meta.ObjectMeta{Name: c.NodeName, Labels: c.Announce.Labels, Annotations: c.Announce.Annotations}}
+	n.Status.Conditions = []core.NodeCondition{notReadyYet(meta.NewTime(now))}
 	for _, t := range c.Announce.Taints {
 		n.Spec.Taints = append(n.Spec.Taints, core.Taint{Key: t.Key, Value: t.Value, Effect: core.TaintEffect(t.Effect)})
 	}
 	return n
+}
+
+// notReadyYet is the condition of a Node whose kubelet has not run yet. kubelet registers
+// with one, too. It reports a Node that became ready at once only where it finds the
+// condition (fastNodeStatusUpdate); else not before it has registered, 0.1 s later.
+func notReadyYet(now meta.Time) core.NodeCondition {
+	return core.NodeCondition{
+		Type: core.NodeReady, Status: core.ConditionFalse, LastHeartbeatTime: now, LastTransitionTime: now,
+		Reason: "KubeletNotReady", Message: "kubelet has not started yet",
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	core "k8s.io/api/core/v1"
+
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -60,5 +62,19 @@ func TestAnnounceSaysWhetherItCreated(t *testing.T) {
 				t.Errorf("created %t, %v, asked %d times", created, err, asked)
 			}
 		})
+	}
+}
+
+// kubelet reports a Node that became ready at once only where it finds a Ready condition.
+func TestAnnouncedNodeIsNotReadyYet(t *testing.T) {
+	now := time.Date(2026, 11, 1, 2, 3, 4, 0, time.UTC)
+	n := nodeObject(&desired.ClientCertificate{NodeName: "n1", Announce: &desired.Node{}}, now)
+	if len(n.Status.Conditions) != 1 {
+		t.Fatalf("conditions %v", n.Status.Conditions)
+	}
+	c := n.Status.Conditions[0]
+	if c.Type != core.NodeReady || c.Status != core.ConditionFalse || c.Reason == "" || c.Message == "" ||
+		!c.LastHeartbeatTime.Time.Equal(now) || !c.LastTransitionTime.Time.Equal(now) {
+		t.Errorf("condition %+v", c)
 	}
 }
