@@ -47,7 +47,10 @@ func labelText(labels map[string]string) string {
 }
 
 // nodes is the cluster as the node of a machine sees it.
-type nodes struct{ h host.Host }
+type nodes struct {
+	h        host.Host
+	patching *sync.Mutex // makes each patch whole, as an API server does
+}
 
 func (n nodes) Open(kubeconfig, _ string) (converge.NodeSession, error) {
 	_, err := n.h.Lstat(kubeconfig)
@@ -63,12 +66,9 @@ func (n nodes) Get(context.Context) (*converge.NodeState, error) {
 	return out, errors.Join(err, json.Unmarshal(text, &out.Labels))
 }
 
-// patching makes each patch whole, as an API server does.
-var patching sync.Mutex
-
 func (n nodes) Label(ctx context.Context, _ string, set map[string]*string) (*converge.NodeState, error) {
-	patching.Lock()
-	defer patching.Unlock()
+	n.patching.Lock()
+	defer n.patching.Unlock()
 	now, err := n.Get(ctx)
 	if err != nil {
 		return nil, err

@@ -80,11 +80,14 @@ func software(h *memory.Host) {
 // copied makes one machine and hands out copies of it.
 func copied(machine func() *memory.Host) func() *memory.Host {
 	first := sync.OnceValue(machine)
-	return func() *memory.Host {
-		h := first().Clone()
-		software(h)
-		return h
-	}
+	return func() *memory.Host { return furnished(first()) }
+}
+
+// furnished is a copy of a machine, with software that runs on it.
+func furnished(h *memory.Host) *memory.Host {
+	c := h.Clone()
+	software(c)
+	return c
 }
 
 // prebaked is an image with every program, a running containerd of the

@@ -7,35 +7,22 @@ import (
 	"github.com/berth-dev/berth/internal/host/effect"
 )
 
-// Stopped dead before or after any effect and run again, the machine is the
-// same, with the same unit states and the same restarts.
+// Stopped dead after any effect and run again, the machine is the same, with the same unit
+// states and the same restarts. Before an effect is after the one before it.
 func TestKilledAnywhere(t *testing.T) {
 	eachOfAll(t, func(t *testing.T, s scenario) {
 		want, kills := s.undisturbed(t), 0
-		for n := 1; n <= len(want.effects); n += stride {
-			for _, kind := range killsAt(n) {
-				h := s.machine()
-				s.disturb(t, h, effect.Plan{{At: n, Kind: kind}})
-				h.Kill()
-				s.again(t, h)
-				if d := diff(want.outcome, look(h)); d != "" {
-					t.Fatalf("killed (%v) at effect %v: %s", kind, want.effects[n-1], d)
-				}
-				kills++
+		for stop := range s.stops(t) {
+			h := furnished(stop.machine)
+			h.Kill()
+			s.again(t, h)
+			if d := diff(want.outcome, look(h)); d != "" {
+				t.Fatalf("killed at effect %v: %s", stop.Effect, d)
 			}
+			kills++
 		}
 		t.Logf("%d effects, %d kills", len(want.effects), kills)
 	})
-}
-
-// killsAt are the kills at an effect. Dead before an effect is dead after the
-// one before it but for the state of the injector, so the short mode alternates.
-func killsAt(n int) []effect.Kind {
-	both := []effect.Kind{effect.StopBefore, effect.StopAfter}
-	if !thorough {
-		return both[n%2 : n%2+1]
-	}
-	return both
 }
 
 // A run that follows a kill may be killed, too.

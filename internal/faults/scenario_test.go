@@ -224,7 +224,7 @@ func engine(h host.Host, pick func(int) int, workers int) *converge.Engine {
 }
 
 func engineWith(h host.Host, edit func(*converge.Options)) *converge.Engine {
-	o := converge.Options{Host: h, Fetcher: fetcher{}, Issuer: newIssuer(h), Prober: prober{}, Images: images{h}, Nodes: nodes{h}, SelfSigned: selfSigned,
+	o := converge.Options{Host: h, Fetcher: fetcher{}, Issuer: newIssuer(h), Prober: prober{}, Images: images{h}, Nodes: nodes{h, new(sync.Mutex)}, SelfSigned: selfSigned,
 		ServingValid: identity.ServingValid, Workers: 1, Command: "test", LockTimeout: time.Second}
 	edit(&o)
 	return converge.New(o)
@@ -372,6 +372,35 @@ func (s scenario) undisturbed(t testing.TB) history {
 		t.Fatal(d)
 	}
 	return got
+}
+
+// stop is a machine whose run has stopped after an effect.
+type stop struct {
+	effect.Effect
+	machine *memory.Host
+}
+
+// stops are the machines that a run leaves which stops after an effect: of each, in thorough
+// mode.
+func (s scenario) stops(t testing.TB) <-chan stop {
+	t.Helper()
+	h, out := s.machine(), make(chan stop)
+	told := func(e effect.Effect) {
+		if (e.N-1)%stride != 0 {
+			return
+		}
+		select {
+		case out <- stop{e, furnished(h)}:
+		case <-t.Context().Done():
+		}
+	}
+	go func() {
+		defer close(out)
+		if _, err := s.run(h, effect.After(h, told)); err != nil {
+			t.Error(err)
+		}
+	}()
+	return out
 }
 
 // disturb runs an apply that a fault hits.

@@ -16,14 +16,19 @@ type Recorded struct {
 // Recorder is a host that writes down its effects.
 type Recorder struct {
 	*decorated
-	mu  sync.Mutex
-	n   int
-	log []Recorded
+	after func(Effect)
+	mu    sync.Mutex
+	n     int
+	log   []Recorded
 }
 
 // Record decorates a host.
-func Record(h host.Host) *Recorder {
-	r := &Recorder{}
+func Record(h host.Host) *Recorder { return After(h, func(Effect) {}) }
+
+// After decorates a host: each effect that has taken place, or failed, is told before its
+// caller learns of it.
+func After(h host.Host, told func(Effect)) *Recorder {
+	r := &Recorder{after: told}
 	r.decorated = &decorated{inner: h, around: r.around, before: func() error { return nil }}
 	return r
 }
@@ -64,6 +69,7 @@ func (r *Recorder) around(e Effect, do func() error) error {
 	e.N = r.n
 	r.mu.Unlock()
 	err := do()
+	r.after(e)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log = append(r.log, Recorded{e, err})

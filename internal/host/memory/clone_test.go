@@ -88,6 +88,54 @@ func TestClone(t *testing.T) {
 	}
 }
 
+// What a machine is decides its digest: a copy has the same, one that went on has another,
+// and of what a power cut undoes nothing is left in it.
+func TestDigest(t *testing.T) {
+	h := arranged(t)
+	h.Flush()
+	was := h.Digest()
+	if got := h.Clone().Digest(); got != was {
+		t.Error("a copy has another digest")
+	}
+	f, err := h.Create("/srv/new")
+	must(t, err)
+	seen := map[uint64]string{was: "before"}
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"a file", func() error { return nil }},
+		{"its content", func() error { _, err := f.Write([]byte("text")); return err }},
+		{"that it is durable", f.Sync},
+		{"its mode", func() error { return h.Chmod("/srv/new", 0o750) }},
+		{"its owner", func() error { return h.Chown("/srv/new", 1, 2) }},
+		{"another name", func() error { return h.Link("/srv/new", "/srv/newer") }},
+		{"that its names are durable", func() error { return h.SyncDir("/srv") }},
+		{"a link", func() error { return h.Symlink("new", "/srv/link") }},
+		{"a value", func() error { return h.WriteValue("/proc/sys/vm/swappiness", []byte("5")) }},
+		{"a job", func() error { return h.RestartUnit(t.Context(), "a.service") }},
+		{"a mount", func() error { return h.Unmount(t.Context(), "/mnt/disk") }},
+		{"a boot", func() error { h.Boot(); return nil }},
+	} {
+		must(t, step.do())
+		got := h.Digest()
+		if same := seen[got]; same != "" {
+			t.Errorf("the digest does not tell %s from %s", step.name, same)
+		}
+		seen[got] = step.name
+	}
+	h.Flush()
+	one, two := h.Clone(), h.Clone()
+	lost, err := two.Create("/srv/lost")
+	must(t, err)
+	must(t, lost.Close())
+	one.PowerCut(LoseAll)
+	two.PowerCut(LoseAll)
+	if one.Digest() != two.Digest() {
+		t.Error("the digest tells a machine whose file a power cut took from one that never had it")
+	}
+}
+
 func state(h *Host) map[string]any {
 	return map[string]any{"tree": h.Tree(), "units": h.Units(), "values": h.Values(), "jobs": h.Jobs(), "now": h.Now(), "boots": h.Boots()}
 }
