@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,11 @@ func CompareBare(ctx context.Context, l *lab.Lab, o Options) (b Bare, err error)
 		return b, err
 	}
 	defer os.RemoveAll(dir)
-	progs, err := site.Serve(ctx, l, dir)
+	archives, err := site.Pack(ctx, l, dir, gzip.BestSpeed)
+	if err != nil {
+		return b, err
+	}
+	progs, err := site.Serve(ctx, l, archives)
 	if err != nil {
 		return b, err
 	}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,11 @@ func CompareFloor(ctx context.Context, l *lab.Lab, o Options) (all []Floor, err 
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	progs, err := site.Serve(ctx, l, dir)
+	archives, err := site.Pack(ctx, l, dir, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	progs, err := site.Serve(ctx, l, archives)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"compress/gzip"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -66,7 +67,7 @@ func addOther(t *testing.T, a *serve.Artifacts, path string) string {
 func addArchive(t *testing.T, a *serve.Artifacts, path string, entries ...serve.Entry) (string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "archive.tgz")
-	if _, err := serve.WriteTarGz(file, entries...); err != nil {
+	if _, err := serve.WriteTarGz(file, gzip.BestSpeed, entries...); err != nil {
 		return "", err
 	}
 	b, err := a.AddFile(path, file)

@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"compress/gzip"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,12 +17,42 @@ import (
 	"github.com/berth-dev/berth/lab/internal/site"
 )
 
+// stored is what most tests get: archives that nobody spends time to compress and inflate.
+var stored struct {
+	once     sync.Once
+	dir      string
+	archives *site.Archives
+	err      error
+}
+
+func storedArchives(t *testing.T, l *lab.Lab) *site.Archives {
+	t.Helper()
+	stored.once.Do(func() {
+		if stored.dir, stored.err = os.MkdirTemp("/var/tmp", "berth-e2e-"); stored.err == nil { // not /tmp, which may be memory
+			stored.archives, stored.err = site.Pack(within(t, time.Minute), l, stored.dir, gzip.NoCompression)
+		}
+	})
+	check(t, stored.err)
+	return stored.archives
+}
+
 func servePrograms(t *testing.T, l *lab.Lab) *site.Programs {
 	t.Helper()
-	p, err := site.Serve(within(t, time.Minute), l, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	return serveArchives(t, l, storedArchives(t, l))
+}
+
+// serveCompressed serves archives as upstream has them.
+func serveCompressed(t *testing.T, l *lab.Lab) *site.Programs {
+	t.Helper()
+	archives, err := site.Pack(within(t, time.Minute), l, t.TempDir(), gzip.BestSpeed)
+	check(t, err)
+	return serveArchives(t, l, archives)
+}
+
+func serveArchives(t *testing.T, l *lab.Lab, archives *site.Archives) *site.Programs {
+	t.Helper()
+	p, err := site.Serve(within(t, time.Minute), l, archives)
+	check(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Errorf("close server: %v", err)
@@ -33,7 +66,7 @@ func servePrograms(t *testing.T, l *lab.Lab) *site.Programs {
 func TestCaseBareImage(t *testing.T) {
 	parallel(t)
 	l := sharedLab(t)
-	reg, progs := serveImages(t, l), servePrograms(t, l)
+	reg, progs := serveImages(t, l), serveCompressed(t, l)
 	cfg := nodeConfig(t, l, progs.Configure, func(c *aksnodeconfigv1.Configuration) {
 		c.KubeBinaryConfig.PodInfraContainerImageUrl = reg.pushPause(t, l) // not in the image either
 		c.LinuxAdminUsername, c.ProvisionOutput, c.EnableUnattendedUpgrade = "nobody", "/var/log/provision.log", true

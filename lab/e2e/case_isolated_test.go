@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"compress/gzip"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -34,7 +35,7 @@ func (s *privateSite) fillIsolated(t *testing.T) {
 		t.Fatal(err)
 	}
 	provider := filepath.Join(t.TempDir(), "provider.tar.gz")
-	if _, err := serve.WriteTarGz(provider, serve.Entry{Name: "azure-acr-credential-provider", Data: []byte("#!/bin/sh\necho out of the registry\n"), Mode: 0o755}); err != nil {
+	if _, err := serve.WriteTarGz(provider, gzip.BestSpeed, serve.Entry{Name: "azure-acr-credential-provider", Data: []byte("#!/bin/sh\necho out of the registry\n"), Mode: 0o755}); err != nil {
 		t.Fatal(err)
 	}
 	tag := ":v" + strings.TrimPrefix(s.lab.KubernetesVersion(), "v") + "-linux-" + runtime.GOARCH

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"testing"
@@ -15,7 +16,12 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(victim); name != "" {
 		os.Exit(beVictim(name))
 	}
-	os.Exit(setup.Run(m))
+	code := setup.Run(m)
+	if err := os.RemoveAll(stored.dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 func addr(t *testing.T, s string) netip.Addr {

@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"net"
 	"net/http"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 	"github.com/berth-dev/berth/lab"
 	"github.com/berth-dev/berth/lab/internal/serve"
-	"github.com/berth-dev/berth/lab/internal/site"
 )
 
 // Identities of a private site, and what its tokens look like.
@@ -68,29 +66,22 @@ func serveSite(t *testing.T, l *lab.Lab) *privateSite {
 // fill pushes what a bare image lacks: archives as artifacts, runc in an image.
 func (s *privateSite) fill(t *testing.T, held *serve.Registry) {
 	t.Helper()
-	dir := t.TempDir()
-	p, err := site.Serve(within(t, time.Minute), s.lab, dir) // for the archives that it packs
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(t, p.Close())
-	push := func(repository, url string) serve.Pushed {
-		name, _, _ := strings.Cut(path.Base(url), "#")
-		pushed, err := held.PushFile(within(t, time.Minute), repository+":v1", "application/vnd.lab.program", "application/gzip", filepath.Join(dir, name))
+	a := storedArchives(t, s.lab)
+	push := func(repository, file string) serve.Pushed {
+		pushed, err := held.PushFile(within(t, time.Minute), repository+":v1", "application/vnd.lab.program", "application/gzip", file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.blobs = append(s.blobs, pushed)
 		return pushed
 	}
-	name, _, _ := strings.Cut(path.Base(p.Kubernetes), "#")
-	s.archive = filepath.Join(dir, name)
+	s.archive = a.Kubernetes
 	at := "oci://" + s.registryName + "/"
-	s.kubernetes = at + "tools/kubernetes@" + push("tools/kubernetes", p.Kubernetes).Manifest
-	s.cni = at + "tools/cni:v1@" + push("tools/cni", p.CNI).Manifest
-	push("tools/containerd", p.Containerd)
+	s.kubernetes = at + "tools/kubernetes@" + push("tools/kubernetes", a.Kubernetes).Manifest
+	s.cni = at + "tools/cni:v1@" + push("tools/cni", a.CNI).Manifest
+	push("tools/containerd", a.Containerd)
 	s.containerd = at + "tools/containerd:v1"
-	_, s.version, _ = strings.Cut(path.Base(p.Containerd), "-")
+	_, s.version, _ = strings.Cut(filepath.Base(a.Containerd), "-")
 	s.version, _, _ = strings.Cut(s.version, "-linux")
 	image := serve.Image{Files: []serve.Entry{{Name: "usr/local/sbin/runc", Source: filepath.Join(s.lab.RuntimePrograms(), "runc")}, {Name: "etc/motd", Data: []byte("hello\n")}}}
 	if _, err := held.Push(within(t, time.Minute), "images/runc:v1", image); err != nil {

@@ -28,17 +28,17 @@ type Entry struct {
 	Mode   fs.FileMode // 0 means 0755
 }
 
-// WriteTarGz writes an archive to out and returns its SHA-256 in hex. The same
-// entries give the same bytes: sorted, owned by root, without times.
-func WriteTarGz(out string, entries ...Entry) (digest string, err error) {
+// WriteTarGz writes an archive to out, compressed at a level of package gzip, and returns
+// its SHA-256 in hex. The same entries give the same bytes: sorted, owned by root, without
+// times.
+func WriteTarGz(out string, level int, entries ...Entry) (digest string, err error) {
 	f, err := os.Create(out)
 	if err != nil {
 		return "", fmt.Errorf("create archive: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	sum := sha256.New()
-	// The fastest level: it is served over loopback.
-	zip, err := gzip.NewWriterLevel(io.MultiWriter(f, sum), gzip.BestSpeed)
+	zip, err := gzip.NewWriterLevel(io.MultiWriter(f, sum), level)
 	if err != nil {
 		return "", fmt.Errorf("create archive: %w", err)
 	}

@@ -61,7 +61,7 @@ func TestLayouts(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(dir, "out.tgz")
-			first, err := WriteTarGz(out, test.entries...)
+			first, err := WriteTarGz(out, gzip.BestSpeed, test.entries...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +76,7 @@ func TestLayouts(t *testing.T) {
 				}
 			}
 			test.entries[0], test.entries[len(test.entries)-1] = test.entries[len(test.entries)-1], test.entries[0]
-			again, err := WriteTarGz(out, test.entries...)
+			again, err := WriteTarGz(out, gzip.BestSpeed, test.entries...)
 			if err != nil || first != again {
 				t.Errorf("digests %s and %s, %v", first, again, err)
 			}

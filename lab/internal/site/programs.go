@@ -1,6 +1,7 @@
 package site
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
 	"net/netip"
@@ -13,8 +14,8 @@ import (
 	"github.com/berth-dev/berth/lab/internal/serve"
 )
 
-// Programs is an HTTP server on the lab's gateway with everything that a bare
-// image lacks, packed as upstream packs it. The URLs carry the digests.
+// Programs is an HTTP server on the lab's gateway with archives. The URLs carry the
+// digests.
 type Programs struct {
 	*serve.Artifacts
 	Kubernetes, Containerd, Runc, CNI string
@@ -23,16 +24,51 @@ type Programs struct {
 	files  map[string]string // by URL
 }
 
-// Serve packs the lab's programs below dir, which must last as long as the
-// server.
-func Serve(ctx context.Context, l *lab.Lab, dir string) (*Programs, error) {
+// Archives are files with everything that a bare image lacks, packed as upstream packs it.
+type Archives struct {
+	Kubernetes, Containerd, Runc, CNI string
+}
+
+// Pack packs the lab's programs below dir, compressed at a level of package gzip.
+func Pack(ctx context.Context, l *lab.Lab, dir string, level int) (*Archives, error) {
+	version, err := containerdVersion(ctx, l)
+	if err != nil {
+		return nil, fmt.Errorf("pack programs: %w", err)
+	}
+	runtime := l.RuntimePrograms()
+	a := &Archives{
+		Kubernetes: filepath.Join(dir, "kubernetes-node-linux-amd64.tar.gz"), Containerd: filepath.Join(dir, "containerd-"+version+"-linux-amd64.tar.gz"),
+		Runc: filepath.Join(runtime, "runc"), CNI: filepath.Join(dir, "cni-plugins-linux-amd64.tgz"),
+	}
+	for file, entries := range map[string][]serve.Entry{
+		a.Kubernetes: serve.KubernetesNode(below(l.Programs(), "kubelet", "kubectl", "kubeadm")...),
+		a.Containerd: serve.Containerd(below(runtime, "containerd", "containerd-shim-runc-v2", "ctr")...),
+		a.CNI:        serve.CNIPlugins(below(runtime, "cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap", "cni/ptp")...),
+	} {
+		if _, err := serve.WriteTarGz(file, level, entries...); err != nil {
+			return nil, fmt.Errorf("pack programs: %w", err)
+		}
+	}
+	return a, nil
+}
+
+// Serve serves archives, which must last as long as the server.
+func Serve(ctx context.Context, l *lab.Lab, a *Archives) (*Programs, error) {
 	listener, err := l.Listen(ctx, "tcp", netip.AddrPortFrom(l.Gateway(), 0).String())
 	if err != nil {
 		return nil, fmt.Errorf("serve programs: %w", err)
 	}
 	p := &Programs{Artifacts: serve.NewArtifacts(), files: map[string]string{}}
 	p.server = serve.Start(listener, p.Artifacts)
-	if err := p.fill(ctx, l, dir); err != nil {
+	for url, file := range map[*string]string{&p.Kubernetes: a.Kubernetes, &p.Containerd: a.Containerd, &p.CNI: a.CNI} {
+		if *url, err = p.file(filepath.Base(file), file); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		p.Runc, err = p.file("runc.amd64", a.Runc)
+	}
+	if err != nil {
 		_ = p.server.Close()
 		return nil, fmt.Errorf("serve programs: %w", err)
 	}
@@ -41,33 +77,6 @@ func Serve(ctx context.Context, l *lab.Lab, dir string) (*Programs, error) {
 
 // Close ends the server.
 func (p *Programs) Close() error { return p.server.Close() }
-
-func (p *Programs) fill(ctx context.Context, l *lab.Lab, dir string) error {
-	version, err := containerdVersion(ctx, l)
-	if err != nil {
-		return err
-	}
-	runtime := l.RuntimePrograms()
-	for _, a := range []struct {
-		url     *string
-		name    string
-		entries []serve.Entry
-	}{
-		{&p.Kubernetes, "kubernetes-node-linux-amd64.tar.gz", serve.KubernetesNode(below(l.Programs(), "kubelet", "kubectl", "kubeadm")...)},
-		{&p.Containerd, "containerd-" + version + "-linux-amd64.tar.gz", serve.Containerd(below(runtime, "containerd", "containerd-shim-runc-v2", "ctr")...)},
-		{&p.CNI, "cni-plugins-linux-amd64.tgz", serve.CNIPlugins(below(runtime, "cni/bridge", "cni/host-local", "cni/loopback", "cni/portmap", "cni/ptp")...)},
-	} {
-		file := filepath.Join(dir, a.name)
-		if _, err := serve.WriteTarGz(file, a.entries...); err != nil {
-			return err
-		}
-		if *a.url, err = p.file(a.name, file); err != nil {
-			return err
-		}
-	}
-	p.Runc, err = p.file("runc.amd64", filepath.Join(runtime, "runc"))
-	return err
-}
 
 // KubeletBefore serves the kubelet of the minor before as well, packed below dir, and
 // returns its version and URL.
@@ -83,7 +92,7 @@ func (p *Programs) KubeletBefore(ctx context.Context, l *lab.Lab, dir string) (v
 	version = strings.TrimPrefix(strings.TrimSpace(string(out)), "Kubernetes v")
 	const name = "kubernetes-node-before-linux-amd64.tar.gz"
 	file := filepath.Join(dir, name)
-	if _, err := serve.WriteTarGz(file, serve.KubernetesNode(append(below(l.Programs(), "kubectl", "kubeadm"), program)...)...); err != nil {
+	if _, err := serve.WriteTarGz(file, gzip.NoCompression, serve.KubernetesNode(append(below(l.Programs(), "kubectl", "kubeadm"), program)...)...); err != nil {
 		return "", "", err
 	}
 	url, err = p.file(name, file)
