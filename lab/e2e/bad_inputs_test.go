@@ -11,14 +11,9 @@ import (
 // its code, field and hint, and leave the machine as it was; at the end the good
 // one, which proves that nothing stayed behind.
 func TestBadInputs(t *testing.T) {
+	parallelLong(t)
 	l := sharedLab(t)
-	m := &badMachine{l, addNode(t, l, lab.NodeConfig{Name: "bad"})}
-	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.AwaitSigner(within(t, time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	m := addBadMachine(t, l, "bad")
 	nobody := m.waitForNobody(t)
 	for _, part := range []struct {
 		name string
@@ -34,11 +29,22 @@ func TestBadInputs(t *testing.T) {
 		{"two runs", twoRuns},
 		{"signal", interrupted},
 		{"nobody provisions", nobody},
-		{"request is approved late", approvedLate},
 		{"kubelet", badKubelet},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, m) })
 	}
+}
+
+func addBadMachine(t *testing.T, l *lab.Lab, name string) *badMachine {
+	t.Helper()
+	m := &badMachine{l, addNode(t, l, lab.NodeConfig{Name: name})}
+	if _, err := m.node.WaitBooted(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AwaitSigner(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // each runs cases one after another.

@@ -29,9 +29,11 @@ func badTokens(t *testing.T, m *badMachine) {
 	}
 }
 
-// approvedLate follows the hint for a request that nobody has approved: the next
-// run goes on with the same request, and the machine becomes a node.
-func approvedLate(t *testing.T, m *badMachine) {
+// TestRequestIsApprovedLate follows the hint for a request that nobody has approved: the
+// next run goes on with the same request, and the machine becomes a node. It runs alone:
+// the rights that other tests give to agents have each such request approved.
+func TestRequestIsApprovedLate(t *testing.T) {
+	m := addBadMachine(t, sharedLab(t), "late")
 	const held = "holdit.0123456789abcdef"
 	check(t, m.lab.AddHeldToken(within(t, 10*time.Second), held))
 	seconds := int32(38) // 5 s for the request

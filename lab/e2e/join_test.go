@@ -67,6 +67,7 @@ func kubeletsOwn(t *testing.T, n *lab.Node) {
 // join does nothing, without the token; leave gives it back as it was; and it can join
 // again.
 func TestJoinAndLeave(t *testing.T) {
+	parallel(t)
 	l := sharedLab(t)
 	reg, progs := serveImages(t, l), servePrograms(t, l)
 	files := tokenAndCA(t, l)

@@ -7,7 +7,7 @@ import (
 
 // atOnce is how many tests run beside each other: each has a machine or two, of which most
 // wait for something.
-const atOnce = 6
+const atOnce = 12
 
 // turns are whose turn it is. The testing package gives the next place to any test that waits; a
 // long one that comes last would have the machine for itself. So its own limit is out of reach
