@@ -28,10 +28,13 @@ import (
 // Where a cluster that kubeadm made tells everybody of its CA, signed with each
 // bootstrap token (k8s.io/cluster-bootstrap).
 const (
-	clusterInfoPath   = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
-	clusterInfoKey    = "kubeconfig"
-	signaturePrefix   = "jws-kubeconfig-"
-	discoveryTime     = 5 * time.Minute
+	clusterInfoPath = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+	clusterInfoKey  = "kubeconfig"
+	signaturePrefix = "jws-kubeconfig-"
+	discoveryTime   = 5 * time.Minute
+	// signatureTime is more than the controller manager (bootstrapsigner) takes to sign with
+	// a token that was just made, or when the cluster has just started.
+	signatureTime     = 3 * time.Second
 	clusterInfoLength = 1 << 20
 )
 
@@ -62,10 +65,14 @@ func ClusterCA(ctx context.Context, server, pin string, token desired.Secret) ([
 	ctx, cancel := context.WithTimeout(ctx, discoveryTime)
 	defer cancel()
 	var last error
+	signed := time.Now().Add(signatureTime)
 	ca, err := backoff.Retry(ctx, func() ([]byte, error) {
 		ca, err := clusterCA(ctx, server, pin, token)
 		if err != nil && ctx.Err() == nil {
 			last = err
+		}
+		if errors.Is(err, errUnsigned) && time.Now().After(signed) {
+			return nil, backoff.Permanent(err)
 		}
 		return ca, err
 	}, backoff.WithBackOff(Intervals(200*time.Millisecond, 5*time.Second)), backoff.WithMaxElapsedTime(0))
@@ -85,7 +92,10 @@ func clusterCA(ctx context.Context, server, pin string, token desired.Secret) ([
 		return nil, err
 	}
 	ca, err := provenCA(said, pin, token)
-	if err != nil {
+	switch {
+	case errors.Is(err, errUnsigned):
+		return nil, err
+	case err != nil:
 		return nil, backoff.Permanent(err)
 	}
 	pool, err := roots(ca)
@@ -163,10 +173,13 @@ func provenCA(m *core.ConfigMap, pin string, token desired.Secret) ([]byte, erro
 	return ca, nil
 }
 
+// errUnsigned: there may be a signature soon.
+var errUnsigned = errors.New("the cluster has no signature")
+
 // signed says whether a detached JWS (RFC 7515, HS256) is a token's of a text.
 func signed(text, jws, id, secret string) error {
 	if jws == "" {
-		return fmt.Errorf("the cluster has no signature by token %s: it may have expired", id)
+		return fmt.Errorf("%w by token %s: it may have expired", errUnsigned, id)
 	}
 	head, rest, _ := strings.Cut(jws, ".")
 	payload, signature, _ := strings.Cut(rest, ".")

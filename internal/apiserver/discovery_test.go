@@ -12,9 +12,11 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	core "k8s.io/api/core/v1"
@@ -90,6 +92,7 @@ func TestClusterCAIsNotTaken(t *testing.T) {
 		"no such config map": {func(s *informed) { s.URL += "/elsewhere" }, discoveryToken, "404"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newInformed(t)
 			c.change(s)
 			_, err := ClusterCA(t.Context(), s.URL, s.pin, c.token)
@@ -98,6 +101,24 @@ func TestClusterCAIsNotTaken(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// The cluster's controller signs a moment after a token was made, or the cluster started.
+func TestClusterCAIsSignedSoon(t *testing.T) {
+	s := newInformed(t)
+	key := signaturePrefix + "abcdef"
+	signature := s.info.Data[key]
+	var early atomic.Int32
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		info := core.ConfigMap{Data: maps.Clone(s.info.Data)}
+		if info.Data[key] = signature; early.Add(1) <= 2 {
+			delete(info.Data, key)
+		}
+		_ = json.NewEncoder(w).Encode(&info)
+	})
+	if ca, err := ClusterCA(t.Context(), s.URL, s.pin, discoveryToken); err != nil || string(ca) != s.ca {
+		t.Fatalf("%s %v", ca, err)
 	}
 }
 
