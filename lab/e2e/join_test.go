@@ -65,9 +65,8 @@ func kubeletsOwn(t *testing.T, n *lab.Node) {
 
 // TestJoinAndLeave: a bare machine becomes a Ready node by a bootstrap token; a second
 // join does nothing, without the token; leave gives it back as it was; and it can join
-// again.
+// again. It runs alone, since it sets values of the kernel that all nodes share.
 func TestJoinAndLeave(t *testing.T) {
-	parallel(t)
 	l := sharedLab(t)
 	reg, progs := serveImages(t, l), servePrograms(t, l)
 	files := tokenAndCA(t, l)
