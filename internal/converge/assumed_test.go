@@ -43,9 +43,9 @@ func (o *oldOnce) State(ctx context.Context, name string) (host.UnitStatus, erro
 	return st, err
 }
 
-func (o *oldOnce) StartUnit(ctx context.Context, name string) error {
+func (o *oldOnce) StartUnit(ctx context.Context, name string, ahead ...string) error {
 	o.note("start", name)
-	return o.Host.StartUnit(ctx, name)
+	return o.Host.StartUnit(ctx, name, ahead...)
 }
 
 func (o *oldOnce) RestartUnit(ctx context.Context, name string) error {

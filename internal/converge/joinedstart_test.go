@@ -35,9 +35,9 @@ func (g *goesOn) Unit(ctx context.Context, name string) (host.UnitStatus, error)
 }
 
 // StartUnit implements host.Systemd.
-func (g *goesOn) StartUnit(ctx context.Context, name string) error {
+func (g *goesOn) StartUnit(ctx context.Context, name string, ahead ...string) error {
 	if name != g.unit || g.ended {
-		return g.machine.StartUnit(ctx, name)
+		return g.machine.StartUnit(ctx, name, ahead...)
 	}
 	g.ended = true
 	return &host.JobError{Unit: name, Job: "start", Result: "failed"}

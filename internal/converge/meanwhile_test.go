@@ -87,11 +87,11 @@ func (d *during) StopUnit(ctx context.Context, name string) error {
 	return d.Host.StopUnit(ctx, name)
 }
 
-func (d *during) StartUnit(ctx context.Context, name string) error {
+func (d *during) StartUnit(ctx context.Context, name string, ahead ...string) error {
 	if d.start != nil {
 		d.start()
 	}
-	return d.Host.StartUnit(ctx, name)
+	return d.Host.StartUnit(ctx, name, ahead...)
 }
 
 func (d *during) Rename(from, to string) error {

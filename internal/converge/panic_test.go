@@ -43,9 +43,9 @@ func (b broken) SyncDir(p string) error {
 	return b.Host.SyncDir(p)
 }
 
-func (b broken) StartUnit(ctx context.Context, name string) error {
+func (b broken) StartUnit(ctx context.Context, name string, ahead ...string) error {
 	b.panics("start", name)
-	return b.Host.StartUnit(ctx, name)
+	return b.Host.StartUnit(ctx, name, ahead...)
 }
 
 // A panic in a worker is the error of its action, with where it happened: the

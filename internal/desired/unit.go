@@ -53,6 +53,9 @@ type Unit struct {
 	// Unread are, by trigger, regular expressions of text that a running unit has no
 	// use for: a change of such text alone restarts nothing.
 	Unread map[string][]string `json:"unread,omitempty"`
+	// ReadAhead are files that the unit reads from the disk when it starts: its program and
+	// what that runs.
+	ReadAhead []string `json:"readAhead,omitempty"`
 }
 
 // UnitID names a unit.
@@ -78,6 +81,11 @@ func (u *Unit) Validate() error {
 	for _, t := range slices.Concat(u.Triggers, u.ReloadTriggers) {
 		if err := cleanAbs(t); err != nil {
 			return fmt.Errorf("trigger: %w", err)
+		}
+	}
+	for _, f := range u.ReadAhead {
+		if err := cleanAbs(f); err != nil {
+			return fmt.Errorf("file to read ahead: %w", err)
 		}
 	}
 	return u.validateUnread()

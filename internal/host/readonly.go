@@ -58,7 +58,7 @@ func (ReadOnly) WriteValue(string, []byte) error { return ErrReadOnly }
 func (ReadOnly) DaemonReload(context.Context) error { return ErrReadOnly }
 
 // StartUnit implements Systemd.
-func (ReadOnly) StartUnit(context.Context, string) error { return ErrReadOnly }
+func (ReadOnly) StartUnit(context.Context, string, ...string) error { return ErrReadOnly }
 
 // Enqueue implements Systemd.
 func (ReadOnly) Enqueue(context.Context, string, string) error { return ErrReadOnly }

@@ -39,7 +39,11 @@ type Systemd interface {
 	// that start: no new run begins. A start that a condition prevents is done.
 	// A socket whose service runs can't be started: the job fails, and a restart has
 	// stopped it by then. A restart does not wait for the units it takes along.
-	StartUnit(ctx context.Context, name string) error
+	//
+	// StartUnit has the kernel read files ahead which the unit is going to read, as soon as
+	// systemd has the job and not before: it reads the unit's definition from the same disk.
+	// Files that are not there are left out.
+	StartUnit(ctx context.Context, name string, ahead ...string) error
 	StopUnit(ctx context.Context, name string) error
 	RestartUnit(ctx context.Context, name string) error
 	ReloadUnit(ctx context.Context, name string) error

@@ -196,13 +196,13 @@ func (s *slow) Run(ctx context.Context, c host.Command) (host.Output, error) {
 	return s.world.Run(ctx, c)
 }
 
-func (s *slow) StartUnit(ctx context.Context, name string) error {
+func (s *slow) StartUnit(ctx context.Context, name string, ahead ...string) error {
 	select {
 	case <-time.After(s.takes[name]):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return s.world.StartUnit(ctx, name)
+	return s.world.StartUnit(ctx, name, ahead...)
 }
 
 func (s *slow) Sleep(ctx context.Context, d time.Duration) error {

@@ -4,6 +4,8 @@ package containerd
 
 import (
 	"fmt"
+	"path"
+	"slices"
 
 	"github.com/berth-dev/berth/internal/component/gates"
 	"github.com/berth-dev/berth/internal/component/unitfile"
@@ -32,6 +34,8 @@ type Settings struct {
 	Version string
 	// Program is its path.
 	Program string
+	// Runc is the path of runc.
+	Runc string
 	// VendorUnit: a package of the image brings the unit; berth writes none.
 	VendorUnit bool
 	// Root is the directory of images and containers; empty: containerd's own.
@@ -92,12 +96,22 @@ func Resources(s Settings) ([]desired.Resource, error) {
 
 func service(s Settings, files []desired.Resource) desired.Resource {
 	u := &desired.Unit{Name: Unit, Enablement: desired.Enabled, Activation: desired.Started,
-		Triggers: append([]string{ConfigFile}, s.Triggers...)}
+		Triggers: append([]string{ConfigFile}, s.Triggers...), ReadAhead: s.programs()}
 	u.After = append(u.After, s.After...)
 	for _, f := range files {
 		u.After = append(u.After, f.ID())
 	}
 	return u
+}
+
+// programs are what starts with the service and with the first pod. A pod waits for all three
+// where the disk has yet to read them.
+func (s Settings) programs() []string {
+	if s.Program == "" {
+		return nil
+	}
+	return slices.DeleteFunc([]string{s.Program, path.Join(path.Dir(s.Program), "containerd-shim-runc-v2"), s.Runc},
+		func(p string) bool { return p == "" })
 }
 
 // definition is the unit, or where the image brings one the limits it needs.

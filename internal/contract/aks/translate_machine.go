@@ -165,13 +165,13 @@ const (
 )
 
 func (t *translation) containerd() error {
-	program := cmp.Or(t.facts.ContainerdStarts, t.facts.ContainerdPath, containerdPath)
-	t.runtimePrograms(program)
+	program, runc := cmp.Or(t.facts.ContainerdStarts, t.facts.ContainerdPath, containerdPath), cmp.Or(t.facts.RuncPath, runcPath)
+	t.runtimePrograms(program, runc)
 	limits := t.cfg.GetCustomLinuxOsConfig().GetUlimitConfig()
 	t.add("custom_linux_os_config.ulimit_config", ulimits.Resources(ulimits.Settings{
 		NoFile: limits.GetNoFile(), MemLock: limits.GetMaxLockedMemory()})...)
 	s := containerd.Settings{
-		Version: t.containerdVersion(), Program: program, VendorUnit: t.facts.HasVendorUnit(containerd.Unit),
+		Version: t.containerdVersion(), Program: program, Runc: runc, VendorUnit: t.facts.HasVendorUnit(containerd.Unit),
 		Root:          t.cfg.GetKubeletConfig().GetContainerDataDir(),
 		SandboxImage:  t.cfg.GetKubeBinaryConfig().GetPodInfraContainerImageUrl(),
 		SystemdCgroup: t.systemdCgroup(), Mirrors: t.mirrors(), IPTables: t.facts.IPTables,
@@ -206,7 +206,7 @@ func (t *translation) reservedSlice() (string, error) {
 	return s.ReservedSlice(), nil
 }
 
-func (t *translation) runtimePrograms(program string) {
+func (t *translation) runtimePrograms(program, runc string) {
 	from := binaries.Source{URL: t.packageURL()}
 	if from.URL != "" {
 		from.Version = t.containerdVersion()
@@ -217,7 +217,7 @@ func (t *translation) runtimePrograms(program string) {
 	}
 	t.runtime = append(t.runtime, t.add("containerd_config.containerd_package_url", binaries.Containerd(from, program))...)
 	t.runtime = append(t.runtime, t.add("runc_config.runc_package_url",
-		binaries.Runc(fromRunc, cmp.Or(t.facts.RuncPath, runcPath)))...)
+		binaries.Runc(fromRunc, runc))...)
 }
 
 // microsoftRegistry holds the images of AKS.

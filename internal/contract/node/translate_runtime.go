@@ -130,7 +130,7 @@ func (t *translation) containerd() error {
 		return err
 	}
 	s := containerd.Settings{
-		Version: t.containerdRuns(), Program: program, VendorUnit: t.facts.HasVendorUnit(containerd.Unit),
+		Version: t.containerdRuns(), Program: program, Runc: runc, VendorUnit: t.facts.HasVendorUnit(containerd.Unit),
 		SandboxImage: c.SandboxImage, SystemdCgroup: systemd,
 		After: t.runtime, Triggers: append(t.proxyFiles(), program),
 	}

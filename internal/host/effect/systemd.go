@@ -42,8 +42,8 @@ func (d *decorated) DaemonReload(ctx context.Context) error {
 }
 
 // StartUnit implements host.Systemd.
-func (d *decorated) StartUnit(ctx context.Context, name string) error {
-	return d.do("start", name, "", func() error { return d.inner.StartUnit(ctx, name) })
+func (d *decorated) StartUnit(ctx context.Context, name string, ahead ...string) error {
+	return d.do("start", name, "", func() error { return d.inner.StartUnit(ctx, name, ahead...) })
 }
 
 // Enqueue implements host.Systemd.

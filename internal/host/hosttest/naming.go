@@ -55,7 +55,7 @@ func templateRefused(t *testing.T, h host.Host, _ string) {
 	define(t, h, map[string]string{template: sleeper})
 	for _, name := range []string{template, "berth-conformance"} {
 		for what, do := range map[string]func(context.Context, string) error{
-			"start": h.StartUnit, "stop": h.StopUnit, "restart": h.RestartUnit, "reload": h.ReloadUnit, "reset": h.ResetFailed,
+			"start": starter(h), "stop": h.StopUnit, "restart": h.RestartUnit, "reload": h.ReloadUnit, "reset": h.ResetFailed,
 		} {
 			if err := do(t.Context(), name); !errors.Is(err, host.ErrNotAUnit) {
 				t.Errorf("%s %s: %v", what, name, err)

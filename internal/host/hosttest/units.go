@@ -109,6 +109,11 @@ func jobFails(t *testing.T, err error, result string) host.UnitStatus {
 	return job.Status
 }
 
+// starter starts a unit that reads nothing ahead, in the shape of the other jobs.
+func starter(h host.Host) func(context.Context, string) error {
+	return func(ctx context.Context, name string) error { return h.StartUnit(ctx, name) }
+}
+
 func unitNotFound(t *testing.T, h host.Host, _ string) {
 	const name = "berth-conformance-none.service"
 	st := state(t, h, name, "not-found", "inactive", "dead")
@@ -116,7 +121,7 @@ func unitNotFound(t *testing.T, h host.Host, _ string) {
 		t.Errorf("status %+v", st)
 	}
 	for what, do := range map[string]func(context.Context, string) error{
-		"start": h.StartUnit, "restart": h.RestartUnit,
+		"start": starter(h), "restart": h.RestartUnit,
 	} {
 		err := do(t.Context(), name)
 		var refused *host.UnitError
@@ -137,7 +142,7 @@ func unitRuns(t *testing.T, h host.Host, _ string) {
 	name := defineOne(t, h, sleeper)
 	before := h.Now().Truncate(time.Microsecond)
 	state(t, h, name, "loaded", "inactive", "dead")
-	must(t, h.StartUnit(t.Context(), name))
+	must(t, h.StartUnit(t.Context(), name, unitDir, path.Join(unitDir, "none"), path.Join(unitDir, name)))
 	st := state(t, h, name, "loaded", "active", "running")
 	if len(st.InvocationID) != 32 || st.MainPID == 0 || st.Result != "success" || st.FragmentPath != path.Join(unitDir, name) {
 		t.Errorf("status %+v", st)

@@ -31,9 +31,10 @@ const (
 // manager is the connection to systemd: one, opened at its first use, and opened
 // again after it was lost.
 type manager struct {
-	mu   sync.Mutex
-	conn *connection
-	news news
+	files tree
+	mu    sync.Mutex
+	conn  *connection
+	news  news
 	// described are of the present connection.
 	described descriptions
 }

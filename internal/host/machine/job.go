@@ -46,7 +46,9 @@ func (m *manager) DaemonReload(ctx context.Context) error {
 }
 
 // StartUnit implements host.Systemd.
-func (m *manager) StartUnit(ctx context.Context, name string) error { return m.job(ctx, "start", name) }
+func (m *manager) StartUnit(ctx context.Context, name string, ahead ...string) error {
+	return m.job(ctx, "start", name, ahead...)
+}
 
 // Enqueue implements host.Systemd.
 func (m *manager) Enqueue(ctx context.Context, job, name string) error {
@@ -101,13 +103,13 @@ func unlessUnknown(err error) error {
 	return err
 }
 
-// job enqueues a job and waits for its result.
-func (m *manager) job(ctx context.Context, verb, name string) error {
+// job enqueues a job, has files read ahead for it and waits for its result.
+func (m *manager) job(ctx context.Context, verb, name string, ahead ...string) error {
 	if err := host.CheckUnit(name); err != nil {
 		return err
 	}
 	m.news.attend(name)
-	result, err := m.result(ctx, verb, name)
+	result, err := m.result(ctx, verb, name, ahead)
 	if err != nil {
 		return refused(name, err)
 	}
@@ -120,7 +122,7 @@ func (m *manager) job(ctx context.Context, verb, name string) error {
 	return &host.JobError{Unit: name, Job: verb, Result: result, Status: st}
 }
 
-func (m *manager) result(ctx context.Context, verb, name string) (string, error) {
+func (m *manager) result(ctx context.Context, verb, name string, ahead []string) (string, error) {
 	ctx, cancel := bounded(ctx, jobBound)
 	defer cancel()
 	done := make(chan string, 1)
@@ -132,6 +134,7 @@ func (m *manager) result(ctx context.Context, verb, name string) (string, error)
 	if err != nil {
 		return "", err
 	}
+	go readAhead(m.files, ahead)
 	select {
 	case r := <-done:
 		return r, nil

@@ -46,7 +46,7 @@ func New(root string) (host.Host, error) {
 	}
 	live := tree{fd, true}
 	run := processes{commandBound}
-	return &Host{live, &manager{}, run, mounts{live}, packetFilter{files: live, programs: run}}, nil
+	return &Host{live, &manager{files: live}, run, mounts{live}, packetFilter{files: live, programs: run}}, nil
 }
 
 // Now implements host.Clock.

@@ -37,7 +37,7 @@ func (absent) ListUnits(context.Context, ...string) ([]host.UnitStatus, error) {
 func (absent) DaemonReload(context.Context) error { return host.ErrNoSystemd }
 
 // StartUnit implements host.Systemd.
-func (absent) StartUnit(context.Context, string) error { return host.ErrNoSystemd }
+func (absent) StartUnit(context.Context, string, ...string) error { return host.ErrNoSystemd }
 
 // Enqueue implements host.Systemd.
 func (absent) Enqueue(context.Context, string, string) error { return host.ErrNoSystemd }

@@ -103,7 +103,7 @@ func (h *Host) DaemonReload(ctx context.Context) error {
 }
 
 // StartUnit implements host.Systemd.
-func (h *Host) StartUnit(ctx context.Context, name string) error {
+func (h *Host) StartUnit(ctx context.Context, name string, _ ...string) error {
 	return h.submit(ctx, "start", name, func() (string, error) { return h.start(name, "start") })
 }
 

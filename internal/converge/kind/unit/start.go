@@ -256,9 +256,14 @@ func (p *planner) job(ctx context.Context, planned string) (do func(context.Cont
 		}
 	}
 	if !running(p.status) && !old && !pausing(p.status) {
-		return p.Host.StartUnit, p.status.ActiveState == "activating", nil
+		return p.startFresh, p.status.ActiveState == "activating", nil
 	}
 	return p.Host.RestartUnit, false, nil
+}
+
+// startFresh starts the unit, with what it reads read ahead.
+func (p *planner) startFresh(ctx context.Context, name string) error {
+	return p.Host.StartUnit(ctx, name, p.u.ReadAhead...)
 }
 
 // startsWithOld says that a run which is not ready yet began before one of its
