@@ -173,6 +173,10 @@ func withDropIn(document string) string {
 // maskHello masks the unit at once: what is removed first is back before its mask comes.
 const maskHello = "ln -s /dev/null /etc/masked; mv -T /etc/masked /etc/systemd/system/hello.service; systemctl daemon-reload; systemctl stop hello.service"
 
+// killHello kills what the unit runs and waits until systemd knows: for as long as it does
+// not, the unit is active as before.
+const killHello = "was=$(systemctl show -P InvocationID hello.service); systemctl kill -s KILL hello.service; while [ \"$(systemctl show -P ActiveState hello.service) $(systemctl show -P InvocationID hello.service)\" = \"active $was\" ]; do sleep 0.02; done"
+
 // drift: what somebody changes is put right as soon as it happens.
 func (m *agentMachine) drift(t *testing.T) {
 	for _, spoil := range []string{"echo edited >" + helloFile, "rm " + helloFile, "mv " + helloFile + " /tmp/elsewhere"} {
@@ -181,8 +185,10 @@ func (m *agentMachine) drift(t *testing.T) {
 	}
 	m.event(t, "DriftRepaired", helloFile)
 	m.definitionDrift(t)
-	for _, spoil := range []string{"systemctl stop hello.service", "systemctl kill -s KILL hello.service", maskHello, "systemctl disable --now hello.service"} {
-		run(t, m.node, "sh", "-c", spoil)
+	for _, spoil := range []string{"systemctl stop hello.service", killHello, maskHello, "systemctl disable --now hello.service"} {
+		// A stop is cancelled, and systemctl says so, where the agent starts the unit before it is done.
+		_, err := m.node.Exec(within(t, 30*time.Second), "sh", "-c", spoil)
+		check(t, err)
 		if err := m.node.Run(within(t, 30*time.Second), "sh", "-c", "until systemctl is-active -q hello.service && systemctl is-enabled -q hello.service; do sleep 0.05; done"); err != nil {
 			t.Errorf("after %s: %v\n%s", spoil, err, run(t, m.node, "journalctl", "-u", agentUnit, "-n", "20", "--no-pager"))
 		}

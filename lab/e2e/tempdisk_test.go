@@ -28,6 +28,8 @@ func TestTempDisk(t *testing.T) {
 		c.KubeletConfig.KubeletDiskType = aksnodeconfigv1.KubeletDisk_KUBELET_DISK_TEMP_DISK
 	}
 	n := machineOf(t, l, "tempdisk", lab.Prebaked, nodeConfig(t, l, onDisk), nil)
+	// In a cluster that has just begun, all of the short time would be for the certificate.
+	check(t, l.AwaitSigner(within(t, time.Minute)))
 	hurried := document(t, nodeConfig(t, l, onDisk, func(c *aksnodeconfigv1.Configuration) { c.CseTimeout = proto.Int32(30) }))
 	if err := n.WriteFile("/run/hurried.json", hurried, 0o600); err != nil {
 		t.Fatal(err)
@@ -78,7 +80,8 @@ func TestTempDisk(t *testing.T) {
 // kubelet needs at a boot; with the disk again, it has it there alone.
 func inUse(t *testing.T, l *lab.Lab, n *lab.Node, onDisk func(*aksnodeconfigv1.Configuration)) {
 	t.Helper()
-	run(t, n, "sh", "-ec", "mkdir -p /var/lib/kubelet/pods/x/volume; mount -t tmpfs volume /var/lib/kubelet/pods/x/volume")
+	// kubelet takes a directory away that belongs to no pod, until something is mounted in it.
+	run(t, n, "sh", "-c", "until mkdir -p /var/lib/kubelet/pods/x/volume && mount -t tmpfs volume /var/lib/kubelet/pods/x/volume; do sleep 0.05; done")
 	start := time.Now()
 	become(t, l, n)
 	awaitHeartbeat(t, l, n.Name, start)
