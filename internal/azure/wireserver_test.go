@@ -159,7 +159,7 @@ func TestCloudCASteps(t *testing.T) {
 
 // What can't be had or used is an error with its code, field and remedy, and no half of
 // the certificates comes with it.
-func TestCloudCAFaults(t *testing.T) {
+func TestCloudCARefused(t *testing.T) {
 	var elsewhere string
 	redirect := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) }
 	endless := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("x", maxWireAnswer+1)) }

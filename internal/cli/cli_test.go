@@ -138,8 +138,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestManyFaultsHaveAShortField: the faults name their fields, each on its line.
-func TestManyFaultsHaveAShortField(t *testing.T) {
+// TestManyErrorsHaveAShortField: the errors name their fields, each on its line.
+func TestManyErrorsHaveAShortField(t *testing.T) {
 	bad := path.Join(t.TempDir(), "bad.json")
 	write(t, bad, `{"version":"v1"}`)
 	_, _, stderr := invoke(memory.New(), "berth", "render", "-f", bad)

@@ -44,7 +44,7 @@ func TestFlexNode(t *testing.T) {
 	}{
 		"no configuration":      {[]string{"bootstrap"}, exitcode.Failed, "/etc/aks-flex-node/config.json: no such file"},
 		"another configuration": {[]string{"start", "--config", bad}, exitcode.Refused, "azure: Required value"},
-		"a fault in it":         {[]string{"bootstrap", "--config", noVersion}, exitcode.Refused, "components.kubernetes.version: Required value"},
+		"an error in it":        {[]string{"bootstrap", "--config", noVersion}, exitcode.Refused, "components.kubernetes.version: Required value"},
 		"an argument":           {[]string{"bootstrap", "now"}, exitcode.Failed, "takes no argument"},
 		"leave":                 {[]string{"unbootstrap", "--config", "/nowhere"}, 0, "nothing to do"},
 		"leave, as of late":     {[]string{"reset"}, 0, "nothing to do"},

@@ -39,7 +39,7 @@ func TestJoinRefuses(t *testing.T) {
 		field  string
 	}{
 		"a document of another kind": {[]string{"-f", sample, "-ojson"}, exitcode.Refused, []string{"joining takes a NodeConfig", "hint: berth apply"}, ""},
-		"faults":                     {[]string{"-f", bad, "-ojson"}, exitcode.Refused, []string{"line 3: cluster.server", "identity"}, "cluster.server"},
+		"errors":                     {[]string{"-f", bad, "-ojson"}, exitcode.Refused, []string{"line 3: cluster.server", "identity"}, "cluster.server"},
 		"a CA that is not there":     {[]string{"-f", ownDocument, "-ojson"}, exitcode.Refused, []string{"cluster.caFile: Not found"}, "cluster.caFile"},
 		"no file":                    {[]string{"-f", "/nowhere", "-ojson"}, exitcode.Failed, []string{"no such file"}, ""},
 		"nothing":                    {nil, exitcode.Failed, []string{"-f FILE is missing"}, ""},

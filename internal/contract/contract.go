@@ -27,7 +27,7 @@ func TermsOf(data []byte) Terms { return aks.TermsOf(data) }
 
 // Decode finds out which contract a document is, decodes and validates it. An
 // error means that the document is refused: *aks.DocumentError,
-// *osc.DocumentError or *node.DocumentError with every fault, *UnknownKindError or
+// *osc.DocumentError or *node.DocumentError with every error, *UnknownKindError or
 // *UnreadableError.
 func Decode(data []byte) (Contract, error) {
 	k, err := Detect(data)

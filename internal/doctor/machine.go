@@ -37,12 +37,12 @@ func (v *visit) nodeName() string {
 func checkHostname(_ context.Context, v *visit) *finding {
 	name := v.nodeName()
 	const remedy = "set the machine's name with hostnamectl, or node.name in the document"
-	faults := validation.IsDNS1123Subdomain(name)
+	errs := validation.IsDNS1123Subdomain(name)
 	switch {
 	case name == "":
 		return unknownf(remedy, "the kernel does not say the machine's name")
-	case len(faults) > 0:
-		return failf(remedy, "%q is no name for a Node: %s", name, faults[0])
+	case len(errs) > 0:
+		return failf(remedy, "%q is no name for a Node: %s", name, errs[0])
 	case len(name) > validation.LabelValueMaxLength:
 		return failf(remedy, "%q is longer than %d characters, which the label kubernetes.io/hostname takes", name, validation.LabelValueMaxLength)
 	case name == "localhost" || strings.HasPrefix(name, "localhost."):

@@ -29,8 +29,8 @@ func badDocuments(t *testing.T, m *badMachine) {
 			config: m.document(t, func(c *aksnodeconfigv1.Configuration) {
 				c.KubeletConfig.KubeletNodeLabels["kubernetes.io/role"] = "agent"
 			})},
-		{name: "many faults", code: 240, field: "kubernetes_ca_cert, api_server_config.api_server_name, kubelet_config.kubelet_node_labels[kubernetes.io/role]",
-			config: m.document(t, manyFaults)},
+		{name: "many errors", code: 240, field: "kubernetes_ca_cert, api_server_config.api_server_name, kubelet_config.kubelet_node_labels[kubernetes.io/role]",
+			config: m.document(t, manyErrors)},
 		{name: "camel case", code: 240, field: "kubernetesCaCert, apiServerConfig.apiServerName", says: []string{"expected a DNS name"},
 			config: []byte(`{"version": "v1", "kubernetesVersion": "1.36.0", "authConfig": {"subscriptionId": "s"}, "apiServerConfig": {"apiServerName": "a b"},
 "clusterConfig": {"resourceGroup": "g", "location": "l", "clusterNetworkConfig": {"vnetName": "v", "routeTable": "r"}},
@@ -38,7 +38,7 @@ func badDocuments(t *testing.T, m *badMachine) {
 	})
 }
 
-func manyFaults(c *aksnodeconfigv1.Configuration) {
+func manyErrors(c *aksnodeconfigv1.Configuration) {
 	c.KubernetesCaCert = ""
 	c.ApiServerConfig.ApiServerName = "https://api"
 	c.KubeletConfig.KubeletNodeLabels["kubernetes.io/role"] = "agent"

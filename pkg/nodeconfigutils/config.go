@@ -32,7 +32,7 @@ func Marshal(cfg *aksnodeconfigv1.Configuration) ([]byte, error) {
 }
 
 // Unmarshal reads a configuration that may be incomplete; see Validate. Names may be snake_case or lowerCamel.
-// Unknown fields and enum values are ignored. The error has a line for each fault: position, field path,
+// Unknown fields and enum values are ignored. The error has a line for each reason: position, field path,
 // what was expected.
 func Unmarshal(data []byte) (*aksnodeconfigv1.Configuration, error) {
 	doc, err := decode.Read(data)

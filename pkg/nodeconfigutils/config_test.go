@@ -29,7 +29,7 @@ func TestUnmarshalTakesWhatIsIncomplete(t *testing.T) {
 		t.Error(cfg, err)
 	}
 	_, err = nodeconfigutils.Unmarshal([]byte("{\n \"version\": 1,\n \"is_kata\": 2\n}"))
-	const want = "configuration refused, 2 faults:\n" +
+	const want = "configuration refused, 2 errors:\n" +
 		"  line 2, column 13: version: Invalid value: \"1\": expected a string, got a number\n" +
 		"  line 3, column 13: is_kata: Invalid value: \"2\": expected true or false, got a number"
 	if err == nil || err.Error() != want {

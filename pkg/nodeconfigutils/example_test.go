@@ -60,13 +60,13 @@ func ExampleMarshal() {
 }
 
 func ExampleValidate() {
-	for _, fault := range nodeconfigutils.Validate(&aksnodeconfigv1.Configuration{
+	for _, e := range nodeconfigutils.Validate(&aksnodeconfigv1.Configuration{
 		Version:           "v1",
 		KubernetesVersion: "1.36",
 		PreProvisionOnly:  true,
 		KubeBinaryConfig:  &aksnodeconfigv1.KubeBinaryConfig{CustomKubeBinaryUrl: "ftp://files.example/k.tar.gz"},
 	}) {
-		fmt.Println(fault.Field)
+		fmt.Println(e.Field)
 	}
 	// Output:
 	// kube_binary_config.custom_kube_binary_url

@@ -43,8 +43,8 @@ const unitPath = "/etc/systemd/system/" + Unit
 
 // prepare refuses what could not work, and returns the unit.
 func (d Data) prepare() (string, error) {
-	if faults := d.Validate(); len(faults) > 0 {
-		return "", &InvalidError{Faults: faults}
+	if errs := d.Validate(); len(errs) > 0 {
+		return "", &InvalidError{Errors: errs}
 	}
 	return d.unitText()
 }

@@ -48,19 +48,19 @@ type Binary struct {
 
 // InvalidError is data that no machine could start from.
 type InvalidError struct {
-	// Faults names each field. Secrets are left out.
-	Faults field.ErrorList
+	// Errors names each field. Secrets are left out.
+	Errors field.ErrorList
 }
 
-// Error lists the faults.
+// Error lists the errors.
 func (e *InvalidError) Error() string {
-	return fmt.Sprintf("invalid init data: %v", e.Faults.ToAggregate())
+	return fmt.Sprintf("invalid init data: %v", e.Errors.ToAggregate())
 }
 
-// Unwrap returns the faults, each a *field.Error.
+// Unwrap returns the errors, each a *field.Error.
 func (e *InvalidError) Unwrap() []error {
 	return slices.Collect(func(yield func(error) bool) {
-		for _, f := range e.Faults {
+		for _, f := range e.Errors {
 			if !yield(f) {
 				return
 			}

@@ -35,12 +35,12 @@ func ExampleCloudConfig() {
 	// Output: true true
 }
 
-// All faults come in one answer, each with the path of its field.
+// All errors come in one answer, each with the path of its field.
 func ExampleInvalidError() {
 	_, err := nodeinit.Ignition(nodeinit.Data{Binary: nodeinit.Binary{URL: "https://files.example.com/berth"}})
 	if invalid, ok := errors.AsType[*nodeinit.InvalidError](err); ok {
-		for _, fault := range invalid.Faults {
-			fmt.Println(fault.Field)
+		for _, e := range invalid.Errors {
+			fmt.Println(e.Field)
 		}
 	}
 	// Output:

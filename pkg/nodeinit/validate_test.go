@@ -54,8 +54,8 @@ func TestBadInput(t *testing.T) {
 		c.edit(&d)
 		for _, render := range []func(nodeinit.Data) (string, error){nodeinit.CloudConfig, nodeinit.Ignition} {
 			text, err := render(d)
-			fault, ok := errors.AsType[*field.Error](err)
-			if !ok || fault.Field != c.field || text != "" {
+			fieldErr, ok := errors.AsType[*field.Error](err)
+			if !ok || fieldErr.Field != c.field || text != "" {
 				t.Errorf("%s: %v", name, err)
 			}
 			if _, ok := errors.AsType[*nodeinit.InvalidError](err); !ok || strings.Contains(err.Error(), "hidden") {
@@ -65,9 +65,9 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func TestAllFaultsAtOnce(t *testing.T) {
+func TestAllErrorsAtOnce(t *testing.T) {
 	if got := (nodeinit.Data{}).Validate(); len(got) != 6 {
-		t.Errorf("%d faults: %v", len(got), got.ToAggregate())
+		t.Errorf("%d errors: %v", len(got), got.ToAggregate())
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // unreadable is a text that is not of the form that it should have. Where the reader
-// knows the field, the fault is that field's.
+// knows the field, the error is that field's.
 func unreadable(file string, err error) *Error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return &Error{file, field.ErrorList{field.TypeInvalid(field.NewPath(wrong.Field), field.OmitValueType{}, fmt.Sprintf("is a %s, must be a %s", words.Replace(wrong.Value), wordFor(wrong.Type)))}}

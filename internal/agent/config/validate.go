@@ -27,7 +27,7 @@ type Error struct {
 	errs field.ErrorList
 }
 
-// Error names the file and every fault.
+// Error names the file and every error.
 func (e *Error) Error() string {
 	if len(e.errs) == 1 && e.errs[0].Field == "" {
 		return e.File + ": " + e.errs[0].Detail
@@ -35,10 +35,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %v", e.File, e.errs.ToAggregate())
 }
 
-// List are the faults by field.
+// List are the errors by field.
 func (e *Error) List() field.ErrorList { return e.errs }
 
-// validate returns the faults of a completed configuration.
+// validate returns the errors of a completed configuration.
 func (c *NodeAgent) validate() field.ErrorList {
 	errs := c.validateKind()
 	if !slices.Contains([]string{"debug", "info", "error"}, c.LogLevel) {

@@ -81,8 +81,8 @@ func refusal(node *core.Node) string {
 	case name == "":
 		return "label " + Label + " of the Node is empty"
 	}
-	if faults := validation.IsDNS1123Subdomain(name); len(faults) > 0 {
-		return fmt.Sprintf("label %s of the Node is no name of a Secret: %q: %s", Label, name, strings.Join(faults, "; "))
+	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
+		return fmt.Sprintf("label %s of the Node is no name of a Secret: %q: %s", Label, name, strings.Join(errs, "; "))
 	}
 	return ""
 }

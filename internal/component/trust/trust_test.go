@@ -47,7 +47,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestBadCertificates(t *testing.T) {
 	for name, bundle := range map[string]string{
 		"empty": "", "no PEM": "hello", "a key": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
 	} {

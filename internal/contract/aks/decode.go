@@ -7,13 +7,13 @@ import "github.com/berth-dev/berth/internal/contract/aks/decode"
 type (
 	// Document is a decoded configuration.
 	Document = decode.Document
-	// DocumentError holds every fault of a document that is refused.
+	// DocumentError holds every error of a document that is refused.
 	DocumentError = decode.DocumentError
-	// Fault is one of them.
-	Fault = decode.Fault
+	// FieldError is one of them.
+	FieldError = decode.FieldError
 	// Note is something that was tolerated.
 	Note = decode.Note
 )
 
-// Decode reads and validates a configuration. Its error is a *DocumentError with every fault.
+// Decode reads and validates a configuration. Its error is a *DocumentError with every error.
 func Decode(data []byte) (*Document, error) { return decode.Decode(data) }

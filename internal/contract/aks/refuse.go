@@ -27,17 +27,17 @@ func (t *translation) refusal(doc *Document, err error) error {
 		if !ok {
 			return fmt.Errorf("translate configuration: %w", err)
 		}
-		out.Faults = append(out.Faults, Fault{Error: &field.Error{
+		out.Errors = append(out.Errors, FieldError{Error: &field.Error{
 			Type: field.ErrorTypeInvalid, Field: t.blamed(doc, at), BadValue: field.OmitValueType{}, Detail: at.Error(),
 		}})
 	}
 	return out
 }
 
-// spellFaults gives what a part refuses the words of the document.
-func spellFaults(doc *Document, err error) {
+// spellErrors gives what a part refuses the words of the document.
+func spellErrors(doc *Document, err error) {
 	if refused, ok := errors.AsType[*DocumentError](err); ok {
-		for _, f := range refused.Faults {
+		for _, f := range refused.Errors {
 			f.Field = doc.Path(f.Field)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 )
 
-// What no rule of the validation finds is the document's fault all the same, and the
+// What no rule of the validation finds is the document's error all the same, and the
 // error says in which field.
 func TestPathsInEachOthersWay(t *testing.T) {
 	for flag, path := range map[string]string{
@@ -23,7 +23,7 @@ func TestPathsInEachOthersWay(t *testing.T) {
 		}}
 		_, err := Translate(&Document{Config: cfg}, machine)
 		refused, ok := errors.AsType[*DocumentError](err)
-		if !ok || refused.Code != 240 || refused.Faults[0].Field != "kubelet_config.kubelet_flags["+flag+"]" {
+		if !ok || refused.Code != 240 || refused.Errors[0].Field != "kubelet_config.kubelet_flags["+flag+"]" {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}

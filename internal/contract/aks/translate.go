@@ -28,7 +28,7 @@ func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
 	}
 	for _, part := range append(parts, t.kubelet, t.egress, t.images) {
 		if err := part(); err != nil {
-			spellFaults(doc, err)
+			spellErrors(doc, err)
 			return nil, fmt.Errorf("translate configuration: %w", err)
 		}
 	}

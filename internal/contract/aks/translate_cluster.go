@@ -47,7 +47,7 @@ func nodeName(name string) error {
 		return nil
 	}
 	at := field.NewPath("kubelet_config", "kubelet_flags").Key("--hostname-override")
-	return &DocumentError{Code: decode.CodeRefused, Faults: []Fault{{Error: &field.Error{
+	return &DocumentError{Code: decode.CodeRefused, Errors: []FieldError{{Error: &field.Error{
 		Type: field.ErrorTypeInvalid, Field: at.String(), BadValue: field.OmitValueType{}, Detail: value.HostName(name)}}}}
 }
 

@@ -152,8 +152,8 @@ func TestProgramsFromARegistry(t *testing.T) {
 		cfg.NetworkConfig = &aksnodeconfigv1.NetworkConfig{CniPluginsUrl: from("cni")}
 		cfg.KubeletConfig = &aksnodeconfigv1.KubeletConfig{KubeletFlags: map[string]string{
 			"--image-credential-provider-config": "/etc/p.yaml", "--image-credential-provider-bin-dir": "/opt/p"}}
-		if faults := decode.Validate(cfg); len(faults) > 0 {
-			t.Fatal(faults)
+		if errs := decode.Validate(cfg); len(errs) > 0 {
+			t.Fatal(errs)
 		}
 		var got []string
 		for _, r := range translate(t, cfg, machine).Resources {

@@ -44,7 +44,7 @@ func (t *translation) gpuServices() error {
 	k.Hostname = t.facts.Hostname
 	switch dra := t.cfg.GetGpuConfig().GetEnableManagedGpuDra(); {
 	case dra && managesGPUs(t):
-		return &DocumentError{Code: exitcode.GPUServices, Faults: []Fault{{Error: field.Invalid(field.NewPath("gpu_config", "enable_managed_gpu_dra"), dra,
+		return &DocumentError{Code: exitcode.GPUServices, Errors: []FieldError{{Error: field.Invalid(field.NewPath("gpu_config", "enable_managed_gpu_dra"), dra,
 			"the device plugin is asked for, too, and both would give the same GPUs away")}}}
 	case dra:
 		t.add("gpu_config.enable_managed_gpu_dra", gpu.Services{DRA: true, Node: k.NodeName(), There: t.facts.HasVendorUnit}.Resources()...)
@@ -67,7 +67,7 @@ func (t *translation) partitions() ([]gpu.Partition, error) {
 	if i := slices.Index(c.GetMigProfileLayout(), unknown); i >= 0 {
 		at = field.NewPath("gpu_config", "mig_profile_layout").Index(i)
 	}
-	return nil, &DocumentError{Code: decode.CodeRefused, Faults: []Fault{{Error: field.Invalid(at, unknown, "nvidia-smi has no such partition: MIG1g, MIG2g, MIG3g, MIG4g, MIG7g, or a name as in 1g.5gb")}}}
+	return nil, &DocumentError{Code: decode.CodeRefused, Errors: []FieldError{{Error: field.Invalid(at, unknown, "nvidia-smi has no such partition: MIG1g, MIG2g, MIG3g, MIG4g, MIG7g, or a name as in 1g.5gb")}}}
 }
 
 func partitioned(t *translation) bool {

@@ -212,7 +212,7 @@ func TestTwoGPUServices(t *testing.T) {
 		change(cfg, &f)
 		_, err := Translate(&Document{Config: cfg}, f)
 		refused, ok := errors.AsType[*DocumentError](err)
-		if !ok || refused.Code != 123 || refused.Faults[0].Field != "gpu_config.enable_managed_gpu_dra" {
+		if !ok || refused.Code != 123 || refused.Errors[0].Field != "gpu_config.enable_managed_gpu_dra" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -227,7 +227,7 @@ func TestPartitionsAreRefused(t *testing.T) {
 		cfg, f := withGPUs(t, "Standard_NC24ads_A100_v4")
 		change(cfg.GpuConfig)
 		_, err := Translate(&Document{Config: cfg}, f)
-		if refused, ok := errors.AsType[*DocumentError](err); !ok || refused.Faults[0].Field != at {
+		if refused, ok := errors.AsType[*DocumentError](err); !ok || refused.Errors[0].Field != at {
 			t.Errorf("%s: %v", at, err)
 		}
 		f.SkipGPU = true

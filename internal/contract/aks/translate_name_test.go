@@ -30,7 +30,7 @@ func TestHostNameThatNoNodeHas(t *testing.T) {
 				if err != nil {
 					t.Errorf("%q, %q: %v", name, override, err)
 				}
-			case !is || refused.Code != decode.CodeRefused || refused.Faults[0].Field != at || !strings.Contains(err.Error(), "hostnamectl"):
+			case !is || refused.Code != decode.CodeRefused || refused.Errors[0].Field != at || !strings.Contains(err.Error(), "hostnamectl"):
 				t.Errorf("%q: %v", name, err)
 			}
 		}

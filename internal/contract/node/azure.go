@@ -115,7 +115,7 @@ func (t *translation) azureCluster() error {
 	}
 	at := clusterPath.Child("resourceId")
 	if _, _, ok := serverOf(t.facts.ClusterServer); !ok || len(t.facts.ClusterCA) == 0 {
-		t.faults = append(t.faults, invalid(at, "Azure has not been asked how the cluster is reached"))
+		t.errs = append(t.errs, invalid(at, "Azure has not been asked how the cluster is reached"))
 		return nil
 	}
 	filled := *t.config

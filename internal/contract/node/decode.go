@@ -9,7 +9,7 @@ import (
 )
 
 // Decode reads a document, gives it the defaults and validates it. Its error is a
-// *DocumentError with every fault.
+// *DocumentError with every error.
 func Decode(data []byte) (*Document, error) {
 	doc, err := read(data)
 	if err != nil {
@@ -19,7 +19,7 @@ func Decode(data []byte) (*Document, error) {
 	setDefaults(doc.Config)
 	v := &validation{config: doc.Config}
 	v.document()
-	if err := refusal(v.faults, doc.lines); err != nil {
+	if err := refusal(v.errs, doc.lines); err != nil {
 		return nil, err
 	}
 	return doc, nil
@@ -34,7 +34,7 @@ func read(data []byte) (*Document, error) {
 	f := &filler{lines: lines{}}
 	doc := &Document{Config: &v1alpha1.NodeConfig{}, lines: f.lines}
 	f.fill(reflect.ValueOf(doc.Config).Elem(), tree, nil)
-	if err := refusal(f.faults, f.lines); err != nil {
+	if err := refusal(f.errs, f.lines); err != nil {
 		return nil, err
 	}
 	return doc, nil

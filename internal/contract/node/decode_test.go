@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// bad is a document with one fault: edits of minimal.yaml, a path and its value.
+// bad is a document with one error: edits of minimal.yaml, a path and its value.
 type bad struct {
 	edits map[string]any
-	// want is the path of the fault; line and detail are in the text of the error.
+	// want is the path of the error; line and detail are in the text of the error.
 	want, detail string
 	// beyond: a JSON Schema can't see it.
 	beyond bool
@@ -237,7 +237,7 @@ func TestBadInputs(t *testing.T) {
 				t.Fatalf("taken: %v", err)
 			}
 			if e.List()[0].Field != c.want || !strings.Contains(e.Error(), c.detail) {
-				t.Errorf("%v, want a fault of %s with %q", e, c.want, c.detail)
+				t.Errorf("%v, want an error of %s with %q", e, c.want, c.detail)
 			}
 			if strings.Contains(e.Error(), "SECRETSECRET") {
 				t.Errorf("it shows a secret: %v", e)
@@ -246,7 +246,7 @@ func TestBadInputs(t *testing.T) {
 	}
 }
 
-// A fault says at which line it is, also one that only validation finds, and one of
+// An error says at which line it is, also one that only validation finds, and one of
 // what is not there.
 func TestLines(t *testing.T) {
 	const head = "apiVersion: berth.dev/v1alpha1\nkind: NodeConfig\n"

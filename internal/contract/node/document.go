@@ -39,23 +39,23 @@ func (l lines) of(path string) int {
 	return 0
 }
 
-// DocumentError holds every fault of a document that is refused. It shows no
+// DocumentError holds every error of a document that is refused. It shows no
 // secret.
 type DocumentError struct {
-	Faults field.ErrorList
+	Errors field.ErrorList
 	lines  lines
 	// kind is what was refused; "" is a NodeConfig.
 	kind string
 }
 
-// Error names the faults with their paths and lines.
+// Error names the errors with their paths and lines.
 func (e *DocumentError) Error() string {
 	kind := cmp.Or(e.kind, "NodeConfig")
-	if len(e.Faults) == 1 {
-		return kind + " refused: " + e.shown(e.Faults[0])
+	if len(e.Errors) == 1 {
+		return kind + " refused: " + e.shown(e.Errors[0])
 	}
-	text := []string{fmt.Sprintf("%s refused, %d faults:", kind, len(e.Faults))}
-	for _, f := range e.Faults {
+	text := []string{fmt.Sprintf("%s refused, %d errors:", kind, len(e.Errors))}
+	for _, f := range e.Errors {
 		text = append(text, "  "+e.shown(f))
 	}
 	return strings.Join(text, "\n")
@@ -74,18 +74,18 @@ func (e *DocumentError) shown(f *field.Error) string {
 // ExitCode is that of a configuration that can't be used.
 func (e *DocumentError) ExitCode() int { return exitcode.Internal }
 
-// List is the faults.
-func (e *DocumentError) List() field.ErrorList { return e.Faults }
+// List is the errors.
+func (e *DocumentError) List() field.ErrorList { return e.Errors }
 
-// refusal is nil where there is no fault.
-func refusal(faults field.ErrorList, at lines) error {
-	if len(faults) == 0 {
+// refusal is nil where there is no error.
+func refusal(errs field.ErrorList, at lines) error {
+	if len(errs) == 0 {
 		return nil
 	}
-	return &DocumentError{Faults: faults, lines: at}
+	return &DocumentError{Errors: errs, lines: at}
 }
 
-// invalid is a fault that does not show the value: it may be a secret. Without a
+// invalid is an error that does not show the value: it may be a secret. Without a
 // path it is the text as a whole.
 func invalid(at *field.Path, detail string) *field.Error {
 	e := field.Invalid(at, field.OmitValueType{}, detail)

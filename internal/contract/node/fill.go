@@ -12,10 +12,10 @@ import (
 )
 
 // filler puts a parsed text into Go values. Names count as they are written; every
-// unknown name, name given twice and wrong type is a fault with its path.
+// unknown name, name given twice and wrong type is an error with its path.
 type filler struct {
-	faults field.ErrorList
-	lines  lines
+	errs  field.ErrorList
+	lines lines
 }
 
 var rawType = reflect.TypeFor[json.RawMessage]()
@@ -204,10 +204,10 @@ func (f *filler) wrongType(from *yaml.Node, want string, at *field.Path) {
 	f.add(e, from)
 }
 
-// add is a fault at a node of the text.
+// add is an error at a node of the text.
 func (f *filler) add(e *field.Error, at *yaml.Node) {
 	if e.Field != "" {
 		f.lines[e.Field] = at.Line
 	}
-	f.faults = append(f.faults, e)
+	f.errs = append(f.errs, e)
 }

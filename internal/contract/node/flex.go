@@ -35,15 +35,15 @@ func FromFlex(text []byte, secrets SecretLocation) (*v1alpha1.NodeConfig, []desi
 	f.components()
 	f.node()
 	f.rest("", f.tree)
-	if len(f.faults) > 0 {
-		return nil, nil, refusedFlex(f.faults...)
+	if len(f.errs) > 0 {
+		return nil, nil, refusedFlex(f.errs...)
 	}
 	slices.SortFunc(f.notes, func(a, b desired.FieldNote) int { return cmp.Compare(a.Path, b.Path) })
 	return f.out, f.notes, nil
 }
 
-func refusedFlex(faults ...*field.Error) error {
-	return &DocumentError{Faults: faults, kind: "configuration of AKS Flex Node"}
+func refusedFlex(errs ...*field.Error) error {
+	return &DocumentError{Errors: errs, kind: "configuration of AKS Flex Node"}
 }
 
 // unreadable says why a text is no JSON object, and where, if it is no JSON.
@@ -61,7 +61,7 @@ type flex struct {
 	out     *v1alpha1.NodeConfig
 	secrets SecretLocation
 	notes   []desired.FieldNote
-	faults  field.ErrorList
+	errs    field.ErrorList
 }
 
 // take removes the value at a path, and the first of several paths that has one.
@@ -80,7 +80,7 @@ func take[T any](f *flex, paths ...string) (out T) {
 		delete(at, last)
 		value, ok := v.(T)
 		if !ok {
-			f.faults = append(f.faults, field.TypeInvalid(field.NewPath(p), field.OmitValueType{}, fmt.Sprintf("expected %T, got %T", out, v)))
+			f.errs = append(f.errs, field.TypeInvalid(field.NewPath(p), field.OmitValueType{}, fmt.Sprintf("expected %T, got %T", out, v)))
 			continue
 		}
 		out = value
@@ -94,7 +94,7 @@ func (f *flex) number(path string) int32 {
 	if n := int32(v); float64(n) == v {
 		return n
 	}
-	f.faults = append(f.faults, invalid(field.NewPath(path), "expected a whole number"))
+	f.errs = append(f.errs, invalid(field.NewPath(path), "expected a whole number"))
 	return 0
 }
 
@@ -122,7 +122,7 @@ func (f *flex) cluster() {
 	if text := take[string](f, "node.kubelet.caCertData"); text != "" {
 		ca, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
-			f.faults = append(f.faults, invalid(field.NewPath("node", "kubelet", "caCertData"), err.Error()))
+			f.errs = append(f.errs, invalid(field.NewPath("node", "kubelet", "caCertData"), err.Error()))
 		}
 		c.CA = string(ca)
 	}
@@ -281,7 +281,7 @@ func (f *flex) node() {
 	for i, t := range take[[]any](f, "node.taints") {
 		list, ok := desired.ParseTaints(fmt.Sprint(t))
 		if !ok || len(list) != 1 {
-			f.faults = append(f.faults, invalid(field.NewPath("node", "taints").Index(i), "expected key=value:effect"))
+			f.errs = append(f.errs, invalid(field.NewPath("node", "taints").Index(i), "expected key=value:effect"))
 			continue
 		}
 		n.Taints = append(n.Taints, v1alpha1.Taint{Key: list[0].Key, Value: list[0].Value, Effect: v1alpha1.TaintEffect(list[0].Effect)})
@@ -305,7 +305,7 @@ func (f *flex) kubelet() {
 	}
 	b, err := json.Marshal(config)
 	if err != nil {
-		f.faults = append(f.faults, invalid(field.NewPath("node", "kubelet"), err.Error()))
+		f.errs = append(f.errs, invalid(field.NewPath("node", "kubelet"), err.Error()))
 	}
 	f.out.Node.KubeletConfig = b
 }

@@ -120,5 +120,5 @@ func validated(c *v1alpha1.NodeConfig) error {
 	v := &validation{config: &full}
 	setDefaults(v.config)
 	v.document()
-	return refusal(v.faults, nil)
+	return refusal(v.errs, nil)
 }

@@ -27,7 +27,7 @@ func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
 		if err := part(); err != nil {
 			return nil, fmt.Errorf("translate NodeConfig: %w", err)
 		}
-		if err := refusal(t.faults, doc.lines); err != nil {
+		if err := refusal(t.errs, doc.lines); err != nil {
 			return nil, err
 		}
 	}
@@ -45,7 +45,7 @@ type translation struct {
 	config *v1alpha1.NodeConfig
 	facts  component.Facts
 	state  *desired.State
-	faults field.ErrorList
+	errs   field.ErrorList
 	// ca is the cluster's, PEM.
 	ca []byte
 	// runtime is what containerd needs in place, node what kubelet needs besides its
@@ -70,7 +70,7 @@ func (t *translation) add(at *field.Path, rs ...desired.Resource) []desired.ID {
 func (t *translation) read(at *field.Path, path string) []byte {
 	text, ok := t.facts.Files[path]
 	if !ok {
-		t.faults = append(t.faults, field.NotFound(at, path))
+		t.errs = append(t.errs, field.NotFound(at, path))
 	}
 	return text
 }
@@ -82,7 +82,7 @@ func (t *translation) certificates(at *field.Path, path string) []byte {
 		return nil
 	}
 	if want := notCertificates(text); want != "" {
-		t.faults = append(t.faults, invalid(at, path+": "+want))
+		t.errs = append(t.errs, invalid(at, path+": "+want))
 	}
 	return text
 }
@@ -95,7 +95,7 @@ func (t *translation) clusterCA() error {
 	case c.CA != "":
 		t.ca = []byte(c.CA)
 	case len(t.facts.ClusterCA) == 0:
-		t.faults = append(t.faults, invalid(clusterPath.Child("caCertHash"), "the cluster has not been asked for its CA"))
+		t.errs = append(t.errs, invalid(clusterPath.Child("caCertHash"), "the cluster has not been asked for its CA"))
 	default:
 		t.ca = t.facts.ClusterCA
 	}
@@ -175,11 +175,11 @@ func (t *translation) blamed(err error) error {
 		if !ok {
 			return fmt.Errorf("translate NodeConfig: %w", err)
 		}
-		t.faults = append(t.faults, &field.Error{
+		t.errs = append(t.errs, &field.Error{
 			Type: field.ErrorTypeInvalid, Field: at.Field, BadValue: field.OmitValueType{}, Detail: at.Error(),
 		})
 	}
-	return refusal(t.faults, t.doc.lines)
+	return refusal(t.errs, t.doc.lines)
 }
 
 // nodeName is kubelet's rule: the name that is given, or the machine's, in lower

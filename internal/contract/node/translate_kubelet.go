@@ -148,7 +148,7 @@ func (t *translation) systemdCgroup() (bool, error) {
 func (t *translation) kubelet() error {
 	t.checkNodeName()
 	s, err := t.kubeletSettings()
-	if err != nil || len(t.faults) > 0 {
+	if err != nil || len(t.errs) > 0 {
 		return err
 	}
 	rs, err := kubelet.Resources(s)
@@ -163,7 +163,7 @@ func (t *translation) kubelet() error {
 // checkNodeName looks at what the machine gives where the document names no Node.
 func (t *translation) checkNodeName() {
 	if name := t.nodeName(); name != "" && value.NodeName(name) != "" {
-		t.faults = append(t.faults, invalid(nodePath.Child("name"), value.HostName(name)))
+		t.errs = append(t.errs, invalid(nodePath.Child("name"), value.HostName(name)))
 	}
 }
 
@@ -260,9 +260,9 @@ func (t *translation) ownCertificate(path string) {
 	cert, err := firstCertificate(text)
 	switch user := "system:node:" + t.nodeName(); {
 	case err != nil:
-		t.faults = append(t.faults, invalid(at, path+": "+err.Error()))
+		t.errs = append(t.errs, invalid(at, path+": "+err.Error()))
 	case cert.Subject.CommonName != user || !slices.Contains(cert.Subject.Organization, "system:nodes"):
-		t.faults = append(t.faults, invalid(at, fmt.Sprintf("%s is of %s in the groups %q: expected %s in system:nodes",
+		t.errs = append(t.errs, invalid(at, fmt.Sprintf("%s is of %s in the groups %q: expected %s in system:nodes",
 			path, cert.Subject.CommonName, cert.Subject.Organization, user)))
 	}
 }

@@ -10,7 +10,7 @@ import (
 // trust comes before the runtime pulls anything.
 func (t *translation) trust() error {
 	bundles := t.bundles()
-	if len(t.faults) > 0 {
+	if len(t.errs) > 0 {
 		return nil
 	}
 	rs, err := trust.Resources("node-ca", bundles)

@@ -14,7 +14,7 @@ import (
 // in the comment of each rule, or in its message.
 type validation struct {
 	config *v1alpha1.NodeConfig
-	faults field.ErrorList
+	errs   field.ErrorList
 }
 
 var (
@@ -44,29 +44,29 @@ func (v *validation) document() {
 }
 
 func (v *validation) refuse(at *field.Path, format string, args ...any) {
-	v.faults = append(v.faults, invalid(at, fmt.Sprintf(format, args...)))
+	v.errs = append(v.errs, invalid(at, fmt.Sprintf(format, args...)))
 }
 
 // expect refuses a value by what a check says of it.
 func (v *validation) expect(at *field.Path, value, want string) {
 	if want != "" {
-		v.faults = append(v.faults, field.Invalid(at, value, want))
+		v.errs = append(v.errs, field.Invalid(at, value, want))
 	}
 }
 
 func (v *validation) supported(at *field.Path, value string, known ...string) {
 	switch {
 	case value == "":
-		v.faults = append(v.faults, field.Required(at, ""))
+		v.errs = append(v.errs, field.Required(at, ""))
 	case !slices.Contains(known, value):
-		v.faults = append(v.faults, field.NotSupported(at, value, known))
+		v.errs = append(v.errs, field.NotSupported(at, value, known))
 	}
 }
 
 // required says whether there is a value.
 func (v *validation) required(at *field.Path, value string) bool {
 	if value == "" {
-		v.faults = append(v.faults, field.Required(at, ""))
+		v.errs = append(v.errs, field.Required(at, ""))
 	}
 	return value != ""
 }
@@ -88,7 +88,7 @@ func (v *validation) exactlyOne(at *field.Path, of ...choice) {
 	}
 	switch {
 	case len(given) == 0:
-		v.faults = append(v.faults, field.Required(at, "one of "+strings.Join(names, ", ")))
+		v.errs = append(v.errs, field.Required(at, "one of "+strings.Join(names, ", ")))
 	case len(given) > 1:
 		v.refuse(at, "only one of %s may be there", strings.Join(given, ", "))
 	}
@@ -97,6 +97,6 @@ func (v *validation) exactlyOne(at *field.Path, of ...choice) {
 // inline refuses a secret in the text where nobody asked for that.
 func (v *validation) inline(at *field.Path, secret v1alpha1.Secret, allowed bool, instead string) {
 	if secret != "" && !allowed {
-		v.faults = append(v.faults, field.Forbidden(at, "a secret stands in the document: name it by "+instead+", or say allowInline: true"))
+		v.errs = append(v.errs, field.Forbidden(at, "a secret stands in the document: name it by "+instead+", or say allowInline: true"))
 	}
 }

@@ -57,7 +57,7 @@ func (v *validation) registration(at *field.Path, r *v1alpha1.ArcRegistration) {
 	wanted := arcRegistration(v.config)
 	for name, value := range map[string]string{"subscriptionId": wanted.SubscriptionID, "resourceGroup": wanted.ResourceGroup, "location": wanted.Location} {
 		if value == "" {
-			v.faults = append(v.faults, field.Required(identityPath.Child("arc", name), "where the machine is registered, unless cluster.resourceId and cluster.location say it"))
+			v.errs = append(v.errs, field.Required(identityPath.Child("arc", name), "where the machine is registered, unless cluster.resourceId and cluster.location say it"))
 		}
 	}
 }
@@ -85,7 +85,7 @@ func (v *validation) arcAgent(at *field.Path, a *v1alpha1.Arc) {
 // limitations.
 func (v *validation) tags(at *field.Path, tags map[string]string) {
 	if len(tags) > maxTags {
-		v.faults = append(v.faults, field.TooMany(at, len(tags), maxTags))
+		v.errs = append(v.errs, field.TooMany(at, len(tags), maxTags))
 	}
 	for name, value := range tags {
 		switch at := at.Key(name); {

@@ -25,7 +25,7 @@ func (v *validation) cluster(c *v1alpha1.Cluster) {
 			v.refuse(clusterPath, "Azure says the CA together with the server: name both, or none of them")
 		}
 	} else if c.Server == "" && c.ResourceID != "" {
-		v.faults = append(v.faults, field.Required(clusterPath.Child("server"), "Azure says it to its own identities alone: managedIdentity, arc, servicePrincipal, azureCLI"))
+		v.errs = append(v.errs, field.Required(clusterPath.Child("server"), "Azure says it to its own identities alone: managedIdentity, arc, servicePrincipal, azureCLI"))
 	} else if v.required(clusterPath.Child("server"), c.Server) {
 		v.server(clusterPath.Child("server"), c.Server)
 	}

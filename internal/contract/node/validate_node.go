@@ -52,7 +52,7 @@ func (v *validation) taints(list []v1alpha1.Taint) {
 		v.supported(at.Child("effect"), string(t.Effect), string(v1alpha1.NoSchedule), string(v1alpha1.PreferNoSchedule), string(v1alpha1.NoExecute))
 		id := fmt.Sprintf("%s:%s", t.Key, t.Effect)
 		if seen[id] {
-			v.faults = append(v.faults, field.Duplicate(at, id))
+			v.errs = append(v.errs, field.Duplicate(at, id))
 		}
 		seen[id] = true
 	}
@@ -64,7 +64,7 @@ var reservable = []string{"cpu", "memory", "ephemeral-storage", "pid"}
 func (v *validation) reserved(at *field.Path, by map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		if !slices.Contains(reservable, name) {
-			v.faults = append(v.faults, field.NotSupported(at.Key(name), name, reservable))
+			v.errs = append(v.errs, field.NotSupported(at.Key(name), name, reservable))
 		}
 		v.expect(at.Key(name), by[name], value.NotNegative(by[name]))
 	}
@@ -88,14 +88,14 @@ func (v *validation) kubeletConfig(at *field.Path, text json.RawMessage) {
 	}
 	for name, want := range map[string]string{"apiVersion": kubeletAPIVersion, "kind": kubeletKind} {
 		if got, ok := given[name]; ok && got != want {
-			v.faults = append(v.faults, field.NotSupported(at.Child(name), fmt.Sprint(got), []string{want}))
+			v.errs = append(v.errs, field.NotSupported(at.Child(name), fmt.Sprint(got), []string{want}))
 		}
 	}
 	if given["registerNode"] == false {
 		v.refuse(at.Child("registerNode"), "a machine that does not register joins no cluster")
 	}
 	if d, ok := given["cgroupDriver"]; ok && d != systemdDriver && d != cgroupfsDriver {
-		v.faults = append(v.faults, field.NotSupported(at.Child("cgroupDriver"), fmt.Sprint(d), []string{systemdDriver, cgroupfsDriver}))
+		v.errs = append(v.errs, field.NotSupported(at.Child("cgroupDriver"), fmt.Sprint(d), []string{systemdDriver, cgroupfsDriver}))
 	}
 }
 
@@ -125,7 +125,7 @@ func (v *validation) networking(n *v1alpha1.Networking) {
 	}
 	// The resolver of libc reads three (MAXNS), and kubelet leaves out the rest.
 	if len(n.ClusterDNS) > 3 {
-		v.faults = append(v.faults, field.TooMany(networkPath.Child("clusterDNS"), len(n.ClusterDNS), 3))
+		v.errs = append(v.errs, field.TooMany(networkPath.Child("clusterDNS"), len(n.ClusterDNS), 3))
 	}
 	if len(content.IsDNS1123Subdomain(strings.TrimSuffix(n.ClusterDomain, "."))) > 0 {
 		v.expect(networkPath.Child("clusterDomain"), n.ClusterDomain, "expected a DNS name")

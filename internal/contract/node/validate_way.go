@@ -45,7 +45,7 @@ func (v *validation) components(c *v1alpha1.Components) {
 // whether it is the one that is named.
 func (v *validation) program(at *field.Path, c v1alpha1.Component) {
 	if len(c.URLs) > 0 && c.Version == "" {
-		v.faults = append(v.faults, field.Required(at.Child("version"), "that of what urls name"))
+		v.errs = append(v.errs, field.Required(at.Child("version"), "that of what urls name"))
 	}
 	v.component(at, c)
 }

@@ -26,11 +26,11 @@ func (t *translation) cri() {
 	own := t.fileAt(containerd.ConfigFile)
 	changed, err := t.changes(c, own).Apply()
 	if err != nil {
-		t.faults = append(t.faults, invalid(criPath, err.Error()))
+		t.errs = append(t.errs, invalid(criPath, err.Error()))
 		return
 	}
 	if own != nil && slices.ContainsFunc(changed.Resources, isBlock) {
-		t.faults = append(t.faults, invalid(criPath, fmt.Sprintf("%s of the document (%s) does not import %s/*.toml, where this would go", own.Path, own.Field, containerd.DropInDir)))
+		t.errs = append(t.errs, invalid(criPath, fmt.Sprintf("%s of the document (%s) does not import %s/*.toml, where this would go", own.Path, own.Field, containerd.DropInDir)))
 		return
 	}
 	if c.Containerd != nil {
@@ -160,7 +160,7 @@ func (t *translation) registries(all []v1alpha1.RegistryConfig) {
 		}
 		f, err := c.File(t.facts.ContainerdFiles[containerd.HostsFile(c.Name)])
 		if err != nil {
-			t.faults = append(t.faults, invalid(r.at, err.Error()))
+			t.errs = append(t.errs, invalid(r.at, err.Error()))
 			continue
 		}
 		t.add(r.at, f)

@@ -9,7 +9,7 @@ import (
 )
 
 // Decode reads and validates a document. Its error is a *DocumentError with every
-// fault.
+// error.
 func Decode(data []byte) (*Document, error) {
 	tree, err := parse(data)
 	if err != nil {
@@ -18,11 +18,11 @@ func Decode(data []byte) (*Document, error) {
 	f := &filler{}
 	doc := &Document{Config: &v1alpha1.OperatingSystemConfig{}}
 	f.fill(reflect.ValueOf(doc.Config).Elem(), tree, nil)
-	if err := refusal(f.faults); err != nil {
+	if err := refusal(f.errs); err != nil {
 		return nil, err
 	}
 	v := &validation{doc: doc, notes: f.notes}
 	v.document()
 	doc.Notes = v.notes
-	return doc, refusal(v.faults)
+	return doc, refusal(v.errs)
 }

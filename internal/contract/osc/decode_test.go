@@ -13,15 +13,15 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// wantFaults compares the paths of a refusal, in order.
-func wantFaults(t *testing.T, err error, paths ...string) {
+// wantErrors compares the paths of a refusal, in order.
+func wantErrors(t *testing.T, err error, paths ...string) {
 	t.Helper()
 	e, ok := errors.AsType[*DocumentError](err)
 	if !ok {
 		t.Fatalf("not refused: %v", err)
 	}
 	var got []string
-	for _, f := range e.Faults {
+	for _, f := range e.Errors {
 		got = append(got, f.Field)
 	}
 	if diff := cmp.Diff(paths, got); diff != "" {
@@ -110,7 +110,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Decode([]byte(head + c.text))
-			wantFaults(t, err, c.paths...)
+			wantErrors(t, err, c.paths...)
 		})
 	}
 	for text, paths := range map[string][]string{
@@ -118,7 +118,7 @@ func TestRefused(t *testing.T) {
 		"apiVersion: v1\nkind: Secret": {"apiVersion", "kind"}, "[]": {""}, "7": {""}, "": {"apiVersion", "kind"}, "\x00\xff": {""},
 	} {
 		_, err := Decode([]byte(text))
-		wantFaults(t, err, paths...)
+		wantErrors(t, err, paths...)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestCyclesOfUnits(t *testing.T) {
 	}
 	drop := head + `spec: {units: [{name: a.service, dropIns: [{name: x.conf, content: "[Unit]\nAfter=b.service\nRequires=b.service\n"}]}, {name: b.service, content: "[Unit]\nAfter=a.service\nRequires=a.service\n"}]}`
 	_, err := Decode([]byte(drop))
-	wantFaults(t, err, "spec.units[0]")
+	wantErrors(t, err, "spec.units[0]")
 }
 
 // Only what systemd reads counts, and only what comes to run.
@@ -233,7 +233,7 @@ func TestRefusedTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Translate(decoded(t, head+c.text), component.Facts{})
-			wantFaults(t, err, c.paths...)
+			wantErrors(t, err, c.paths...)
 		})
 	}
 }

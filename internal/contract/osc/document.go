@@ -20,17 +20,17 @@ type Document struct {
 	Notes []desired.FieldNote
 }
 
-// DocumentError holds every fault of a document that is refused. It shows no
+// DocumentError holds every error of a document that is refused. It shows no
 // content of files.
-type DocumentError struct{ Faults field.ErrorList }
+type DocumentError struct{ Errors field.ErrorList }
 
-// Error names the faults with their paths.
+// Error names the errors with their paths.
 func (e *DocumentError) Error() string {
-	if len(e.Faults) == 1 {
-		return "OperatingSystemConfig refused: " + shown(e.Faults[0])
+	if len(e.Errors) == 1 {
+		return "OperatingSystemConfig refused: " + shown(e.Errors[0])
 	}
-	lines := []string{fmt.Sprintf("OperatingSystemConfig refused, %d faults:", len(e.Faults))}
-	for _, f := range e.Faults {
+	lines := []string{fmt.Sprintf("OperatingSystemConfig refused, %d errors:", len(e.Errors))}
+	for _, f := range e.Errors {
 		lines = append(lines, "  "+shown(f))
 	}
 	return strings.Join(lines, "\n")
@@ -46,18 +46,18 @@ func shown(f *field.Error) string {
 // ExitCode is that of a configuration that can't be used.
 func (e *DocumentError) ExitCode() int { return exitcode.Internal }
 
-// List is the faults.
-func (e *DocumentError) List() field.ErrorList { return e.Faults }
+// List is the errors.
+func (e *DocumentError) List() field.ErrorList { return e.Errors }
 
-// refusal is nil where there is no fault.
-func refusal(faults field.ErrorList) error {
-	if len(faults) == 0 {
+// refusal is nil where there is no error.
+func refusal(errs field.ErrorList) error {
+	if len(errs) == 0 {
 		return nil
 	}
-	return &DocumentError{faults}
+	return &DocumentError{errs}
 }
 
-// invalid is a fault that does not show the value: it may be a secret. Without a
+// invalid is an error that does not show the value: it may be a secret. Without a
 // path it is the text as a whole.
 func invalid(at *field.Path, detail string) *field.Error {
 	e := field.Invalid(at, field.OmitValueType{}, detail)

@@ -67,7 +67,7 @@ func (t *translation) file(f located[v1alpha1.File]) {
 	case c.SecretRef != nil:
 		data, err := secretValue(t.facts, c.SecretRef)
 		if err != nil {
-			t.faults = append(t.faults, invalid(content.Child("secretRef"), err.Error()))
+			t.errs = append(t.errs, invalid(content.Child("secretRef"), err.Error()))
 			return
 		}
 		t.add(f.at, fileOf(f.of, data, true))

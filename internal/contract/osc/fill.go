@@ -16,10 +16,10 @@ import (
 )
 
 // filler puts a parsed text into Go values: names count as they are written,
-// every wrong type is a fault with its path, every unknown name a note.
+// every wrong type is an error with its path, every unknown name a note.
 type filler struct {
-	faults field.ErrorList
-	notes  []desired.FieldNote
+	errs  field.ErrorList
+	notes []desired.FieldNote
 }
 
 var (
@@ -56,7 +56,7 @@ func (f *filler) whole(into reflect.Value, from any, at *field.Path) {
 		err = json.Unmarshal(text, into.Addr().Interface())
 	}
 	if err != nil {
-		f.faults = append(f.faults, invalid(at, err.Error()))
+		f.errs = append(f.errs, invalid(at, err.Error()))
 	}
 }
 
@@ -113,7 +113,7 @@ func (f *filler) number(into reflect.Value, from any, at *field.Path) {
 	}
 	v, err := strconv.ParseUint(n.String(), 10, 32)
 	if err != nil {
-		f.faults = append(f.faults, field.Invalid(at, n, "must be a whole number from 0 to 4294967295"))
+		f.errs = append(f.errs, field.Invalid(at, n, "must be a whole number from 0 to 4294967295"))
 		return
 	}
 	into.SetUint(v)
@@ -138,7 +138,7 @@ func (f *filler) scalar(into reflect.Value, from any, at *field.Path) {
 func (f *filler) wrongType(from any, want string, at *field.Path) {
 	e := invalid(at, fmt.Sprintf("expected %s, got %s", want, typeName(from)))
 	e.Type = field.ErrorTypeTypeInvalid
-	f.faults = append(f.faults, e)
+	f.errs = append(f.errs, e)
 }
 
 func typeName(v any) string {

@@ -21,7 +21,7 @@ func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
 	t.runtimeFirst()
 	t.pulls()
 	t.account()
-	if err := refusal(t.faults); err != nil {
+	if err := refusal(t.errs); err != nil {
 		return nil, err
 	}
 	if err := t.state.Seal(); err != nil {
@@ -32,10 +32,10 @@ func Translate(doc *Document, facts component.Facts) (*desired.State, error) {
 
 // translation is one run of Translate.
 type translation struct {
-	doc    *Document
-	facts  component.Facts
-	state  *desired.State
-	faults field.ErrorList
+	doc   *Document
+	facts component.Facts
+	state *desired.State
+	errs  field.ErrorList
 }
 
 // add puts a resource into the state; at is the field that it comes from.
@@ -57,7 +57,7 @@ func blamed(err error) error {
 		if !ok {
 			return fmt.Errorf("translate OperatingSystemConfig: %w", err)
 		}
-		out.Faults = append(out.Faults, &field.Error{
+		out.Errors = append(out.Errors, &field.Error{
 			Type: field.ErrorTypeInvalid, Field: at.Field, BadValue: field.OmitValueType{}, Detail: at.Error(),
 		})
 	}

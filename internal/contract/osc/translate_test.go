@@ -125,7 +125,7 @@ func TestSecretRefs(t *testing.T) {
 	}
 	for _, facts := range []component.Facts{{}, {SecretData: map[string]map[string][]byte{"s": {}}}} {
 		_, err := Translate(doc, facts)
-		wantFaults(t, err, "spec.files[0].content.secretRef", "spec.files[1].content.secretRef")
+		wantErrors(t, err, "spec.files[0].content.secretRef", "spec.files[1].content.secretRef")
 	}
 }
 
@@ -181,14 +181,14 @@ func TestConfigurationOfOthers(t *testing.T) {
 	}
 	facts.ContainerdConfig = "["
 	_, err = Translate(decoded(t, head+text), facts)
-	wantFaults(t, err, "spec.criConfig")
+	wantErrors(t, err, "spec.criConfig")
 	own := head + "spec: {criConfig: {name: containerd}, files: [{path: /etc/containerd/config.toml, content: {inline: {data: \"%s\"}}}]}"
 	st, err = Translate(decoded(t, fmt.Sprintf(own, "imports = ['/etc/containerd/conf.d/*.toml']")), component.Facts{})
 	if err != nil || st.Lookup(desired.FileID(containerd.ChangesFile)) == nil {
 		t.Errorf("the document's own file: %v", err)
 	}
 	_, err = Translate(decoded(t, fmt.Sprintf(own, "version = 2")), component.Facts{})
-	wantFaults(t, err, "spec.criConfig")
+	wantErrors(t, err, "spec.criConfig")
 }
 
 // A document that brings containerd asks for the same before it is there and after.

@@ -13,18 +13,18 @@ import (
 // admission" is the validation that the published API has; a document that comes
 // past it is none that the cluster manager wrote.
 type validation struct {
-	doc    *Document
-	faults field.ErrorList
-	notes  []desired.FieldNote
+	doc   *Document
+	errs  field.ErrorList
+	notes []desired.FieldNote
 }
 
 func (v *validation) refuse(at *field.Path, format string, args ...any) {
-	v.faults = append(v.faults, invalid(at, fmt.Sprintf(format, args...)))
+	v.errs = append(v.errs, invalid(at, fmt.Sprintf(format, args...)))
 }
 
 func (v *validation) require(at *field.Path, value string) bool {
 	if value == "" {
-		v.faults = append(v.faults, field.Required(at, ""))
+		v.errs = append(v.errs, field.Required(at, ""))
 	}
 	return value != ""
 }
@@ -45,9 +45,9 @@ func (v *validation) document() {
 func (v *validation) kind() {
 	c := v.doc.Config
 	if c.APIVersion != v1alpha1.APIVersion {
-		v.faults = append(v.faults, field.NotSupported(field.NewPath("apiVersion"), c.APIVersion, []string{v1alpha1.APIVersion}))
+		v.errs = append(v.errs, field.NotSupported(field.NewPath("apiVersion"), c.APIVersion, []string{v1alpha1.APIVersion}))
 	}
 	if c.Kind != v1alpha1.Kind {
-		v.faults = append(v.faults, field.NotSupported(field.NewPath("kind"), c.Kind, []string{v1alpha1.Kind}))
+		v.errs = append(v.errs, field.NotSupported(field.NewPath("kind"), c.Kind, []string{v1alpha1.Kind}))
 	}
 }

@@ -20,11 +20,11 @@ func (v *validation) cri() {
 		return
 	}
 	if c.Name != v1alpha1.CRINameContainerd {
-		v.faults = append(v.faults, field.NotSupported(criPath.Child("name"), c.Name, []v1alpha1.CRIName{v1alpha1.CRINameContainerd}))
+		v.errs = append(v.errs, field.NotSupported(criPath.Child("name"), c.Name, []v1alpha1.CRIName{v1alpha1.CRINameContainerd}))
 	}
 	drivers := []v1alpha1.CgroupDriver{v1alpha1.CgroupDriverSystemd, v1alpha1.CgroupDriverCgroupfs}
 	if d := c.CgroupDriver; d != nil && !slices.Contains(drivers, *d) {
-		v.faults = append(v.faults, field.NotSupported(criPath.Child("cgroupDriver"), *d, drivers))
+		v.errs = append(v.errs, field.NotSupported(criPath.Child("cgroupDriver"), *d, drivers))
 	}
 	if c.Containerd == nil {
 		return
@@ -53,7 +53,7 @@ func (v *validation) registries(all []v1alpha1.RegistryConfig) {
 		switch {
 		case !v.require(at, r.of.Upstream):
 		case seen.Has(r.of.Upstream):
-			v.faults = append(v.faults, field.Duplicate(at, r.of.Upstream))
+			v.errs = append(v.errs, field.Duplicate(at, r.of.Upstream))
 		case r.of.Upstream != "_default" && !isRegistry(r.of.Upstream):
 			v.refuse(at, "%q is neither _default nor a registry's host[:port] (the API's admission)", r.of.Upstream)
 		}
@@ -77,7 +77,7 @@ func (v *validation) registryHosts(all []located[v1alpha1.RegistryHost]) {
 		case !seen:
 			first[is.URL] = is
 		case !was.Equal(is):
-			v.faults = append(v.faults, field.Duplicate(h.at.Child("url"), is.URL))
+			v.errs = append(v.errs, field.Duplicate(h.at.Child("url"), is.URL))
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (v *validation) registryHost(h located[v1alpha1.RegistryHost]) {
 	known := []v1alpha1.RegistryCapability{v1alpha1.CapabilityPull, v1alpha1.CapabilityResolve, v1alpha1.CapabilityPush}
 	for i, c := range h.of.Capabilities {
 		if !slices.Contains(known, c) {
-			v.faults = append(v.faults, field.NotSupported(h.at.Child("capabilities").Index(i), c, known))
+			v.errs = append(v.errs, field.NotSupported(h.at.Child("capabilities").Index(i), c, known))
 		}
 	}
 	for i, ca := range h.of.CACerts {
@@ -113,10 +113,10 @@ func (v *validation) registryHost(h located[v1alpha1.RegistryHost]) {
 func (v *validation) plugin(p located[v1alpha1.PluginConfig]) {
 	ops := []v1alpha1.PluginPathOperation{v1alpha1.AddPluginPath, v1alpha1.RemovePluginPath}
 	if p.of.Op != nil && !slices.Contains(ops, *p.of.Op) {
-		v.faults = append(v.faults, field.NotSupported(p.at.Child("op"), *p.of.Op, ops))
+		v.errs = append(v.errs, field.NotSupported(p.at.Child("op"), *p.of.Op, ops))
 	}
 	if len(p.of.Path) == 0 || slices.Contains(p.of.Path, "") {
-		v.faults = append(v.faults, field.Required(p.at.Child("path"), "the plugin's name and then the names of tables"))
+		v.errs = append(v.errs, field.Required(p.at.Child("path"), "the plugin's name and then the names of tables"))
 	}
 	values := p.at.Child("values")
 	if removes(p.of) && len(p.of.Values) > 0 {

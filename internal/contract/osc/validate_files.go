@@ -17,7 +17,7 @@ func (v *validation) files() {
 		v.file(f)
 		for _, other := range seen[f.of.Path] {
 			if meet(f.of.HostName, other.of.HostName) {
-				v.faults = append(v.faults, field.Duplicate(f.at.Child("path"), f.of.Path))
+				v.errs = append(v.errs, field.Duplicate(f.at.Child("path"), f.of.Path))
 				break
 			}
 		}
@@ -104,7 +104,7 @@ func (v *validation) content(at *field.Path, c *v1alpha1.FileContent) {
 
 func (v *validation) inline(at *field.Path, c *v1alpha1.FileContentInline) {
 	if c.Encoding != "" && c.Encoding != v1alpha1.EncodingBase64 {
-		v.faults = append(v.faults, field.NotSupported(at.Child("encoding"), c.Encoding, []string{"", v1alpha1.EncodingBase64}))
+		v.errs = append(v.errs, field.NotSupported(at.Child("encoding"), c.Encoding, []string{"", v1alpha1.EncodingBase64}))
 		return
 	}
 	if !v.require(at.Child("data"), c.Data) {

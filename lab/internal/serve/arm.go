@@ -96,7 +96,7 @@ func (m *ResourceManager) answer(w http.ResponseWriter, r *http.Request) {
 	id, who := strings.ToLower(r.URL.Path), objectOf(r)
 	cluster, asked := strings.CutSuffix(id, "/listclusterusercredential")
 	scope, permissions := strings.CutSuffix(id, "/providers/microsoft.authorization/permissions")
-	if code := versionFault(r.URL.Path, r.URL.Query().Get("api-version")); code != "" {
+	if code := versionError(r.URL.Path, r.URL.Query().Get("api-version")); code != "" {
 		refuseAzure(w, http.StatusBadRequest, code)
 		return
 	}
@@ -181,8 +181,8 @@ var apiVersions = map[string][]string{
 
 var versionForm = regexp.MustCompile(`^\d{4}-\d\d-\d\d(-preview)?$`)
 
-// versionFault is the code with which a version is refused; "" where it is taken.
-func versionFault(path, version string) string {
+// versionError is the code with which a version is refused; "" where it is taken.
+func versionError(path, version string) string {
 	_, last, _ := cutLast(strings.ToLower(path), "/providers/")
 	provider, _, _ := strings.Cut(last, "/")
 	switch {
@@ -203,9 +203,9 @@ func (m *ResourceManager) put(w http.ResponseWriter, r *http.Request, id string)
 		refuseAzure(w, http.StatusBadRequest, "InvalidRequestContent")
 		return
 	}
-	status, code := m.machineFault(o)
+	status, code := m.machineError(o)
 	if scope, name, ok := cutLast(id, "/providers/microsoft.authorization/roleassignments/"); ok {
-		status, code = m.assignmentFault(scope, name, o)
+		status, code = m.assignmentError(scope, name, o)
 	}
 	if code != "" {
 		refuseAzure(w, status, code)
@@ -215,7 +215,7 @@ func (m *ResourceManager) put(w http.ResponseWriter, r *http.Request, id string)
 	writeJSON(w, http.StatusCreated, map[string]any{"id": r.URL.Path})
 }
 
-func (m *ResourceManager) machineFault(o resource) (status int, code string) {
+func (m *ResourceManager) machineError(o resource) (status int, code string) {
 	switch {
 	case o.Location == "":
 		return http.StatusBadRequest, "LocationRequired"
@@ -232,9 +232,9 @@ var (
 	roleForm = regexp.MustCompile(`^(?i)/subscriptions/[0-9a-f-]{36}/providers/Microsoft\.Authorization/roleDefinitions/[0-9a-f-]{36}$`)
 )
 
-// assignmentFault: a principal that is new is found only where its type is said, and it
+// assignmentError: a principal that is new is found only where its type is said, and it
 // has a role in a scope once.
-func (m *ResourceManager) assignmentFault(scope, name string, o resource) (status int, code string) {
+func (m *ResourceManager) assignmentError(scope, name string, o resource) (status int, code string) {
 	p := o.Properties
 	switch {
 	case !guidForm.MatchString(name):

@@ -100,7 +100,7 @@ func allocatable(v *validator, cfg *aksnodeconfigv1.Configuration) {
 		{f.CgroupsPerQos != nil && !f.GetCgroupsPerQos() && !any("none"), "expected none where cgroups_per_qos is off"},
 	} {
 		if at, _, _ := v.at(cfg.ProtoReflect(), enforcePath); conflict.is {
-			v.faults = append(v.faults, fault{location: at, err: field.Invalid(at.path, enforced, conflict.want)})
+			v.errs = append(v.errs, fieldError{location: at, err: field.Invalid(at.path, enforced, conflict.want)})
 		}
 	}
 }
@@ -135,7 +135,7 @@ func localZones(v *validator, cfg *aksnodeconfigv1.Configuration) {
 		for _, name := range sortedKeys(zones.Map()) {
 			zone := strings.TrimSuffix(name, ".")
 			if here := at.key(name); taken[zone] {
-				v.faults = append(v.faults, fault{location: here, err: field.Duplicate(here.path, name)})
+				v.errs = append(v.errs, fieldError{location: here, err: field.Duplicate(here.path, name)})
 			}
 			taken[zone] = true
 		}

@@ -208,15 +208,15 @@ func TestSyntax(t *testing.T) {
 			if !ok {
 				t.Fatalf("accepted: %v", err)
 			}
-			if got := refused.Faults[0].String(); got != test.want {
+			if got := refused.Errors[0].String(); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
 	}
 }
 
-// All faults are in one answer, in the order of the document, spelled as the document spells.
-func TestAllFaultsAtOnce(t *testing.T) {
+// All errors are in one answer, in the order of the document, spelled as the document spells.
+func TestAllErrorsAtOnce(t *testing.T) {
 	_, err := Decode([]byte(`{
   "version": "v1",
   "kubernetesVersion": "1.x",
@@ -228,7 +228,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
     "kubeletConfigFileConfig": {"clusterDNS": ["x"], "cpu_cfs_quota_period": "1h"}
   }
 }`))
-	want := `configuration refused, 10 faults:
+	want := `configuration refused, 10 errors:
   line 1, column 1: apiServerConfig.apiServerName: Required value: a node that joins a cluster needs it
   line 1, column 1: kubernetesCaCert: Required value: a node that joins a cluster needs it
   line 1, column 1: bootstrappingConfig.tlsBootstrappingToken: Required value: kubelet needs a first credential: this token, a client certificate with its key, or an identity method

@@ -11,7 +11,7 @@ import (
 )
 
 // Decode reads a configuration and validates it. Names may be snake_case or lowerCamel. Unknown fields and
-// enum values become notes. Every fault of the document is in one answer, a *DocumentError: text that is
+// enum values become notes. Every error of the document is in one answer, a *DocumentError: text that is
 // not JSON, values of a wrong type, duplicates, and all that Validate finds.
 func Decode(data []byte) (*Document, error) {
 	return decode(data, (*validator).configuration)
@@ -26,15 +26,15 @@ func decode(data []byte, validate func(*validator, *aksnodeconfigv1.Configuratio
 	d := decoder{data: data, offsets: map[string]int{}}
 	root, syntax := parse(data)
 	if syntax != nil {
-		return nil, d.refusal([]fault{{offset: syntax.offset, err: unreadable(syntax)}})
+		return nil, d.refusal([]fieldError{{offset: syntax.offset, err: unreadable(syntax)}})
 	}
 	cfg := &aksnodeconfigv1.Configuration{}
 	d.message(location{}, root, cfg.ProtoReflect())
 	v := validator{spelling: d.spelling, failed: d.failed()}
 	validate(&v, cfg)
 	d.remark(v.notes)
-	if faults := append(d.faults, d.located(v.faults)...); len(faults) > 0 {
-		return nil, d.refusal(faults)
+	if errs := append(d.errs, d.located(v.errs)...); len(errs) > 0 {
+		return nil, d.refusal(errs)
 	}
 	d.noteVersion(cfg)
 	return &Document{Config: cfg, Notes: d.sortedNotes(), spelling: d.spelling}, nil
@@ -44,7 +44,7 @@ type decoder struct {
 	spelling
 	data    []byte
 	offsets map[string]int // canonical → where its value starts
-	faults  []fault
+	errs    []fieldError
 	notes   []offsetNote
 }
 

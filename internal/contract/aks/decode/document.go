@@ -46,15 +46,15 @@ type Note struct {
 
 func (n Note) String() string { return fmt.Sprintf("line %d: %s: %s", n.Line, n.Path, n.Detail) }
 
-// Fault is one reason to refuse. Field is the path as the document spells it, empty where
+// FieldError is one reason to refuse. Field is the path as the document spells it, empty where
 // the text is no JSON. Line and Column count from 1, columns in characters; 0 is unknown.
 // A field that is missing has the position of the object that should hold it.
-type Fault struct {
+type FieldError struct {
 	*field.Error
 	Line, Column int
 }
 
-func (f Fault) String() string {
+func (f FieldError) String() string {
 	text := f.ErrorBody()
 	if f.Field != "" {
 		text = f.Field + ": " + text
@@ -65,27 +65,27 @@ func (f Fault) String() string {
 	return fmt.Sprintf("line %d, column %d: %s", f.Line, f.Column, text)
 }
 
-// DocumentError holds every fault of a document, in the order of the document. Secrets in it are redacted.
+// DocumentError holds every error of a document, in the order of the document. Secrets in it are redacted.
 type DocumentError struct {
 	Code   int // CodeRefused
-	Faults []Fault
+	Errors []FieldError
 }
 
 func (e *DocumentError) Error() string {
-	if len(e.Faults) == 1 {
-		return "configuration refused: " + e.Faults[0].String()
+	if len(e.Errors) == 1 {
+		return "configuration refused: " + e.Errors[0].String()
 	}
-	lines := []string{fmt.Sprintf("configuration refused, %d faults:", len(e.Faults))}
-	for _, f := range e.Faults {
+	lines := []string{fmt.Sprintf("configuration refused, %d errors:", len(e.Errors))}
+	for _, f := range e.Errors {
 		lines = append(lines, "  "+f.String())
 	}
 	return strings.Join(lines, "\n")
 }
 
-// List is the faults without positions.
+// List is the errors without positions.
 func (e *DocumentError) List() field.ErrorList {
 	var out field.ErrorList
-	for _, f := range e.Faults {
+	for _, f := range e.Errors {
 		out = append(out, f.Error)
 	}
 	return out

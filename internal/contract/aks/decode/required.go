@@ -42,7 +42,7 @@ func (v *validator) version(cfg *aksnodeconfigv1.Configuration) {
 	case version == "":
 		v.missing(at, "the version of the contract: "+currentVersion)
 	default:
-		v.faults = append(v.faults, fault{location: at, err: field.NotSupported(at.path, shown(fd, version), versions)})
+		v.errs = append(v.errs, fieldError{location: at, err: field.NotSupported(at.path, shown(fd, version), versions)})
 	}
 }
 
@@ -56,7 +56,7 @@ func (v *validator) need(cfg *aksnodeconfigv1.Configuration, paths []string, why
 
 func (v *validator) missing(at location, why string) {
 	if !v.unread(at.canonical) {
-		v.faults = append(v.faults, fault{location: at, err: field.Required(at.path, why)})
+		v.errs = append(v.errs, fieldError{location: at, err: field.Required(at.path, why)})
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
-// scalar reads a single value. It answers false where there is none: after a fault,
+// scalar reads a single value. It answers false where there is none: after an error,
 // or for an enum value of a newer contract.
 func (d *decoder) scalar(at location, fd protoreflect.FieldDescriptor, n *node) (protoreflect.Value, bool) {
 	switch fd.Kind() {

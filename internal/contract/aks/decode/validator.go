@@ -11,12 +11,12 @@ import (
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 )
 
-// Validate finds every fault of a configuration. Paths are spelled as in the .proto files; secrets are redacted.
+// Validate finds every error of a configuration. Paths are spelled as in the .proto files; secrets are redacted.
 func Validate(cfg *aksnodeconfigv1.Configuration) field.ErrorList {
 	v := validator{}
 	v.configuration(proto.CloneOf(cfg))
 	var out field.ErrorList
-	for _, f := range v.faults {
+	for _, f := range v.errs {
 		out = append(out, f.err)
 	}
 	return out
@@ -29,9 +29,9 @@ type validator struct {
 	// failed are locations whose value could not be read: that is said already.
 	failed map[string]bool
 	// keys are the names that keys of maps have in the document, by the location that they have now.
-	keys   map[string]string
-	faults []fault
-	notes  []remark
+	keys  map[string]string
+	errs  []fieldError
+	notes []remark
 }
 
 // remark is a note that has no position yet.
@@ -210,7 +210,7 @@ func (v *validator) complain(at location, fd protoreflect.FieldDescriptor, value
 	if s, isText := bad.(string); isText {
 		bad = shown(fd, s)
 	}
-	v.faults = append(v.faults, fault{location: at, err: field.Invalid(at.path, bad, want)})
+	v.errs = append(v.errs, fieldError{location: at, err: field.Invalid(at.path, bad, want)})
 }
 
 // at is the location of a field by its path in the names of the .proto, and the value there.

@@ -11,7 +11,7 @@ import (
 	aksnodeconfigv1 "github.com/berth-dev/berth/api/aksnodeconfig/v1"
 )
 
-type fault struct {
+type fieldError struct {
 	location location
 	offset   int
 	err      *field.Error
@@ -27,7 +27,7 @@ func unreadable(e *syntaxError) *field.Error {
 }
 
 func (d *decoder) refuse(at location, offset int, err *field.Error) {
-	d.faults = append(d.faults, fault{at, offset, err})
+	d.errs = append(d.errs, fieldError{at, offset, err})
 }
 
 func (d *decoder) note(kind NoteKind, path *field.Path, offset int, detail string) {
@@ -53,18 +53,18 @@ func duplicate(at location) *field.Error {
 
 func (d *decoder) failed() map[string]bool {
 	out := map[string]bool{}
-	for _, f := range d.faults {
+	for _, f := range d.errs {
 		out[f.location.canonical] = true
 	}
 	return out
 }
 
-// located gives the faults of the validator their offsets: that of the value, else of the nearest object around it.
-func (d *decoder) located(faults []fault) []fault {
-	for i, f := range faults {
-		faults[i].offset = d.nearest(f.location.canonical)
+// located gives the errors of the validator their offsets: that of the value, else of the nearest object around it.
+func (d *decoder) located(errs []fieldError) []fieldError {
+	for i, f := range errs {
+		errs[i].offset = d.nearest(f.location.canonical)
 	}
-	return faults
+	return errs
 }
 
 func (d *decoder) nearest(canonical string) int {
@@ -76,12 +76,12 @@ func (d *decoder) nearest(canonical string) int {
 	}
 }
 
-func (d *decoder) refusal(faults []fault) *DocumentError {
-	slices.SortStableFunc(faults, func(a, b fault) int { return cmp.Compare(a.offset, b.offset) })
+func (d *decoder) refusal(errs []fieldError) *DocumentError {
+	slices.SortStableFunc(errs, func(a, b fieldError) int { return cmp.Compare(a.offset, b.offset) })
 	out := &DocumentError{Code: CodeRefused}
-	for _, f := range faults {
+	for _, f := range errs {
 		line, column := lineColumn(d.data, f.offset)
-		out.Faults = append(out.Faults, Fault{Error: f.err, Line: line, Column: column})
+		out.Errors = append(out.Errors, FieldError{Error: f.err, Line: line, Column: column})
 	}
 	return out
 }
