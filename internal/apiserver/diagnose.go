@@ -17,18 +17,18 @@ import (
 // diagnoseTimeout bounds the questions asked after the wait has ended.
 const diagnoseTimeout = 5 * time.Second
 
-// diagnose says why the next stage was not reached, as precisely as what was
+// diagnose says why the next milestone was not reached, as precisely as what was
 // seen allows.
 func (w *nodeWait) diagnose(ctx context.Context, lost Reason) error {
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), diagnoseTimeout)
 	defer cancel()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e := &StageError{Stage: w.reached.next(), Err: context.Cause(ctx)}
+	e := &MilestoneError{Milestone: w.reached.next(), Err: context.Cause(ctx)}
 	switch {
-	case lost != "" || e.Stage == StageKubelet || crashed(w.unit):
+	case lost != "" || e.Milestone == MilestoneKubelet || crashed(w.unit):
 		w.blameKubelet(after, e, lost)
-	case e.Stage == StageRegistered:
+	case e.Milestone == MilestoneRegistered:
 		w.blameRegistration(after, e)
 	default:
 		w.blameNode(after, e)
@@ -36,7 +36,7 @@ func (w *nodeWait) diagnose(ctx context.Context, lost Reason) error {
 	return e
 }
 
-func (w *nodeWait) blameKubelet(ctx context.Context, e *StageError, lost Reason) {
+func (w *nodeWait) blameKubelet(ctx context.Context, e *MilestoneError, lost Reason) {
 	u := w.unit
 	state := fmt.Sprintf("%s is %s (%s), result %s, exit status %d, %d restarts", w.Unit, u.ActiveState, u.SubState, u.Result, u.ExecMainStatus, u.NRestarts)
 	switch {
@@ -56,7 +56,7 @@ func crashed(u host.UnitStatus) bool {
 	return u.ActiveState == "failed" || u.SubState == "auto-restart" || u.Result != "" && u.Result != "success"
 }
 
-func (w *nodeWait) blameRegistration(ctx context.Context, e *StageError) {
+func (w *nodeWait) blameRegistration(ctx context.Context, e *MilestoneError) {
 	switch {
 	case errors.Is(w.nodeErr, fs.ErrNotExist):
 		w.blameCredential(ctx, e)
@@ -76,7 +76,7 @@ func (w *nodeWait) blameRegistration(ctx context.Context, e *StageError) {
 }
 
 // blameServer names what stands between this machine and the API server.
-func blameServer(e *StageError, err error) {
+func blameServer(e *MilestoneError, err error) {
 	e.Detail = err.Error()
 	at, _ := errors.AsType[*Error](err)
 	switch {
@@ -91,7 +91,7 @@ func blameServer(e *StageError, err error) {
 	}
 }
 
-func (w *nodeWait) blameNode(ctx context.Context, e *StageError) {
+func (w *nodeWait) blameNode(ctx context.Context, e *MilestoneError) {
 	if w.node == nil {
 		e.Reason, e.Detail = ReasonNotReady, "the Node was deleted while it was waited for"
 		return

@@ -35,18 +35,18 @@ func (w NodeWatcher) Stands(ctx context.Context) (healthy, ready bool) {
 // not hold before is not waited for. An API server that is away tells nothing of the
 // Node: that is a remark, and no error.
 func (w NodeWatcher) StandAgain(ctx context.Context, healthy, ready bool) (remark string, err error) {
-	stage := StageKubelet
+	milestone := MilestoneKubelet
 	switch {
 	case ready:
-		stage = StageReady
+		milestone = MilestoneReady
 	case !healthy:
 		return "", nil
 	}
-	if _, err = w.WaitFor(ctx, stage); err == nil {
+	if _, err = w.WaitFor(ctx, milestone); err == nil {
 		return "", nil
 	}
-	e, ok := errors.AsType[*StageError](err)
-	if !ok || e.Stage == StageKubelet && healthy || ctx.Err() == nil {
+	e, ok := errors.AsType[*MilestoneError](err)
+	if !ok || e.Milestone == MilestoneKubelet && healthy || ctx.Err() == nil {
 		return "", err
 	}
 	away := w.Away(context.WithoutCancel(ctx))

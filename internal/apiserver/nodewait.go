@@ -12,7 +12,7 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// NodeWatcher waits for the stages of this machine's own Node.
+// NodeWatcher waits for the milestones of this machine's own Node.
 type NodeWatcher struct {
 	Host host.Host
 	// Node is the Node's name.
@@ -26,16 +26,16 @@ type NodeWatcher struct {
 	// Healthz is kubelet's health endpoint: http://127.0.0.1:10248/healthz if
 	// empty.
 	Healthz string
-	// OnReach, if set, is told of each stage as it is reached.
-	OnReach func(NodeStage, time.Time)
+	// OnReach, if set, is told of each milestone as it is reached.
+	OnReach func(Milestone, time.Time)
 }
 
-// WaitFor waits until a stage and all before it are reached, or until ctx ends;
+// WaitFor waits until a milestone and all before it are reached, or until ctx ends;
 // a budget is ctx's deadline. It ends early where kubelet's unit has failed for
 // good or keeps crashing. A registered Node counts as a healthy kubelet: health
-// endpoints can be switched off. The error is a *StageError; what was reached is
+// endpoints can be switched off. The error is a *MilestoneError; what was reached is
 // returned with it.
-func (w NodeWatcher) WaitFor(ctx context.Context, until NodeStage) (Reached, error) {
+func (w NodeWatcher) WaitFor(ctx context.Context, until Milestone) (Reached, error) {
 	w.Healthz = w.healthz()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -43,7 +43,7 @@ func (w NodeWatcher) WaitFor(ctx context.Context, until NodeStage) (Reached, err
 	var watchers sync.WaitGroup
 	watchers.Go(func() { n.guard(ctx, n.watchHealth) })
 	watchers.Go(func() { n.guard(ctx, n.watchUnit) })
-	if until != StageKubelet {
+	if until != MilestoneKubelet {
 		watchers.Go(func() { n.guard(ctx, n.watchNode) })
 	}
 	err := n.wait(ctx, until)
@@ -103,7 +103,7 @@ func (w *nodeWait) see(change func()) {
 	}
 }
 
-func (w *nodeWait) wait(ctx context.Context, until NodeStage) error {
+func (w *nodeWait) wait(ctx context.Context, until Milestone) error {
 	for {
 		lost, broken := w.update(until)
 		if !w.reached.at(until).IsZero() {
@@ -123,25 +123,25 @@ func (w *nodeWait) wait(ctx context.Context, until NodeStage) error {
 	}
 }
 
-// update draws the stages from what is known.
-func (w *nodeWait) update(until NodeStage) (lost Reason, broken error) {
+// update draws the milestones from what is known.
+func (w *nodeWait) update(until Milestone) (lost Reason, broken error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	registered := w.node != nil && w.ours(w.node)
 	if w.healthy || registered {
-		w.reach(StageKubelet)
+		w.reach(MilestoneKubelet)
 	}
-	if registered && until != StageKubelet {
+	if registered && until != MilestoneKubelet {
 		w.reached.UID = string(w.node.UID)
-		w.reach(StageRegistered)
+		w.reach(MilestoneRegistered)
 		if w.ready(w.node) {
-			w.reach(StageReady)
+			w.reach(MilestoneReady)
 		}
 	}
 	return w.lost, w.broken
 }
 
-func (w *nodeWait) reach(s NodeStage) {
+func (w *nodeWait) reach(s Milestone) {
 	at := w.reached.at(s)
 	if !at.IsZero() {
 		return

@@ -128,12 +128,12 @@ func healthy(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, 
 func TestWaitForReady(t *testing.T) {
 	w := newWorld(t).credential().start()
 	w.nodes = []*core.Node{w.node(core.ConditionFalse, "starting"), w.node(core.ConditionTrue, "")}
-	var seen []NodeStage
+	var seen []Milestone
 	watcher := w.watcher(healthy)
-	watcher.OnReach = func(s NodeStage, _ time.Time) { seen = append(seen, s) }
+	watcher.OnReach = func(s Milestone, _ time.Time) { seen = append(seen, s) }
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	got, err := watcher.WaitFor(ctx, StageReady)
+	got, err := watcher.WaitFor(ctx, MilestoneReady)
 	if err != nil || got.UID != "uid-1" || got.Kubelet.IsZero() || got.Registered.IsZero() || got.Ready.IsZero() {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -153,7 +153,7 @@ func TestWaitForKubeletAsksNoServer(t *testing.T) {
 			return
 		}
 		healthy(out, r)
-	}).WaitFor(ctx, StageKubelet)
+	}).WaitFor(ctx, MilestoneKubelet)
 	if err != nil || got.Kubelet.IsZero() || !got.Registered.IsZero() {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -198,7 +198,7 @@ func TestAHeartbeatOfTheSecondOfTheStart(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
-			if got, err := w.watcher(healthy).WaitFor(ctx, StageReady); tc.ready != (err == nil) || got.Registered.IsZero() {
+			if got, err := w.watcher(healthy).WaitFor(ctx, MilestoneReady); tc.ready != (err == nil) || got.Registered.IsZero() {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
@@ -207,13 +207,13 @@ func TestAHeartbeatOfTheSecondOfTheStart(t *testing.T) {
 
 // waitLongEnough waits in vain, for longer if a busy machine has not got as far as the
 // error that is wanted.
-func waitLongEnough(t *testing.T, w NodeWatcher, until NodeStage, wanted func(*StageError) bool) (e *StageError, ok bool, err error) {
+func waitLongEnough(t *testing.T, w NodeWatcher, until Milestone, wanted func(*MilestoneError) bool) (e *MilestoneError, ok bool, err error) {
 	t.Helper()
 	for _, timeout := range []time.Duration{300 * time.Millisecond, 2 * time.Second, 20 * time.Second} {
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		_, err = w.WaitFor(ctx, until)
 		cancel()
-		if e, ok = errors.AsType[*StageError](err); ok && wanted(e) {
+		if e, ok = errors.AsType[*MilestoneError](err); ok && wanted(e) {
 			break
 		}
 	}
@@ -223,51 +223,51 @@ func waitLongEnough(t *testing.T, w NodeWatcher, until NodeStage, wanted func(*S
 func TestWaitForSaysWhyNot(t *testing.T) {
 	const cni = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"
 	for _, tc := range []struct {
-		name    string
-		arrange func(*world)
-		healthz http.HandlerFunc
-		until   NodeStage
-		stage   NodeStage
-		reason  Reason
-		detail  string
+		name      string
+		arrange   func(*world)
+		healthz   http.HandlerFunc
+		until     Milestone
+		milestone Milestone
+		reason    Reason
+		detail    string
 	}{
-		{"no unit", func(w *world) { _ = w.m.Remove("/etc/systemd/system/kubelet.service") }, nil, StageReady, StageKubelet, ReasonKubeletMissing, "not-found"},
-		{"not started", func(*world) {}, nil, StageReady, StageKubelet, ReasonKubeletNotStarted, "inactive"},
-		{"sick", func(w *world) { w.start() }, func(o http.ResponseWriter, _ *http.Request) { http.Error(o, "syncloop dead", 500) }, StageKubelet, StageKubelet, ReasonKubeletUnhealthy, "syncloop dead"},
-		{"crash", func(w *world) { w.start(); w.m.Crash(testUnit, 1) }, nil, StageReady, StageKubelet, ReasonKubeletCrash, "giving up"},
-		{"no kubeconfig", func(w *world) { w.start() }, healthy, StageReady, StageRegistered, ReasonNoCredential, "kubeconfig"},
-		{"no server", func(w *world) { w.credential().start().api.Close() }, healthy, StageReady, StageRegistered, ReasonTCP, "refused"},
+		{"no unit", func(w *world) { _ = w.m.Remove("/etc/systemd/system/kubelet.service") }, nil, MilestoneReady, MilestoneKubelet, ReasonKubeletMissing, "not-found"},
+		{"not started", func(*world) {}, nil, MilestoneReady, MilestoneKubelet, ReasonKubeletNotStarted, "inactive"},
+		{"sick", func(w *world) { w.start() }, func(o http.ResponseWriter, _ *http.Request) { http.Error(o, "syncloop dead", 500) }, MilestoneKubelet, MilestoneKubelet, ReasonKubeletUnhealthy, "syncloop dead"},
+		{"crash", func(w *world) { w.start(); w.m.Crash(testUnit, 1) }, nil, MilestoneReady, MilestoneKubelet, ReasonKubeletCrash, "giving up"},
+		{"no kubeconfig", func(w *world) { w.start() }, healthy, MilestoneReady, MilestoneRegistered, ReasonNoCredential, "kubeconfig"},
+		{"no server", func(w *world) { w.credential().start().api.Close() }, healthy, MilestoneReady, MilestoneRegistered, ReasonTCP, "refused"},
 		{"other CA", func(w *world) {
 			certificate, _ := makePair(w.t, pkix.Name{CommonName: "ca"}, "ca")
 			w.credential().start().m.Put("/etc/kubernetes/certs/ca.crt", string(certificate), 0o644)
-		}, healthy, StageReady, StageRegistered, ReasonTLS, "unknown authority"},
-		{"401", func(w *world) { w.credential().start().status = 401 }, healthy, StageReady, StageRegistered, ReasonUnauthorized, ""},
-		{"403", func(w *world) { w.credential().start().status = 403 }, healthy, StageReady, StageRegistered, ReasonForbidden, ""},
-		{"mute server", func(w *world) { w.credential().start().mute = true }, healthy, StageReady, StageRegistered, ReasonNotRegistered, "has not said yet"},
-		{"no Node", func(w *world) { w.credential().start() }, healthy, StageReady, StageRegistered, ReasonNotRegistered, "there is no Node n1"},
+		}, healthy, MilestoneReady, MilestoneRegistered, ReasonTLS, "unknown authority"},
+		{"401", func(w *world) { w.credential().start().status = 401 }, healthy, MilestoneReady, MilestoneRegistered, ReasonUnauthorized, ""},
+		{"403", func(w *world) { w.credential().start().status = 403 }, healthy, MilestoneReady, MilestoneRegistered, ReasonForbidden, ""},
+		{"mute server", func(w *world) { w.credential().start().mute = true }, healthy, MilestoneReady, MilestoneRegistered, ReasonNotRegistered, "has not said yet"},
+		{"no Node", func(w *world) { w.credential().start() }, healthy, MilestoneReady, MilestoneRegistered, ReasonNotRegistered, "there is no Node n1"},
 		{"other machine's Node", func(w *world) {
 			n := w.credential().start().node(core.ConditionTrue, "")
 			n.Status.NodeInfo.BootID = "another"
 			w.nodes = []*core.Node{n}
-		}, healthy, StageReady, StageRegistered, ReasonStaleNode, "another"},
-		{"no CNI", func(w *world) { w.credential().start().nodes = []*core.Node{w.node(core.ConditionFalse, cni)} }, healthy, StageReady, StageReady, ReasonCNINotReady, "cni plugin not initialized"},
+		}, healthy, MilestoneReady, MilestoneRegistered, ReasonStaleNode, "another"},
+		{"no CNI", func(w *world) { w.credential().start().nodes = []*core.Node{w.node(core.ConditionFalse, cni)} }, healthy, MilestoneReady, MilestoneReady, ReasonCNINotReady, "cni plugin not initialized"},
 		{"no runtime", func(w *world) {
 			w.credential().start().nodes = []*core.Node{w.node(core.ConditionFalse, "container runtime is down")}
-		}, healthy, StageReady, StageReady, ReasonRuntimeNotReady, "is down"},
+		}, healthy, MilestoneReady, MilestoneReady, ReasonRuntimeNotReady, "is down"},
 		{"old heartbeat", func(w *world) {
 			n := w.credential().start().node(core.ConditionTrue, "kubelet is posting ready status")
 			n.Status.Conditions[0].LastHeartbeatTime = meta.NewTime(w.m.Now().Add(-time.Hour))
 			w.nodes = []*core.Node{n}
-		}, healthy, StageReady, StageReady, ReasonNotReady, "Ready=True"},
+		}, healthy, MilestoneReady, MilestoneReady, ReasonNotReady, "Ready=True"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			tc.arrange(w)
-			e, ok, err := waitLongEnough(t, w.watcher(tc.healthz), tc.until, func(e *StageError) bool {
-				return e.Stage == tc.stage && e.Reason == tc.reason && strings.Contains(e.Detail, tc.detail)
+			e, ok, err := waitLongEnough(t, w.watcher(tc.healthz), tc.until, func(e *MilestoneError) bool {
+				return e.Milestone == tc.milestone && e.Reason == tc.reason && strings.Contains(e.Detail, tc.detail)
 			})
-			if !ok || e.Stage != tc.stage || e.Reason != tc.reason || !strings.Contains(e.Detail, tc.detail) {
+			if !ok || e.Milestone != tc.milestone || e.Reason != tc.reason || !strings.Contains(e.Detail, tc.detail) {
 				t.Fatalf("got %#v", err)
 			}
 			if e.Remedy == "" || strings.Contains(e.Error(), "abcdef.0123456789abcdef") {
@@ -286,7 +286,7 @@ func TestAPanicEndsTheWait(t *testing.T) {
 	w := newWorld(t)
 	watcher := w.watcher(nil)
 	watcher.Host = broken{w.m}
-	_, err := watcher.WaitFor(t.Context(), StageKubelet)
+	_, err := watcher.WaitFor(t.Context(), MilestoneKubelet)
 	if p, ok := errors.AsType[*converge.PanicError](err); !ok || !strings.Contains(p.Stack, "nodewatcher_test.go") {
 		t.Errorf("error %v, want the panic", err)
 	}
@@ -315,8 +315,8 @@ func TestTheWatchOutlivesASystemdThatIsAway(t *testing.T) {
 	watcher.Host = away{w.m, &atomic.Int32{}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := watcher.WaitFor(ctx, StageKubelet)
-	if e, ok := errors.AsType[*StageError](err); !ok || e.Reason != ReasonKubeletMissing {
+	_, err := watcher.WaitFor(ctx, MilestoneKubelet)
+	if e, ok := errors.AsType[*MilestoneError](err); !ok || e.Reason != ReasonKubeletMissing {
 		t.Errorf("got %v", err)
 	}
 }

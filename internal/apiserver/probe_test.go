@@ -58,7 +58,7 @@ func TestProbeTakesAnyAnswer(t *testing.T) {
 	t.Logf("took %s", time.Since(start))
 }
 
-func TestProbeNamesTheStage(t *testing.T) {
+func TestProbeNamesTheLayer(t *testing.T) {
 	good, ca := serve(t, http.HandlerFunc(refuse))
 	other, otherCA := selfSigned(t)
 	mute := listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })

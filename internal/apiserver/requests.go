@@ -15,7 +15,7 @@ import (
 
 // blameCredential says why kubelet has no kubeconfig yet: it bootstraps itself,
 // and its certificate request tells how far that is.
-func (w *nodeWait) blameCredential(ctx context.Context, e *StageError) {
+func (w *nodeWait) blameCredential(ctx context.Context, e *MilestoneError) {
 	e.Reason, e.Detail = ReasonNoCredential, w.nodeErr.Error()
 	e.Remedy = "kubelet writes " + w.Kubeconfig + " when its certificate request is approved: see journalctl -u " + w.Unit
 	if w.BootstrapKubeconfig == "" {
@@ -65,7 +65,7 @@ func requestedName(r *certificates.CertificateSigningRequest) string {
 	return csr.Subject.CommonName
 }
 
-func blameRequest(e *StageError, r *certificates.CertificateSigningRequest) {
+func blameRequest(e *MilestoneError, r *certificates.CertificateSigningRequest) {
 	if len(r.Status.Certificate) > 0 {
 		return
 	}

@@ -71,7 +71,7 @@ func TestWhyKubeletHasNoCredential(t *testing.T) {
 				`"clusters":[{"name":"k","cluster":{"server":"`+api.URL+`","certificate-authority":"/ca"}}],"users":[{"name":"u","user":{"token":"abcdef.0123456789abcdef"}}]}`, 0o600)
 			watcher := w.watcher(healthy)
 			watcher.BootstrapKubeconfig = "/var/lib/kubelet/bootstrap-kubeconfig"
-			e, ok, err := waitLongEnough(t, watcher, StageRegistered, func(e *StageError) bool {
+			e, ok, err := waitLongEnough(t, watcher, MilestoneRegistered, func(e *MilestoneError) bool {
 				return e.Reason == tc.reason && strings.Contains(e.Detail, tc.detail)
 			})
 			if !ok || e.Reason != tc.reason || !strings.Contains(e.Detail, tc.detail) || e.Remedy == "" {

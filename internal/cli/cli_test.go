@@ -70,7 +70,7 @@ func TestCommandLine(t *testing.T) {
 		"check-hotfix":              {"aks-node-controller check-hotfix --odd 1", 0, "", "nothing to check"},
 		"download-hotfix":           {"aks-node-controller download-hotfix", 0, "", "nothing to install"},
 		"download-hotfix x":         {"aks-node-controller download-hotfix x", 1, "", "no arguments"},
-		"bad stage":                 {"berth provision --provision-config=x --wait-for=tea", 1, "", "registered or ready"},
+		"bad milestone":             {"berth provision --provision-config=x --wait-for=tea", 1, "", "registered or ready"},
 		"dry run of commands":       {"berth provision --dry-run --nbc-cmd x --provision-config " + sample, 250, "", "hint: Send the aksnodeconfig.v1 document"},
 		"dry run of nothing":        {"berth provision --dry-run", 1, "", "--provision-config is required"},
 		"render refused":            {"berth render -f " + bad, 3, "", "cse_timeout"},

@@ -37,7 +37,7 @@ func (e *env) bootstrap() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.WaitFor, o.Timeout = provision.StageReady, joinTimeout
+			o.WaitFor, o.Timeout = provision.MilestoneReady, joinTimeout
 			return e.joined(c.Context(), "text", o)
 		},
 	}

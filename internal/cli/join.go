@@ -51,7 +51,7 @@ func (e *env) join() *cobra.Command {
 	}
 	c.Flags().StringVarP(&f.file, "filename", "f", "", "read the NodeConfig from `FILE`; - is standard input")
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "print the result as `FORMAT`: text, json or yaml")
-	c.Flags().StringVar(&f.waitFor, "wait-for", string(provision.StageReady), "succeed when this `STAGE` is true: kubelet, registered or ready")
+	c.Flags().StringVar(&f.waitFor, "wait-for", string(provision.MilestoneReady), "succeed when this `MILESTONE` is true: kubelet, registered or ready")
 	c.Flags().DurationVar(&f.timeout, "timeout", joinTimeout, "give up after this `TIME`, as 90s or 10m; 0 is never")
 	e.bindDigests(c)
 	e.bindTakeOver(c)
@@ -61,7 +61,7 @@ func (e *env) join() *cobra.Command {
 }
 
 func (e *env) runJoin(c *cobra.Command, f joinFlags) error {
-	stage, err := provision.ParseStage(f.waitFor)
+	milestone, err := provision.ParseMilestone(f.waitFor)
 	switch {
 	case f.file == "":
 		return e.usage(c, errors.New("-f FILE is missing"))
@@ -82,7 +82,7 @@ func (e *env) runJoin(c *cobra.Command, f joinFlags) error {
 	if err != nil {
 		return err
 	}
-	o.WaitFor, o.Timeout = stage, f.timeout
+	o.WaitFor, o.Timeout = milestone, f.timeout
 	return e.joined(c.Context(), f.output, o)
 }
 
@@ -126,7 +126,7 @@ func (e *env) joining(file string, load func(ctx context.Context, p *parts, text
 		Keep:     func(ctx context.Context, st *desired.State) error { return engine().Keep(ctx, st.Owner) },
 		Stay:     stay{host: h, parts: parts, file: file, observe: p.observe}.run,
 		Remember: func(ctx context.Context, st *desired.State) error { return engine().Remember(ctx, st) },
-		Await:    parts.awaitStages,
+		Await:    parts.awaitMilestones,
 		Peers:    parts.peers().Of,
 		Classify: classify,
 	}, nil
@@ -253,5 +253,5 @@ func joinLines(r *report.Join) []string {
 	if r.Changes == 0 {
 		did = "no changes"
 	}
-	return append(lines, fmt.Sprintf("%s is %s, a node of %s: %s in %s", r.Node, r.Stage, r.Server, did, r.End.Sub(r.Start).Round(time.Millisecond)))
+	return append(lines, fmt.Sprintf("%s is %s, a node of %s: %s in %s", r.Node, r.Milestone, r.Server, did, r.End.Sub(r.Start).Round(time.Millisecond)))
 }

@@ -43,7 +43,7 @@ func TestJoinRefuses(t *testing.T) {
 		"a CA that is not there":     {[]string{"-f", ownDocument, "-ojson"}, exitcode.Refused, []string{"cluster.caFile: Not found"}, "cluster.caFile"},
 		"no file":                    {[]string{"-f", "/nowhere", "-ojson"}, exitcode.Failed, []string{"no such file"}, ""},
 		"nothing":                    {nil, exitcode.Failed, []string{"-f FILE is missing"}, ""},
-		"a stage":                    {[]string{"-f", ownDocument, "--wait-for", "tea"}, exitcode.Failed, []string{"registered or ready"}, ""},
+		"a milestone":                {[]string{"-f", ownDocument, "--wait-for", "tea"}, exitcode.Failed, []string{"registered or ready"}, ""},
 		"a format":                   {[]string{"-f", ownDocument, "-oxml"}, exitcode.Failed, []string{"must be text, json or yaml"}, ""},
 		"a time":                     {[]string{"-f", ownDocument, "--timeout", "-1s"}, exitcode.Failed, []string{"must not be negative"}, ""},
 	} {

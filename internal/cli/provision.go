@@ -31,7 +31,7 @@ func (e *env) provision() *cobra.Command {
 	c.Flags().StringVar(&f.config, "provision-config", "", "read the configuration from `FILE`")
 	c.Flags().StringVar(&f.command, "nbc-cmd", "", "refused, with the code for it: berth does not run the shell script in `FILE`")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan, change nothing and exit with 0")
-	c.Flags().StringVar(&f.waitFor, "wait-for", string(provision.StageRegistered), "succeed when this `STAGE` is true: kubelet, registered or ready")
+	c.Flags().StringVar(&f.waitFor, "wait-for", string(provision.MilestoneRegistered), "succeed when this `MILESTONE` is true: kubelet, registered or ready")
 	e.bindDigests(c)
 	e.bindTakeOver(c)
 	e.bindNoRevert(c)
@@ -41,7 +41,7 @@ func (e *env) provision() *cobra.Command {
 }
 
 func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
-	stage, err := provision.ParseStage(f.waitFor)
+	milestone, err := provision.ParseMilestone(f.waitFor)
 	if err != nil {
 		return e.usage(c, fmt.Errorf("--wait-for: %w", err))
 	}
@@ -63,7 +63,7 @@ func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
 	}
 	p := newProgress(e)
 	o := e.parts(h).options()
-	o.Config, o.Boot, o.WaitFor, o.Start = fromHere(f.config), f.boot, stage, e.start
+	o.Config, o.Boot, o.WaitFor, o.Start = fromHere(f.config), f.boot, milestone, e.start
 	o.Command, o.Version, o.Program, o.Observer, o.Say, o.Status = c.CommandPath(), Version(), e.program, p.observe, p.say, notifyStatus
 	o.Refused = refusal(f)
 	return ending(provision.Provision(c.Context(), o))

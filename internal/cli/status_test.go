@@ -95,7 +95,7 @@ func TestTimelineCutOff(t *testing.T) {
 // TestStateDirectoryRebuilt: a node without a timeline was provisioned all the same.
 func TestStateDirectoryRebuilt(t *testing.T) {
 	h := memory.New()
-	d := report.Result{Berth: &report.Details{Stage: "ready"}}
+	d := report.Result{Berth: &report.Details{Milestone: "ready"}}
 	d.ExitCode = "0"
 	if err := report.WriteResult(t.Context(), h, d, false); err != nil {
 		t.Fatal(err)

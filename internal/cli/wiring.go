@@ -296,17 +296,17 @@ func (p *parts) provisioner(o converge.Observer) *converge.Engine {
 
 // await waits for the node that the state makes of this machine. What has come so
 // far is good.
-func (p *parts) await(ctx context.Context, st *desired.State, to provision.Stage, reached func(provision.Stage)) error {
-	if err := p.awaitStages(ctx, st, to, reached); err != nil {
+func (p *parts) await(ctx context.Context, st *desired.State, to provision.Milestone, reached func(provision.Milestone)) error {
+	if err := p.awaitMilestones(ctx, st, to, reached); err != nil {
 		return err
 	}
 	return p.provisioner(nil).Keep(ctx, st.Owner)
 }
 
-func (p *parts) awaitStages(ctx context.Context, st *desired.State, to provision.Stage, reached func(provision.Stage)) error {
+func (p *parts) awaitMilestones(ctx context.Context, st *desired.State, to provision.Milestone, reached func(provision.Milestone)) error {
 	w := p.watcher(st)
-	w.OnReach = func(s apiserver.NodeStage, _ time.Time) { reached(provision.Stage(s)) }
-	_, err := w.WaitFor(ctx, apiserver.NodeStage(to))
+	w.OnReach = func(s apiserver.Milestone, _ time.Time) { reached(provision.Milestone(s)) }
+	_, err := w.WaitFor(ctx, apiserver.Milestone(to))
 	return err
 }
 

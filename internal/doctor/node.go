@@ -206,8 +206,8 @@ func checkNode(ctx context.Context, v *visit) *finding {
 	defer cancel()
 	w := apiserver.NodeWatcher{Host: v.Host, Node: v.nodeName(), Kubeconfig: v.kubeconfigPath(), BootstrapKubeconfig: kubelet.Bootstrap,
 		Unit: kubelet.Unit, Healthz: at}
-	_, err = w.WaitFor(ctx, apiserver.StageReady)
-	e, _ := errors.AsType[*apiserver.StageError](err)
+	_, err = w.WaitFor(ctx, apiserver.MilestoneReady)
+	e, _ := errors.AsType[*apiserver.MilestoneError](err)
 	switch {
 	case err == nil:
 		return okf("%s is Ready", w.Node)

@@ -70,7 +70,7 @@ const (
 )
 
 var registry = []Code{
-	{OK, "OK", "provisioning reached the stage it was asked to wait for", "Nothing to do."},
+	{OK, "OK", "provisioning reached the milestone it was asked to wait for", "Nothing to do."},
 	{UnitStart, "ERR_SYSTEMCTL_START_FAIL", "a systemd unit could not be started or enabled",
 		"Look at the unit that is named: systemctl status UNIT, journalctl -u UNIT."},
 	{Containerd, "ERR_CONTAINERD_INSTALL_TIMEOUT", "containerd could not be installed, is not in the image or does not run",

@@ -287,7 +287,7 @@ func TestIssueKeepsTheKeyWithoutAWatch(t *testing.T) {
 	}
 }
 
-func TestStageOfTheCauseIsKept(t *testing.T) {
+func TestLayerOfTheCauseIsKept(t *testing.T) {
 	c := newCluster(t)
 	c.server.Close()
 	var err error

@@ -29,15 +29,15 @@ type Setup struct {
 	// the machine as it was: Keep says that it holds.
 	Apply func(context.Context, *desired.State) (*converge.Result, error)
 	Keep  func(context.Context, *desired.State) error
-	// Await waits for stages of the node up to one, and tells each it reaches.
-	Await func(ctx context.Context, st *desired.State, to provision.Stage, reached func(provision.Stage)) error
+	// Await waits for milestones of the node up to one, and tells each it reaches.
+	Await func(ctx context.Context, st *desired.State, to provision.Milestone, reached func(provision.Milestone)) error
 	// Stay has the agent keep the node where the document says so, and takes away one that
 	// an earlier document asked for. The result is nil where there was nothing to do.
 	Stay func(context.Context, *Wanted) (*converge.Result, error)
 	// Remember reads what the programs of a state hold, when nobody waits any more.
 	Remember func(context.Context, *desired.State) error
-	// WaitFor is the stage that makes it a success.
-	WaitFor provision.Stage
+	// WaitFor is the milestone that makes it a success.
+	WaitFor provision.Milestone
 	// Timeout is for all of it; 0 is none.
 	Timeout time.Duration
 	// Command and Version name the program.
@@ -46,7 +46,7 @@ type Setup struct {
 	Start time.Time
 	// Classify is the exit code of the command for an error.
 	Classify func(error) int
-	// Say tells of each stage.
+	// Say tells of each milestone.
 	Say func(line string)
 }
 
@@ -69,7 +69,7 @@ type Wanted struct {
 // Join makes the machine a node of the cluster that a NodeConfig names, and waits until
 // the cluster says so. What is right already is not touched: a second run does nothing.
 // A run that was cut off is continued by the next one. The result says what came of it,
-// the error what kept it from the stage that was asked for.
+// the error what kept it from the milestone that was asked for.
 func Join(ctx context.Context, o Setup) (report.Join, error) {
 	j := &joining{Setup: o, result: report.Join{Version: o.Version, Start: o.Start}}
 	if o.Timeout > 0 {
@@ -99,8 +99,8 @@ func timedOut(after time.Duration) error {
 // what was waited for and how that stands.
 func because(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
-	var stage *apiserver.StageError
-	if err == nil || cause == nil || errors.Is(err, cause) || errors.As(err, &stage) && !errors.Is(cause, exitcode.ErrInterrupted) {
+	var milestone *apiserver.MilestoneError
+	if err == nil || cause == nil || errors.Is(err, cause) || errors.As(err, &milestone) && !errors.Is(cause, exitcode.ErrInterrupted) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", cause, err)
@@ -149,10 +149,10 @@ func (j *joining) run(ctx context.Context) error {
 // complete asks again as a node for what the cluster did not tell a stranger, and brings
 // that about, too.
 func (j *joining) complete(ctx context.Context, w *Wanted) (*Wanted, error) {
-	if !w.Open || j.WaitFor == provision.StageKubelet {
+	if !w.Open || j.WaitFor == provision.MilestoneKubelet {
 		return w, nil
 	}
-	if err := j.Await(ctx, w.State, provision.StageRegistered, j.reach); err != nil {
+	if err := j.Await(ctx, w.State, provision.MilestoneRegistered, j.reach); err != nil {
 		return nil, err
 	}
 	again, err := j.Load(ctx)
@@ -171,7 +171,7 @@ func (j *joining) bring(ctx context.Context, w *Wanted) error {
 	if err = provision.WithUnitLog(ctx, j.Host, err); err != nil {
 		return err
 	}
-	j.reach(provision.StageApplied)
+	j.reach(provision.MilestoneApplied)
 	return nil
 }
 
@@ -197,8 +197,8 @@ func (j *joining) note(w *Wanted) {
 	r.Unhandled = st.Unhandled
 }
 
-func (j *joining) reach(s provision.Stage) {
-	j.result.Stage = string(s)
+func (j *joining) reach(s provision.Milestone) {
+	j.result.Milestone = string(s)
 	j.Say("reached: " + string(s))
 }
 

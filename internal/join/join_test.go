@@ -54,7 +54,7 @@ func (j *joiner) join(edit ...func(*Setup)) (report.Join, error) {
 		return converge.New(converge.Options{Host: j.h, Command: "test", Workers: 1, LockTimeout: time.Second})
 	}
 	o := Setup{
-		Host: j.h, Command: "berth join", Version: "v1", Start: j.m.Now(), WaitFor: provision.StageReady, Timeout: time.Hour,
+		Host: j.h, Command: "berth join", Version: "v1", Start: j.m.Now(), WaitFor: provision.MilestoneReady, Timeout: time.Hour,
 		Load:  func(ctx context.Context) (*Wanted, error) { return j.load(ctx) },
 		Peers: func(context.Context, *Wanted) Peers { return Peers{} },
 		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
@@ -63,7 +63,7 @@ func (j *joiner) join(edit ...func(*Setup)) (report.Join, error) {
 		Keep:     func(context.Context, *desired.State) error { j.kept++; return nil },
 		Stay:     func(context.Context, *Wanted) (*converge.Result, error) { return nil, nil },
 		Remember: func(ctx context.Context, st *desired.State) error { return engine().Remember(ctx, st) },
-		Await: func(ctx context.Context, _ *desired.State, to provision.Stage, reached func(provision.Stage)) error {
+		Await: func(ctx context.Context, _ *desired.State, to provision.Milestone, reached func(provision.Milestone)) error {
 			err := j.await(ctx)
 			if err == nil {
 				reached(to)
@@ -84,12 +84,12 @@ func (j *joiner) join(edit ...func(*Setup)) (report.Join, error) {
 	return Join(j.t.Context(), o)
 }
 
-// TestJoin: the stages are told as they are true, the result is kept, a second run has
+// TestJoin: the milestones are told as they are true, the result is kept, a second run has
 // nothing to do, and leave gives the machine back.
 func TestJoin(t *testing.T) {
 	j := newJoiner(t)
 	r, err := j.join()
-	if err != nil || r.Stage != "ready" || r.Changes == 0 || r.Node != "n1" || r.Server != "https://10.0.0.1:6443" || r.ExitCode != 0 || r.Failure != nil {
+	if err != nil || r.Milestone != "ready" || r.Changes == 0 || r.Node != "n1" || r.Server != "https://10.0.0.1:6443" || r.ExitCode != 0 || r.Failure != nil {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if diff := cmp.Diff([]string{"reached: applied", "reached: ready"}, j.said); diff != "" {
@@ -98,7 +98,7 @@ func TestJoin(t *testing.T) {
 	if len(r.Notes) != 1 || len(r.Unhandled) != 1 || j.kept != 1 || !j.active("kubelet.service") {
 		t.Errorf("%+v, kept %d times", r, j.kept)
 	}
-	if r, err = j.join(); err != nil || r.Changes != 0 || r.Stage != "ready" {
+	if r, err = j.join(); err != nil || r.Changes != 0 || r.Milestone != "ready" {
 		t.Errorf("again: %+v, %v", r, err)
 	}
 	if saved := report.LoadJoin(j.m); saved == nil || cmp.Diff(r, *saved) != "" || !strings.Contains(saved.String(), "n1 is ready since") {
@@ -110,19 +110,19 @@ func TestJoin(t *testing.T) {
 	j.isAsBefore()
 }
 
-// TestJoinFails: whatever keeps it from the stage has a code and a remedy, in what is
+// TestJoinFails: whatever keeps it from the milestone has a code and a remedy, in what is
 // returned and in what is kept, and nothing is called good.
 func TestJoinFails(t *testing.T) {
-	notReady := &apiserver.StageError{Stage: apiserver.StageReady, Reason: apiserver.ReasonCNINotReady, Remedy: "install a CNI plugin"}
+	notReady := &apiserver.MilestoneError{Milestone: apiserver.MilestoneReady, Reason: apiserver.ReasonCNINotReady, Remedy: "install a CNI plugin"}
 	for _, tc := range []struct {
-		name   string
-		edit   func(*joiner)
-		code   int
-		cause  string
-		hint   string
-		stage  string
-		exit   int
-		origin bool // the machine is as it was
+		name      string
+		edit      func(*joiner)
+		code      int
+		cause     string
+		hint      string
+		milestone string
+		exit      int
+		origin    bool // the machine is as it was
 	}{
 		{"the document", func(j *joiner) {
 			j.load = func(context.Context) (*Wanted, error) { return nil, errors.New("refused") }
@@ -146,7 +146,7 @@ func TestJoinFails(t *testing.T) {
 				tc.edit(j)
 				r, err := j.join()
 				f := r.Failure
-				if err == nil || f == nil || f.Code != tc.code || !strings.Contains(f.Cause, tc.cause) || !strings.Contains(f.Hint, tc.hint) || r.Stage != tc.stage || r.ExitCode != tc.exit {
+				if err == nil || f == nil || f.Code != tc.code || !strings.Contains(f.Cause, tc.cause) || !strings.Contains(f.Hint, tc.hint) || r.Milestone != tc.milestone || r.ExitCode != tc.exit {
 					t.Errorf("%+v, failure %+v, %v", r, f, err)
 				}
 				if saved := report.LoadJoin(j.m); saved == nil || cmp.Diff(f, saved.Failure) != "" || !strings.Contains(saved.String(), f.Name) {
@@ -167,7 +167,7 @@ func TestJoinFails(t *testing.T) {
 // once the machine is registered, and comes into force before the node counts as ready.
 func TestJoinAsksAgainAsANode(t *testing.T) {
 	j := newJoiner(t)
-	loads, stages := 0, []string{}
+	loads, milestones := 0, []string{}
 	load := j.load
 	j.load = func(ctx context.Context) (*Wanted, error) {
 		w, err := load(ctx)
@@ -184,17 +184,17 @@ func TestJoinAsksAgainAsANode(t *testing.T) {
 		return w, err
 	}
 	r, err := j.join(func(o *Setup) {
-		o.Await = func(_ context.Context, _ *desired.State, to provision.Stage, reached func(provision.Stage)) error {
+		o.Await = func(_ context.Context, _ *desired.State, to provision.Milestone, reached func(provision.Milestone)) error {
 			_, there := j.m.Lstat("/etc/dns")
-			stages = append(stages, fmt.Sprintf("%s: %t", to, there == nil))
+			milestones = append(milestones, fmt.Sprintf("%s: %t", to, there == nil))
 			reached(to)
 			return nil
 		}
 	})
-	if err != nil || r.Stage != "ready" || len(r.Notes) > 0 {
+	if err != nil || r.Milestone != "ready" || len(r.Notes) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if diff := cmp.Diff([]string{"registered: false", "ready: true"}, stages); diff != "" {
+	if diff := cmp.Diff([]string{"registered: false", "ready: true"}, milestones); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -258,7 +258,7 @@ func TestJoinIsInterrupted(t *testing.T) {
 	await := j.await
 	j.await = func(context.Context) error { cancel(exitcode.ErrInterrupted); return ctx.Err() }
 	_, err := j.join(func(o *Setup) {
-		o.Await = func(_ context.Context, _ *desired.State, _ provision.Stage, _ func(provision.Stage)) error {
+		o.Await = func(_ context.Context, _ *desired.State, _ provision.Milestone, _ func(provision.Milestone)) error {
 			return because(ctx, j.await(ctx))
 		}
 	})
@@ -266,7 +266,7 @@ func TestJoinIsInterrupted(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	j.await = await
-	if r, err := j.join(); err != nil || r.Changes != 0 || r.Stage != "ready" {
+	if r, err := j.join(); err != nil || r.Changes != 0 || r.Milestone != "ready" {
 		t.Errorf("again: %+v, %v", r, err)
 	}
 }
@@ -287,7 +287,7 @@ func TestJoinKilledAnywhere(t *testing.T) {
 				break
 			}
 			j.h = j.m
-			if r, err := j.join(); err != nil || r.Stage != "ready" {
+			if r, err := j.join(); err != nil || r.Milestone != "ready" {
 				t.Errorf("killed at %s: %+v, %v", injector.Hit(), r, err)
 			}
 			if r, err := j.join(); err != nil || r.Changes != 0 {
@@ -325,7 +325,7 @@ func TestJoinThatIsNotKept(t *testing.T) {
 	r, err := j.join(func(o *Setup) {
 		o.Keep = func(context.Context, *desired.State) error { j.m.PutDir(report.JoinPath + "/x"); return nil }
 	})
-	if err == nil || r.ExitCode != exitcode.Failed || r.Failure == nil || !strings.Contains(r.Failure.Cause, "save the result") || r.Stage != "ready" {
+	if err == nil || r.ExitCode != exitcode.Failed || r.Failure == nil || !strings.Contains(r.Failure.Cause, "save the result") || r.Milestone != "ready" {
 		t.Errorf("%+v, failure %+v, %v", r, r.Failure, err)
 	}
 }
@@ -358,7 +358,7 @@ func TestJoinStays(t *testing.T) {
 					return tc.res, tc.err
 				}
 			})
-			if r.Changes != tc.changes || r.ExitCode != tc.exit || !errors.Is(err, tc.err) || r.Stage != "ready" {
+			if r.Changes != tc.changes || r.ExitCode != tc.exit || !errors.Is(err, tc.err) || r.Milestone != "ready" {
 				t.Errorf("%+v, %v", r, err)
 			}
 		})

@@ -40,7 +40,7 @@ func TestVersionsThatFit(t *testing.T) {
 			}
 			r, err := j.join(func(o *Setup) { o.Peers = func(context.Context, *Wanted) Peers { return tc.peers } })
 			if tc.refuse == "" {
-				if err != nil || r.Stage != "ready" {
+				if err != nil || r.Milestone != "ready" {
 					t.Errorf("%+v, %v", r, err)
 				}
 				return

@@ -45,7 +45,7 @@ func (r *run) end(ctx context.Context, outcome error) int {
 		r.say("the disk takes no result: " + err.Error())
 	}
 	r.withdraw() // now, not later: who waits for the result looks whether a run goes on
-	r.Status(inShort(f, r.stage))
+	r.Status(inShort(f, r.milestone))
 	if err := converge.Safely(func() error { return r.aftermath(ctx, d) }); err != nil {
 		r.log.Warn("the result is written, but not all that belongs to it is done", "error", err)
 	}
@@ -53,7 +53,7 @@ func (r *run) end(ctx context.Context, outcome error) int {
 }
 
 // inShort is how a run ended, for a line.
-func inShort(f report.Failure, s Stage) string {
+func inShort(f report.Failure, s Milestone) string {
 	if f.Code.Number == exitcode.OK {
 		return "done, reached " + string(s)
 	}
@@ -79,7 +79,7 @@ func (r *run) rescue(ctx context.Context, p error) int {
 func (r *run) tell(f report.Failure, outcome error) {
 	took := r.Host.Now().Sub(r.Start).Round(time.Millisecond)
 	if outcome == nil {
-		r.log.Info("provisioning is done", "stage", string(r.stage), "took", took.String())
+		r.log.Info("provisioning is done", "milestone", string(r.milestone), "took", took.String())
 		r.say(fmt.Sprintf("provisioned in %s", took))
 		return
 	}
@@ -98,7 +98,7 @@ func (r *run) saveTimeline(f report.Failure) error {
 	r.mu.Lock()
 	t := &report.Timeline{
 		Command: r.Command, Version: r.Version, InstanceID: r.instance, Start: r.Start, End: r.Host.Now(),
-		ExitCode: f.Code.Number, Stage: string(r.stage), Spans: slices.AppendSeq(slices.Clone(r.spans), maps.Values(r.doing)),
+		ExitCode: f.Code.Number, Milestone: string(r.milestone), Spans: slices.AppendSeq(slices.Clone(r.spans), maps.Values(r.doing)),
 	}
 	r.mu.Unlock()
 	return t.Save(r.Host, report.TimelinePath)
@@ -122,7 +122,7 @@ func (r *run) document(ctx context.Context, f report.Failure) report.Result {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	d.Berth.Stage, d.Berth.Unhandled, d.Berth.Unverified = string(r.stage), r.unhandled, r.unverified
+	d.Berth.Milestone, d.Berth.Unhandled, d.Berth.Unverified = string(r.milestone), r.unhandled, r.unverified
 	return d
 }
 

@@ -16,7 +16,7 @@ type Last struct {
 	ImageBuild bool   `json:"imageBuild,omitempty"`
 	ExitCode   int    `json:"exitCode"`
 	Code       string `json:"code,omitempty"`
-	Stage      string `json:"stage,omitempty"`
+	Milestone  string `json:"milestone,omitempty"`
 	Error      string `json:"error,omitempty"`
 	Hint       string `json:"hint,omitempty"`
 	// Problem is why the result can't be read.
@@ -41,7 +41,7 @@ func LastResult(h host.FS) (Last, error) {
 func (a attempt) last(imageBuild bool) Last {
 	l := Last{Ended: true, ImageBuild: imageBuild, ExitCode: a.exitCode(), Error: a.document.Error}
 	if d := a.document.Berth; d != nil {
-		l.Code, l.Stage, l.Hint = d.Code, d.Stage, d.Hint
+		l.Code, l.Milestone, l.Hint = d.Code, d.Milestone, d.Hint
 	}
 	if a.problem != nil {
 		l.Problem = a.problem.Error()
@@ -56,10 +56,10 @@ func (l Last) String() string {
 		return "there is no result of a run (" + report.SentinelPath + ")"
 	case l.Problem != "":
 		return "has ended, but its result can't be read: " + l.Problem
-	case l.ExitCode == exitcode.OK && l.Stage == "":
-		return "done" // the published result knows no stage
+	case l.ExitCode == exitcode.OK && l.Milestone == "":
+		return "done" // the published result knows no milestone
 	case l.ExitCode == exitcode.OK:
-		return "done, reached " + l.Stage
+		return "done, reached " + l.Milestone
 	}
 	s := fmt.Sprintf("failed with %s (%d): %s", cmp.Or(l.Code, exitcode.ByNumber(l.ExitCode).Name), l.ExitCode, l.Error)
 	if l.Hint != "" {

@@ -10,7 +10,7 @@ import (
 func TestLastResult(t *testing.T) {
 	for name, c := range map[string]struct{ result, want string }{
 		"none":      {"", "there is no result of a run (" + report.SentinelPath + ")"},
-		"success":   {`{"ExitCode":"0","Berth":{"Stage":"ready"}}`, "done, reached ready"},
+		"success":   {`{"ExitCode":"0","Berth":{"Milestone":"ready"}}`, "done, reached ready"},
 		"failure":   {`{"ExitCode":"34","Error":"no","Berth":{"Code":"ERR_KUBELET_START_FAIL","Hint":"look"}}`, "failed with ERR_KUBELET_START_FAIL (34): no\n  hint: look"},
 		"published": {`{"ExitCode":"0"}`, "done"},
 		"its error": {`{"ExitCode":"51","Error":"no"}`, "failed with ERR_K8S_API_SERVER_CONN_FAIL (51): no"},

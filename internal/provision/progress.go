@@ -30,10 +30,10 @@ type Progress struct {
 	Command string    `json:"command"`
 	PID     int       `json:"pid"`
 	Start   time.Time `json:"start"`
-	// Stage is how far it has come; Doing is what it does, and what a machine that
+	// Milestone is how far it has come; Doing is what it does, and what a machine that
 	// stays so waits for.
-	Stage Stage  `json:"stage,omitempty"`
-	Doing string `json:"doing,omitempty"`
+	Milestone Milestone `json:"milestone,omitempty"`
+	Doing     string    `json:"doing,omitempty"`
 }
 
 // String is the run in one line.
@@ -134,7 +134,7 @@ func keepTelling(h host.Host, path string, told Progress, now func() Progress, d
 func (r *run) progress(doing string) Progress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Progress{Command: r.Command, PID: os.Getpid(), Start: r.Start, Stage: r.stage, Doing: doing}
+	return Progress{Command: r.Command, PID: os.Getpid(), Start: r.Start, Milestone: r.milestone, Doing: doing}
 }
 
 // holder is what the command calls itself where it holds a lock.

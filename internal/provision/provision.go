@@ -28,8 +28,8 @@ type Options struct {
 	// Boot: the unit asks, not an operator. A run that has ended on this machine
 	// is not repeated then.
 	Boot bool
-	// WaitFor is the stage that makes the run a success.
-	WaitFor Stage
+	// WaitFor is the milestone that makes the run a success.
+	WaitFor Milestone
 	// Command and Version name the program in what is reported, Program is how
 	// somebody calls it.
 	Command, Version, Program string
@@ -45,8 +45,8 @@ type Options struct {
 	Apply func(context.Context, *desired.State, converge.Observer) (*converge.Result, error)
 	// Remember reads what the programs of a state hold, when nobody waits any more.
 	Remember func(context.Context, *desired.State) error
-	// Await waits for stages of the node up to one, and tells each it reaches.
-	Await func(ctx context.Context, st *desired.State, to Stage, reached func(Stage)) error
+	// Await waits for milestones of the node up to one, and tells each it reaches.
+	Await func(ctx context.Context, st *desired.State, to Milestone, reached func(Milestone)) error
 	// Refused is why the command line can't be carried out; nil if it can.
 	Refused error
 	// Observer is told of each action, for a terminal; may be nil.
@@ -158,10 +158,10 @@ func (r *run) bounded(ctx context.Context) error {
 // ended adds why the context ended to an error that came of it.
 func ended(ctx context.Context, err error) error {
 	// These say themselves what was waited for, and how it stands.
-	var stage *apiserver.StageError
+	var milestone *apiserver.MilestoneError
 	var locked *host.LockedError
 	var panicked *converge.PanicError
-	told := errors.As(err, &stage) || errors.As(err, &locked) || errors.As(err, &panicked)
+	told := errors.As(err, &milestone) || errors.As(err, &locked) || errors.As(err, &panicked)
 	if err == nil || ctx.Err() == nil || told && !errors.Is(context.Cause(ctx), exitcode.ErrInterrupted) {
 		return err
 	}
@@ -188,9 +188,9 @@ func (r *run) steps(ctx context.Context) error {
 		return err
 	}
 	if doc.Terms().ImageBuild {
-		r.reach(StageImage)
+		r.reach(MilestoneImage)
 		return nil
 	}
-	r.reach(StageApplied)
+	r.reach(MilestoneApplied)
 	return r.during("wait", "for "+string(r.WaitFor), func() error { return r.Await(ctx, st, r.WaitFor, r.reach) })
 }

@@ -56,7 +56,7 @@ func machineOf(config string) *memory.Host {
 
 func options(h host.Host) Options {
 	return Options{
-		Host: h, Config: report.ConfigPath, WaitFor: StageRegistered, Command: "berth provision", Version: "test", Program: "berth", Start: h.Now(),
+		Host: h, Config: report.ConfigPath, WaitFor: MilestoneRegistered, Command: "berth provision", Version: "test", Program: "berth", Start: h.Now(),
 		Decode: func([]byte) (contract.Contract, error) { return fakeContract{}, nil },
 		Facts: func(context.Context, host.Host, converge.Observer) (component.Facts, error) {
 			return component.Facts{}, nil
@@ -68,7 +68,7 @@ func options(h host.Host) Options {
 			o(converge.Span{ID: "file:/x", Verb: converge.VerbCreate, Phase: "commit", Start: h.Now(), End: h.Now()})
 			return &converge.Result{Plan: &converge.Plan{}, Unverified: []string{"kubernetes"}}, nil
 		},
-		Await: func(ctx context.Context, _ *desired.State, to Stage, reached func(Stage)) error {
+		Await: func(ctx context.Context, _ *desired.State, to Milestone, reached func(Milestone)) error {
 			reached(to)
 			return ctx.Err()
 		},
@@ -102,7 +102,7 @@ func TestProvisionReportsSuccess(t *testing.T) {
 		t.Errorf("result %+v", d)
 	}
 	want := &report.Details{
-		Version: "test", InstanceID: "vm-1", Code: "OK", Stage: "registered",
+		Version: "test", InstanceID: "vm-1", Code: "OK", Milestone: "registered",
 		Unhandled: []string{"gpu_config"}, Unverified: []string{"kubernetes"}, Timeline: report.TimelinePath,
 	}
 	if diff := cmp.Diff(want, d.Berth); diff != "" {
@@ -199,7 +199,7 @@ func TestProvisionReportsEveryFailure(t *testing.T) {
 			o.Apply = failing(&converge.ActionError{ID: "artifact:kubernetes", Verb: converge.VerbFetch, Field: "kube_binary_config", Err: errors.New("404")})
 		}, 31, "404"},
 		"wait": {func(o *Options) {
-			o.Await = func(context.Context, *desired.State, Stage, func(Stage)) error {
+			o.Await = func(context.Context, *desired.State, Milestone, func(Milestone)) error {
 				return &exitcode.Error{Number: 245, During: "wait", Err: errors.New("no node")}
 			}
 		}, 245, "no node"},
@@ -369,8 +369,8 @@ func TestImageBuildHasItsOwnSentinel(t *testing.T) {
 	if _, err := h.Lstat(report.SentinelPath); err == nil {
 		t.Error("provision.complete exists")
 	}
-	if d := result(t, h, report.ResultPath); d.Berth.Stage != "baked" {
-		t.Errorf("stage %q", d.Berth.Stage)
+	if d := result(t, h, report.ResultPath); d.Berth.Milestone != "image-built" {
+		t.Errorf("milestone %q", d.Berth.Milestone)
 	}
 	last, err := LastResult(h)
 	if err != nil || !last.Ended || !last.ImageBuild {

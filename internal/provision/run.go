@@ -24,7 +24,7 @@ type run struct {
 	log      *report.Log
 
 	mu         sync.Mutex
-	stage      Stage
+	milestone  Milestone
 	step       string // what the run itself did last
 	state      *desired.State
 	spans      []converge.Span
@@ -124,12 +124,12 @@ func (r *run) current() string {
 	return fmt.Sprintf("%s %s", last.Verb, last.ID)
 }
 
-// reach notes a stage.
-func (r *run) reach(s Stage) {
+// reach notes a milestone.
+func (r *run) reach(s Milestone) {
 	r.mu.Lock()
-	r.stage = s
+	r.milestone = s
 	r.mu.Unlock()
-	r.log.Info("reached", "stage", string(s))
+	r.log.Info("reached", "milestone", string(s))
 	r.say("reached: " + string(s))
 }
 

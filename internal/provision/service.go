@@ -54,7 +54,7 @@ func ResultIfMissing(ctx context.Context, h host.Host, config, version string, e
 	d := killed(ctx, h, e, instance, version)
 	left, ok := readProgress(h, progressPath)
 	if ok && left.Doing != "" {
-		d.Berth.Doing, d.Berth.Stage = left.Doing, string(left.Stage)
+		d.Berth.Doing, d.Berth.Milestone = left.Doing, string(left.Milestone)
 	}
 	err = report.WriteResult(ctx, h, d, imageBuild)
 	if ok {
@@ -69,7 +69,7 @@ func ResultIfMissing(ctx context.Context, h host.Host, config, version string, e
 func timelineOf(p Progress, d report.Result, end time.Time) *report.Timeline {
 	return &report.Timeline{
 		Command: p.Command, Version: d.Berth.Version, InstanceID: d.Berth.InstanceID, Start: p.Start, End: end,
-		ExitCode: exitCode(d), Stage: string(p.Stage),
+		ExitCode: exitCode(d), Milestone: string(p.Milestone),
 	}
 }
 

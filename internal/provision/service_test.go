@@ -54,11 +54,11 @@ func TestResultOfAKilledRun(t *testing.T) {
 	if err := h.Remove(report.SentinelPath); err != nil {
 		t.Fatal(err)
 	}
-	h.Put(progressPath, `{"command":"berth provision","pid":7,"start":"2026-11-21T01:02:03Z","stage":"applied","doing":"wait for ready"}`, 0o600)
+	h.Put(progressPath, `{"command":"berth provision","pid":7,"start":"2026-11-21T01:02:03Z","milestone":"applied","doing":"wait for ready"}`, 0o600)
 	if _, err := ResultIfMissing(t.Context(), h, report.ConfigPath, "test", Ending{"timeout", "killed", "KILL"}); err != nil {
 		t.Fatal(err)
 	}
-	if d := result(t, h, report.ResultPath); d.Berth.Doing != "wait for ready" || d.Berth.Stage != "applied" || d.ExitCode != "247" {
+	if d := result(t, h, report.ResultPath); d.Berth.Doing != "wait for ready" || d.Berth.Milestone != "applied" || d.ExitCode != "247" {
 		t.Errorf("result %+v", d)
 	}
 	tl, err := report.LoadTimeline(h, report.TimelinePath)

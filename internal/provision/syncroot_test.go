@@ -39,7 +39,7 @@ func TestEarlierWritesAreMadeDurable(t *testing.T) {
 		}
 		return apply(ctx, st, ob)
 	}
-	o.Await = func(_ context.Context, _ *desired.State, to Stage, reached func(Stage)) error {
+	o.Await = func(_ context.Context, _ *desired.State, to Milestone, reached func(Milestone)) error {
 		reached(to) // nothing on the way to the node waits for the disk
 		if _, err := h.Lstat(report.SentinelPath); err == nil {
 			t.Error("success is told before it is durable")

@@ -32,8 +32,8 @@ type Details struct {
 	Field string `json:"Field,omitempty"`
 	// Hint is what an operator can do.
 	Hint string `json:"Hint,omitempty"`
-	// Stage is how far it came: baked, applied, kubelet, registered, ready.
-	Stage string `json:"Stage,omitempty"`
+	// Milestone is how far it came: image-built, applied, kubelet, registered, ready.
+	Milestone string `json:"Milestone,omitempty"`
 	// Unhandled are paths of set fields that this version does not act on.
 	Unhandled []string `json:"Unhandled,omitempty"`
 	// Unverified names the downloads that came without a digest.

@@ -14,7 +14,7 @@ type Failure struct {
 	Code exitcode.Code
 	// Cause is what went wrong.
 	Cause string
-	// Doing is what was being done: the action, or the stage of the run.
+	// Doing is what was being done: the action, or the milestone of the run.
 	Doing string
 	// Field is the path of the contract's field behind it; empty if none is.
 	Field string

@@ -24,8 +24,8 @@ type Join struct {
 	// empty where the document was not read.
 	Server string `json:"server,omitempty"`
 	Node   string `json:"node,omitempty"`
-	// Stage is how far the machine has come: applied, kubelet, registered or ready.
-	Stage string `json:"stage,omitempty"`
+	// Milestone is how far the machine has come: applied, kubelet, registered or ready.
+	Milestone string `json:"milestone,omitempty"`
 	// Changes is how many actions were needed; 0 where all was right already.
 	Changes int `json:"changes"`
 	// Resumed: an earlier run was cut off, and this one went on with it.
@@ -71,7 +71,7 @@ func (j *Join) String() string {
 	if j.Failure != nil {
 		return fmt.Sprintf("failed at %s with %s (%d): %s", at, j.Failure.Name, j.Failure.Code, j.Failure.Cause)
 	}
-	return fmt.Sprintf("%s is %s since %s, a node of %s", j.Node, j.Stage, at, j.Server)
+	return fmt.Sprintf("%s is %s since %s, a node of %s", j.Node, j.Milestone, at, j.Server)
 }
 
 // Save writes the document, whole or not at all.

@@ -22,7 +22,7 @@ func sampleTimeline() *Timeline {
 	start := time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC)
 	at := func(ms float64) time.Time { return start.Add(time.Duration(ms * float64(time.Millisecond))) }
 	return &Timeline{
-		Command: "berth provision", Version: "202611.21.0", InstanceID: "vm-1", Start: start, End: at(900), ExitCode: 34, Stage: "applied",
+		Command: "berth provision", Version: "202611.21.0", InstanceID: "vm-1", Start: start, End: at(900), ExitCode: 34, Milestone: "applied",
 		Spans: []converge.Span{
 			{ID: "unit:kubelet.service", Verb: "start", Phase: "commit", Start: at(350), End: at(880), Waited: "unit:containerd.service", Error: "job result <failed>"},
 			{ID: "check:apiserver", Verb: "check", Phase: "stage", Start: at(20), End: at(34)},

@@ -21,7 +21,7 @@ type Timeline struct {
 	Start      time.Time       `json:"start"`
 	End        time.Time       `json:"end"`
 	ExitCode   int             `json:"exitCode"`
-	Stage      string          `json:"stage,omitempty"`
+	Milestone  string          `json:"milestone,omitempty"`
 	Spans      []converge.Span `json:"spans"`
 }
 

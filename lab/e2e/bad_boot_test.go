@@ -184,8 +184,8 @@ func prepared(t *testing.T, m *badMachine) {
 	if r := m.provision(t, badCase{name: "prepare", config: m.document(t, imageBuild)}); r.Code != 0 {
 		t.Fatalf("exit code %d\n%s", r.Code, r.Stderr)
 	}
-	if o := m.wait(t, 0); o.Berth.Stage != "baked" {
-		t.Errorf("stage %q", o.Berth.Stage)
+	if o := m.wait(t, 0); o.Berth.Milestone != "image-built" {
+		t.Errorf("milestone %q", o.Berth.Milestone)
 	}
 	if m.node.Exists(sentinelPath) || !m.node.Exists("/opt/azure/containers/base_prep.complete") {
 		t.Error("wrong sentinel")
@@ -193,8 +193,8 @@ func prepared(t *testing.T, m *badMachine) {
 	if r := m.provision(t, badCase{name: "join", config: m.document(t)}); r.Code != 0 {
 		t.Fatalf("exit code %d\n%s", r.Code, r.Stderr)
 	}
-	if o := m.wait(t, 0); o.Berth.Stage != "registered" && o.Berth.Stage != "ready" { // which it may be by then
-		t.Errorf("stage %q", o.Berth.Stage)
+	if o := m.wait(t, 0); o.Berth.Milestone != "registered" && o.Berth.Milestone != "ready" { // which it may be by then
+		t.Errorf("milestone %q", o.Berth.Milestone)
 	}
 	if _, err := m.lab.WaitNodeReady(within(t, time.Minute), m.node.Name); err != nil {
 		t.Fatal(err)

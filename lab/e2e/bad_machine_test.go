@@ -20,7 +20,7 @@ const printedLimit = 4000
 // outcome is a provision.json as far as these tests look at it.
 type outcome struct {
 	nodeconfigutils.CSEStatus
-	Berth struct{ Code, Doing, Field, Hint, Stage string }
+	Berth struct{ Code, Doing, Field, Hint, Milestone string }
 }
 
 // badCase is an input and what provisioning has to say of it.

@@ -112,7 +112,7 @@ func byApply(t *testing.T, n *lab.Node) {
 
 func byJoin(t *testing.T, n *lab.Node) {
 	t.Helper()
-	if r, said := joinCommand(t, n); r.ExitCode != 0 || r.Stage != "ready" || r.Node != n.Name {
+	if r, said := joinCommand(t, n); r.ExitCode != 0 || r.Milestone != "ready" || r.Node != n.Name {
 		t.Fatalf("%+v\n%s", r, said)
 	}
 }
@@ -120,7 +120,7 @@ func byJoin(t *testing.T, n *lab.Node) {
 // again: a second join has nothing to do.
 func again(t *testing.T, n *lab.Node) {
 	t.Helper()
-	if r, said := joinCommand(t, n); r.ExitCode != 0 || r.Changes != 0 || r.Stage != "ready" {
+	if r, said := joinCommand(t, n); r.ExitCode != 0 || r.Changes != 0 || r.Milestone != "ready" {
 		t.Errorf("second join: %+v\n%s", r, said)
 	}
 }
@@ -499,7 +499,7 @@ func (a *azure) registers(t *testing.T, n *lab.Node) {
 	operatorsRights(t, n, arm, text)
 	agentsWay(t, n, arm)
 	r, said := joinCommand(t, n)
-	if r.ExitCode != 0 || r.Stage != "ready" || len(arm.Objects()) != 2 {
+	if r.ExitCode != 0 || r.Milestone != "ready" || len(arm.Objects()) != 2 {
 		t.Fatalf("%+v, %q\n%s", r, arm.Objects(), said)
 	}
 	if out := run(t, n, "sh", "-ec", "dpkg-query --show azcmagent; stat -c %U /var/opt/azcmagent; test ! -e /var/lib/berth/azcmagent.package"); !strings.Contains(out, "1.0") {

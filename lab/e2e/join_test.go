@@ -23,10 +23,10 @@ import (
 
 // joinResult is what berth join prints with -o json, as far as tests read it.
 type joinResult struct {
-	Node, Stage string
-	Changes     int
-	ExitCode    int
-	Failure     struct {
+	Node, Milestone string
+	Changes         int
+	ExitCode        int
+	Failure         struct {
 		Name, Cause, Hint, Field string
 	}
 }
@@ -84,12 +84,12 @@ func TestJoinAndLeave(t *testing.T) {
 	start := time.Now()
 	r, said := joinCommand(t, n)
 	t.Logf("join took %.2f s, %d changes:\n%s", time.Since(start).Seconds(), r.Changes, said)
-	if r.ExitCode != 0 || r.Stage != "ready" || r.Node != n.Name || !ready(nodeOf(t, l, n)) {
+	if r.ExitCode != 0 || r.Milestone != "ready" || r.Node != n.Name || !ready(nodeOf(t, l, n)) {
 		t.Fatalf("%+v", r)
 	}
 	token := run(t, n, "cat", tokenPath)
 	run(t, n, "rm", tokenPath)
-	if r, said = joinCommand(t, n); r.ExitCode != 0 || r.Changes != 0 || r.Stage != "ready" || !strings.Contains(said, "no changes") {
+	if r, said = joinCommand(t, n); r.ExitCode != 0 || r.Changes != 0 || r.Milestone != "ready" || !strings.Contains(said, "no changes") {
 		t.Errorf("second join: %+v\n%s", r, said)
 	}
 	if out := run(t, n, berthPath, "status"); !strings.Contains(out, "join: "+n.Name+" is ready since") {
@@ -114,7 +114,7 @@ func TestJoinAndLeave(t *testing.T) {
 		t.Error(diff)
 	}
 	start = time.Now()
-	if r, said = joinCommand(t, n); r.ExitCode != 0 || r.Stage != "ready" {
+	if r, said = joinCommand(t, n); r.ExitCode != 0 || r.Milestone != "ready" {
 		t.Errorf("join after leave: %+v\n%s", r, said)
 	}
 	t.Logf("join after leave took %.2f s", time.Since(start).Seconds())
@@ -203,7 +203,7 @@ func TestJoinAsksTheCluster(t *testing.T) {
 	withoutKubeletSettings(t, l)
 	r, said := joinCommand(t, n)
 	t.Logf("%s", said)
-	if r.ExitCode != 0 || r.Stage != "ready" || strings.Contains(said, "networking.clusterDNS") {
+	if r.ExitCode != 0 || r.Milestone != "ready" || strings.Contains(said, "networking.clusterDNS") {
 		t.Fatalf("%+v\n%s", r, said)
 	}
 	runPod(t, l, "asks-pod", n.Name)
@@ -217,7 +217,7 @@ func TestJoinAsksTheCluster(t *testing.T) {
 	}
 
 	kubeletSettings(t, l, "clusterDNS: [10.96.0.53]\nclusterDomain: told.example\n")
-	if r, said := joinCommand(t, n); r.ExitCode != 0 || r.Changes == 0 || r.Stage != "ready" {
+	if r, said := joinCommand(t, n); r.ExitCode != 0 || r.Changes == 0 || r.Milestone != "ready" {
 		t.Errorf("after the cluster said something else: %+v\n%s", r, said)
 	}
 	config := run(t, n, "cat", "/etc/default/kubeletconfig.json")
@@ -305,8 +305,8 @@ func TestJoinKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, said := joinCommand(t, n)
-		t.Logf("round %d: killed after %s (exit code %d), then %d changes, %s", i, moment, killed.Code, r.Changes, r.Stage)
-		if r.ExitCode != 0 || r.Stage != "ready" {
+		t.Logf("round %d: killed after %s (exit code %d), then %d changes, %s", i, moment, killed.Code, r.Changes, r.Milestone)
+		if r.ExitCode != 0 || r.Milestone != "ready" {
 			t.Errorf("killed after %s: %+v\n%s", moment, r, said)
 		}
 		if r, _ := joinCommand(t, n); r.ExitCode != 0 || r.Changes != 0 {
@@ -326,7 +326,7 @@ func TestJoinKilled(t *testing.T) {
 		if err := d.Decode(&r); err != nil {
 			t.Fatal(err, out)
 		}
-		if r.ExitCode != 0 || r.Stage != "ready" {
+		if r.ExitCode != 0 || r.Milestone != "ready" {
 			t.Errorf("%+v", r)
 		}
 		if r.Changes > 0 {

@@ -37,7 +37,7 @@ func TestJoinKeeps(t *testing.T) {
 		t.Helper()
 		r, said := joinCommand(t, n)
 		t.Logf("%s: %d changes\n%s", what, r.Changes, said)
-		if r.ExitCode != 0 || r.Stage != "ready" || r.Changes > 0 != changes || strings.Contains(said, "agent.keep") {
+		if r.ExitCode != 0 || r.Milestone != "ready" || r.Changes > 0 != changes || strings.Contains(said, "agent.keep") {
 			t.Fatalf("%s: %+v\n%s", what, r, said)
 		}
 	}

@@ -26,7 +26,7 @@ func TestJoinLabelsItsOldNode(t *testing.T) {
 		start := time.Now()
 		r, said := joinCommand(t, n)
 		t.Logf("join took %.2f s, %d changes", time.Since(start).Seconds(), r.Changes)
-		if r.ExitCode != 0 || r.Stage != "ready" {
+		if r.ExitCode != 0 || r.Milestone != "ready" {
 			t.Fatalf("%+v\n%s", r, said)
 		}
 		got := map[string]string{}

@@ -40,7 +40,7 @@ func TestJoinOffline(t *testing.T) {
 	before := look(t, n, "/var/lib/berth")
 
 	r, said := joinCommand(t, n)
-	if r.ExitCode != 0 || r.Stage != "ready" || !ready(nodeOf(t, l, n)) {
+	if r.ExitCode != 0 || r.Milestone != "ready" || !ready(nodeOf(t, l, n)) {
 		t.Fatalf("%+v\n%s", r, said)
 	}
 	if strings.Contains(said, "without a digest") || len(progs.Requests()) > 0 {
@@ -62,7 +62,7 @@ func TestJoinOffline(t *testing.T) {
 	r, said = joinCommand(t, n)
 	t.Logf("after a leave that left the Node:\n%s", said)
 	// The Node that stayed lost its labels to leave: it gets them again, which is one change more.
-	if r.ExitCode != 0 || r.Stage != "ready" || r.Changes != first+1 || !strings.Contains(said, "update node:"+n.Name) {
+	if r.ExitCode != 0 || r.Milestone != "ready" || r.Changes != first+1 || !strings.Contains(said, "update node:"+n.Name) {
 		t.Errorf("join after leave: %+v, want %d changes and one of the Node\n%s", r, first, said)
 	}
 	if again := nodeOf(t, l, n); again.UID != uid {

@@ -32,7 +32,7 @@ func TestJoinedPods(t *testing.T) {
 		c.Networking.ClusterDNS, c.Networking.ClusterDomain = []string{n.IP.String()}, "cluster.local"
 	})
 	check(t, n.WriteFile(configPath, text, 0o600))
-	if r, said := joinCommand(t, n); r.ExitCode != 0 || r.Stage != "ready" {
+	if r, said := joinCommand(t, n); r.ExitCode != 0 || r.Milestone != "ready" {
 		t.Fatalf("%+v\n%s", r, said)
 	}
 	t.Run("DNS", func(t *testing.T) { resolvesTheCluster(t, l, reg, n) })

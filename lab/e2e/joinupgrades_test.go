@@ -51,7 +51,7 @@ func TestJoinUpgrades(t *testing.T) {
 		}
 	}
 
-	if r, _ := joins(earlier, nil); r.ExitCode != 0 || r.Stage != "ready" {
+	if r, _ := joins(earlier, nil); r.ExitCode != 0 || r.Milestone != "ready" {
 		t.Fatalf("join: %+v", r)
 	}
 	stands(earlier)
@@ -72,7 +72,7 @@ func TestJoinUpgrades(t *testing.T) {
 	}
 	stands(earlier)
 
-	if r, _ := joins(l.KubernetesVersion(), nil); r.ExitCode != 0 || r.Stage != "ready" {
+	if r, _ := joins(l.KubernetesVersion(), nil); r.ExitCode != 0 || r.Milestone != "ready" {
 		t.Fatalf("upgrade: %+v", r)
 	}
 	stands(l.KubernetesVersion())
@@ -85,7 +85,7 @@ func TestJoinUpgrades(t *testing.T) {
 		t.Errorf("a step back: %+v\n%s", r, said)
 	}
 	stands(l.KubernetesVersion())
-	if r, _ := joins(earlier, nil, "--drain"); r.ExitCode != 0 || r.Stage != "ready" {
+	if r, _ := joins(earlier, nil, "--drain"); r.ExitCode != 0 || r.Milestone != "ready" {
 		t.Fatalf("a step back of a drained node: %+v", r)
 	}
 	stands(earlier)

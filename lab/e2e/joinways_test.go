@@ -51,7 +51,7 @@ func TestJoinWays(t *testing.T) {
 		t.Errorf("without the variable: %+v\n%s", r, said)
 	}
 	r, said := joinWith(t, n, "JOIN_TOKEN="+lab.Token)
-	if r.ExitCode != 0 || r.Stage != "ready" || strings.Contains(said, lab.Token) {
+	if r.ExitCode != 0 || r.Milestone != "ready" || strings.Contains(said, lab.Token) {
 		t.Fatalf("%+v\n%s", r, said)
 	}
 	if r, said = joinCommand(t, n); r.ExitCode != 0 || r.Changes != 0 {
@@ -74,7 +74,7 @@ func TestJoinWays(t *testing.T) {
 	check(t, n.WriteFile(nodeKeyFile, key, 0o600))
 	document(v1alpha1.Identity{ClientCertificate: &v1alpha1.ClientCertificate{CertFile: nodeCertFile, KeyFile: nodeKeyFile}})
 	start := time.Now()
-	if r, said = joinCommand(t, n); r.ExitCode != 0 || r.Stage != "ready" || r.Changes == 0 {
+	if r, said = joinCommand(t, n); r.ExitCode != 0 || r.Milestone != "ready" || r.Changes == 0 {
 		t.Fatalf("with a certificate: %+v\n%s", r, said)
 	}
 	if got := run(t, n, "cat", "/var/lib/kubelet/kubeconfig"); !strings.Contains(got, nodeCertFile) {

@@ -51,7 +51,7 @@ func TestNameOfAnotherMachine(t *testing.T) {
 	start = time.Now()
 	r, said = joinCommand(t, second)
 	t.Logf("joined after %.2f s\n%s", time.Since(start).Seconds(), said)
-	if r.ExitCode != 0 || r.Stage != "ready" || r.Node != first.Name {
+	if r.ExitCode != 0 || r.Milestone != "ready" || r.Node != first.Name {
 		t.Fatalf("%+v\n%s", r, said)
 	}
 	_, err = l.WaitNode(within(t, time.Minute), first.Name, func(n *corev1.Node) bool {

@@ -8,49 +8,49 @@ import (
 	"github.com/berth-dev/berth/internal/exitcode"
 )
 
-// NodeStage is how far a machine is on its way to a node.
-type NodeStage string
+// Milestone is how far a machine is on its way to a node.
+type Milestone string
 
-// The stages, in their order.
+// The milestones, in their order.
 const (
-	// StageKubelet: kubelet runs and calls itself healthy.
-	StageKubelet NodeStage = "kubelet"
-	// StageRegistered: the Node object exists and speaks of this machine's
+	// MilestoneKubelet: kubelet runs and calls itself healthy.
+	MilestoneKubelet Milestone = "kubelet"
+	// MilestoneRegistered: the Node object exists and speaks of this machine's
 	// present boot.
-	StageRegistered NodeStage = "registered"
-	// StageReady: the Node's Ready condition is true, said by the kubelet that
+	MilestoneRegistered Milestone = "registered"
+	// MilestoneReady: the Node's Ready condition is true, said by the kubelet that
 	// runs now.
-	StageReady NodeStage = "ready"
+	MilestoneReady Milestone = "ready"
 )
 
-// Reached is when each stage was seen; zero if it was not.
+// Reached is when each milestone was seen; zero if it was not.
 type Reached struct {
 	// UID is the Node object's.
 	UID                        string
 	Kubelet, Registered, Ready time.Time
 }
 
-func (r *Reached) at(s NodeStage) *time.Time {
+func (r *Reached) at(s Milestone) *time.Time {
 	switch s {
-	case StageKubelet:
+	case MilestoneKubelet:
 		return &r.Kubelet
-	case StageRegistered:
+	case MilestoneRegistered:
 		return &r.Registered
 	}
 	return &r.Ready
 }
 
-// next is the first stage that was not reached.
-func (r *Reached) next() NodeStage {
-	for _, s := range []NodeStage{StageKubelet, StageRegistered} {
+// next is the first milestone that was not reached.
+func (r *Reached) next() Milestone {
+	for _, s := range []Milestone{MilestoneKubelet, MilestoneRegistered} {
 		if r.at(s).IsZero() {
 			return s
 		}
 	}
-	return StageReady
+	return MilestoneReady
 }
 
-// Reason says why a stage was not reached.
+// Reason says why a milestone was not reached.
 type Reason string
 
 // The reasons.
@@ -75,10 +75,10 @@ const (
 	ReasonNotReady          Reason = "not-ready"
 )
 
-// StageError is a stage that was not reached.
-type StageError struct {
-	Stage  NodeStage
-	Reason Reason
+// MilestoneError is a milestone that was not reached.
+type MilestoneError struct {
+	Milestone Milestone
+	Reason    Reason
 	// Detail is what was seen, with kubelet's last lines where they matter; it
 	// may have several lines.
 	Detail string
@@ -88,25 +88,25 @@ type StageError struct {
 	Err error
 }
 
-var stageText = map[NodeStage]string{
-	StageKubelet:    "kubelet is not healthy",
-	StageRegistered: "the Node is not registered",
-	StageReady:      "the Node is not Ready",
+var milestoneText = map[Milestone]string{
+	MilestoneKubelet:    "kubelet is not healthy",
+	MilestoneRegistered: "the Node is not registered",
+	MilestoneReady:      "the Node is not Ready",
 }
 
 // Error says what is missing, why, and what was seen.
-func (e *StageError) Error() string {
-	return fmt.Sprintf("%s: %s: %s", stageText[e.Stage], e.Reason, e.Detail)
+func (e *MilestoneError) Error() string {
+	return fmt.Sprintf("%s: %s: %s", milestoneText[e.Milestone], e.Reason, e.Detail)
 }
 
 // Unwrap returns what ended the wait.
-func (e *StageError) Unwrap() error { return e.Err }
+func (e *MilestoneError) Unwrap() error { return e.Err }
 
 // Hint is the remedy.
-func (e *StageError) Hint() string { return e.Remedy }
+func (e *MilestoneError) Hint() string { return e.Remedy }
 
 // Doing is what was waited for.
-func (e *StageError) Doing() string { return "wait for " + string(e.Stage) }
+func (e *MilestoneError) Doing() string { return "wait for " + string(e.Milestone) }
 
 // exitCodes are the published codes for the reasons. The others are those of the
 // exchange with the API server.
@@ -132,7 +132,7 @@ var exitCodes = map[Reason]int{
 }
 
 // ExitCode is the published code for the reason.
-func (e *StageError) ExitCode() int {
+func (e *MilestoneError) ExitCode() int {
 	if at, ok := errors.AsType[*Error](e.Err); ok && e.Reason == ReasonDNS {
 		return at.ExitCode() // knows whether Azure's name server was asked
 	}
