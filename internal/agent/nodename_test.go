@@ -25,7 +25,7 @@ users: [{name: "system:node:` + node + `", user: {exec: {apiVersion: client.auth
 func TestNodeName(t *testing.T) {
 	for name, c := range map[string]struct{ first, at, then string }{
 		"that can't be read any more":    {"x", kubelet.Kubeconfig, ""},
-		"in a place that a flag names":   {"n1", "/etc/k", "x"},
+		"at a path that a flag names":    {"n1", "/etc/k", "x"},
 		"of a host":                      {"n1", "", ""},
 		"of a document":                  {"x", kubelet.Kubeconfig, "x"},
 		"of a manager's document":        {"x", kubelet.AgentKubeconfig, "x"},

@@ -100,7 +100,7 @@ func (a *Agent) takes() bool {
 	return err == nil
 }
 
-// usable is why the agent could not go by what it is told now. A CA in another place
+// usable is why the agent could not go by what it is told now. A CA at another path
 // is not checked: it may come later.
 func (a *Agent) usable() error {
 	var now orders

@@ -55,7 +55,7 @@ type entry struct {
 type entryFile struct {
 	Member  string `json:"member,omitempty"`
 	Mode    string `json:"mode"`
-	Version string `json:"stamp"`
+	Version string `json:"version"`
 }
 
 // fileVersion tells versions of a file apart without reading it.

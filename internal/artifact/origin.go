@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// origin is a place that gives one blob.
+// origin is a source that gives one blob.
 type origin interface {
 	// open starts to read at an offset. tag is the validator of an earlier flow
 	// ("" for none): an origin that can tell must not continue another version.

@@ -10,21 +10,21 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// Reached is what a place of an artifact says without giving it.
+// Reached is what a source of an artifact says without giving it.
 type Reached struct {
 	// URL is without what may be secret in it.
 	URL string
-	// Size is in bytes, -1 where the place does not tell.
+	// Size is in bytes, -1 where the source does not tell.
 	Size int64
 	// Digest is sha256 in hex, From who promises it; both are "" where nobody does.
 	Digest, From string
-	// Err is a *DownloadError; nil where the place has it.
+	// Err is a *DownloadError; nil where the source has it.
 	Err error
 }
 
-// Reach asks each place of an artifact once whether it has it. Nothing is fetched but
+// Reach asks each source of an artifact once whether it has it. Nothing is fetched but
 // what leads to the content, and nothing is written. The error is as of Stage, where no
-// place can be asked.
+// source can be asked.
 func (f *Fetcher) Reach(ctx context.Context, h host.FS, a *desired.Artifact) ([]Reached, error) {
 	sources, err := f.sources(h, a)
 	if err != nil {

@@ -139,7 +139,7 @@ func (m *Manager) awaitDone(ctx context.Context, a answer) (answer, error) {
 	}
 	for a.status == http.StatusAccepted || inProgress(a) {
 		if where == "" || !strings.HasPrefix(where, m.address+"/") {
-			return a, fmt.Errorf("the answer names no place of %s that tells when it is done", m.address)
+			return a, fmt.Errorf("the answer names no URL of %s that tells when it is done", m.address)
 		}
 		select {
 		case <-time.After(max(retryAfter(a.header, m.source.host.Now()), m.source.endpoints.pause)):

@@ -151,8 +151,8 @@ func TestDeleteMachineGoesOn(t *testing.T) {
 		"moved":     {accepted("Location", "HERE/subscriptions/x/operations/1"), []http.HandlerFunc{say(302, "")}, 2, "HTTP status 302"},
 		"ended":     {accepted("Location", "HERE/subscriptions/x/operations/1"), []http.HandlerFunc{refuse(404, "NotFound")}, 2, ""},
 		"failed":    {accepted("Location", "HERE/subscriptions/x/operations/1"), []http.HandlerFunc{say(200, `{"status":"Failed","error":{"code":"Locked","message":"a lock"}}`)}, 2, "Locked: a lock"},
-		"elsewhere": {accepted("Location", "https://elsewhere.example/1"), nil, 1, "names no place"},
-		"nowhere":   {say(202, ""), nil, 1, "names no place"},
+		"elsewhere": {accepted("Location", "https://elsewhere.example/1"), nil, 1, "names no URL"},
+		"nowhere":   {say(202, ""), nil, 1, "names no URL"},
 	} {
 		m, a := resourceManager(t, map[string][]http.HandlerFunc{"DELETE": {tc.first}, "GET": tc.then})
 		err := m.DeleteMachine(context.Background(), edge)

@@ -12,7 +12,7 @@ import (
 // TestLiveIsDurable: what a run says is durable outlives a power cut at that moment, with
 // units that start and without. Who finds nothing to do says nothing.
 func TestLiveIsDurable(t *testing.T) {
-	places := []string{"/etc/a", "/etc/gone", "/etc/new"}
+	paths := []string{"/etc/a", "/etc/gone", "/etc/new"}
 	for name, unit := range map[string][]desired.Resource{
 		"files alone": nil,
 		"with a unit": {managed("/etc/containerd/config.toml", "version = 3\n"), started("containerd.service", "/etc/containerd/config.toml")},
@@ -25,7 +25,7 @@ func TestLiveIsDurable(t *testing.T) {
 			undisturbed := newMachine()
 			runs(t, undisturbed, before())
 			runs(t, undisturbed, st)
-			want := tree(undisturbed, places...)
+			want := tree(undisturbed, paths...)
 			for seed := range uint64(20) {
 				h := newMachine()
 				runs(t, h, before())
@@ -39,7 +39,7 @@ func TestLiveIsDurable(t *testing.T) {
 					t.Fatalf("seed %d: said %d times that all is durable, then %v", seed, said, err)
 				}
 				h.Boot()
-				if diff := cmp.Diff(want, tree(h, places...)); diff != "" {
+				if diff := cmp.Diff(want, tree(h, paths...)); diff != "" {
 					t.Fatalf("seed %d: after the power cut (-want +got):\n%s", seed, diff)
 				}
 				runs(t, h, st)

@@ -13,7 +13,7 @@ type ArtifactFile struct {
 	Member string `json:"member,omitempty"`
 	Path   string `json:"path"`
 	Mode   Mode   `json:"mode"`
-	// Field is where a document names the file, where each has a place of its own.
+	// Field is where a document names the file, where each has a field of its own.
 	Field string `json:"-"`
 }
 

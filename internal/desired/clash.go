@@ -30,25 +30,25 @@ func first(paths []string) string {
 	return paths[0]
 }
 
-// Clashes finds places at which two resources keep a file, or the one a file and the
-// other a directory, or of which two ask for the mode. place is where a path leads: two
-// spellings of one are one place. Each error is a *ResourceError.
-func Clashes(rs []Resource, place func(path string) string) []error {
+// Clashes finds paths at which two resources keep a file, or the one a file and the
+// other a directory, or of which two ask for the mode. real is where a path leads: two
+// spellings of one are one path. Each error is a *ResourceError.
+func Clashes(rs []Resource, real func(path string) string) []error {
 	o := occupancy{files: make(map[string]Resource, len(rs)), dirs: map[string]Resource{}}
 	for _, r := range rs {
 		for _, p := range r.FilePaths() {
-			o.take(r, place(p), o.files)
+			o.take(r, real(p), o.files)
 		}
 		if d, ok := r.(*Directory); ok {
-			o.take(r, place(d.Path), o.dirs)
+			o.take(r, real(d.Path), o.dirs)
 		}
 	}
 	for _, r := range rs {
 		for _, p := range r.DirectoryPaths() {
-			o.free(r, place(p), o.files)
+			o.free(r, real(p), o.files)
 		}
 		for _, p := range slices.Concat(r.FilePaths(), r.DirectoryPaths()) {
-			for above := path.Dir(place(p)); above != "/" && above != "."; above = path.Dir(above) {
+			for above := path.Dir(real(p)); above != "/" && above != "."; above = path.Dir(above) {
 				o.free(r, above, o.files)
 			}
 		}
@@ -56,14 +56,14 @@ func Clashes(rs []Resource, place func(path string) string) []error {
 	return o.errs
 }
 
-// occupancy is which resource keeps a file at a place, and which asks for the mode of a
+// occupancy is which resource keeps a file at a path, and which asks for the mode of a
 // directory.
 type occupancy struct {
 	files, dirs map[string]Resource
 	errs        []error
 }
 
-// take gives r a place. Several may have parts of one file.
+// take gives r a path. Several may have parts of one file.
 func (o *occupancy) take(r Resource, p string, by map[string]Resource) {
 	if !isPart(r) || !isPart(by[p]) {
 		o.free(r, p, by)
@@ -71,7 +71,7 @@ func (o *occupancy) take(r Resource, p string, by map[string]Resource) {
 	by[p] = r
 }
 
-// free complains where another resource has a place that r wants otherwise.
+// free complains where another resource has a path that r wants otherwise.
 func (o *occupancy) free(r Resource, p string, by map[string]Resource) {
 	if other := by[p]; other != nil {
 		o.errs = append(o.errs, &ResourceError{ID: r.ID(), Field: r.Order().Field, Path: p,

@@ -19,7 +19,7 @@ type PacketFilter struct {
 	Chains []FilterChain `json:"chains"`
 }
 
-// FilterChain is a place on a packet's way, with what is dropped there.
+// FilterChain is a point on a packet's way, with what is dropped there.
 type FilterChain struct {
 	Name string `json:"name"`
 	// Hook is prerouting, input, forward, output or postrouting.

@@ -43,7 +43,7 @@ func (issuer) Issue(_ context.Context, c *desired.ClientCertificate) (converge.C
 	return first.(converge.Credential), nil
 }
 
-var files sync.Map // what a credential puts on the machine, by place and certificate
+var files sync.Map // what a credential puts on the machine, by path and certificate
 
 // Files remembers: the real one marshals a kubeconfig at each of many calls.
 func (i issuer) Files(c *desired.ClientCertificate, cred converge.Credential) ([]converge.CredentialFile, error) {

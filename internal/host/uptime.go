@@ -18,7 +18,7 @@ func Uptime(h FS) (time.Duration, error) {
 	return ParseSeconds(up)
 }
 
-// ParseSeconds reads a number of seconds that has a place in a Duration.
+// ParseSeconds reads a number of seconds that fits into a Duration.
 func ParseSeconds(text string) (time.Duration, error) {
 	s, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
-// kubelet goes to the next place where one is not there.
+// kubelet goes to the next path where one is not there.
 func TestMachineIDs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files   map[string]string

@@ -18,12 +18,12 @@ type turns struct {
 	slots chan struct{}
 }
 
-// take waits for a blob's turn and for a place.
+// take waits for a blob's turn and for a slot.
 func (t *turns) take(ctx context.Context, digest string) (done func(), err error) {
 	for {
 		other, slots := t.claim(digest)
 		if other == nil {
-			return t.place(ctx, slots, digest)
+			return t.slot(ctx, slots, digest)
 		}
 		select {
 		case <-other:
@@ -47,7 +47,7 @@ func (t *turns) claim(digest string) (other <-chan struct{}, slots chan struct{}
 	return nil, t.slots
 }
 
-func (t *turns) place(ctx context.Context, slots chan struct{}, digest string) (done func(), err error) {
+func (t *turns) slot(ctx context.Context, slots chan struct{}, digest string) (done func(), err error) {
 	select {
 	case slots <- struct{}{}:
 		return func() { <-slots; t.free(digest) }, nil

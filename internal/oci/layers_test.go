@@ -85,14 +85,14 @@ type heldImage struct {
 
 func hold(layers ...[]byte) *heldImage {
 	h := &heldImage{opened: make([]int, len(layers))}
-	place := map[digest.Digest][]int{}
+	at := map[digest.Digest][]int{}
 	for n, content := range layers {
 		d := digest.FromBytes(content)
-		place[d] = append(place[d], n)
+		at[d] = append(at[d], n)
 		h.Layers = append(h.Layers, v1.Descriptor{Digest: d, Size: int64(len(content))})
 	}
 	h.Open = func(_ context.Context, l v1.Descriptor) (io.ReadCloser, error) {
-		n := place[l.Digest][0]
+		n := at[l.Digest][0]
 		h.opened[n]++
 		return io.NopCloser(bytes.NewReader(layers[n])), nil
 	}

@@ -60,7 +60,7 @@ func gpuState(t *testing.T, s gpu.Settings) *desired.State {
 	t.Helper()
 	st := &desired.State{Owner: desired.OwnerAKS}
 	st.Add(&desired.Unit{Name: containerd.Unit, Activation: desired.Started})
-	rs, err := gpu.Resources(s, gpu.Place{Program: "/usr/bin/berth", After: []desired.ID{desired.UnitID(containerd.Unit)}})
+	rs, err := gpu.Resources(s, gpu.Inputs{Program: "/usr/bin/berth", After: []desired.ID{desired.UnitID(containerd.Unit)}})
 	if err != nil {
 		t.Fatal(err)
 	}

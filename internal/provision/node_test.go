@@ -69,11 +69,11 @@ func TestKubeconfigs(t *testing.T) {
 		first string
 	}{
 		"nothing":         {nil, ""},
-		"of no place":     {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--kubeconfig=$HOME/k --v=2\n"}, ""},
+		"of no path":      {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--kubeconfig=$HOME/k --v=2\n"}, ""},
 		"berth's":         {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--kubeconfig=" + kubelet.Kubeconfig + "\n"}, ""},
 		"flags":           {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--v=2 --kubeconfig=/etc/k --bootstrap-kubeconfig=/b\n"}, "/etc/k"},
 		"drop-in":         {map[string]string{kubelet.DropInDir + "/50-x.conf": "[Service]\nEnvironment=\"X=--kubeconfig=/etc/k\"\n"}, "/etc/k"},
-		"the other place": {map[string]string{KubeletUnitFile: "[Service]\nExecStart=/opt/bin/kubelet --kubeconfig=" + kubelet.AgentKubeconfig + " --v=2\n"}, kubelet.AgentKubeconfig},
+		"the other path":  {map[string]string{KubeletUnitFile: "[Service]\nExecStart=/opt/bin/kubelet --kubeconfig=" + kubelet.AgentKubeconfig + " --v=2\n"}, kubelet.AgentKubeconfig},
 		"after a space":   {map[string]string{KubeletUnitFile: "[Service]\nExecStart=/opt/bin/kubelet --kubeconfig  /etc/k --v=2\n"}, "/etc/k"},
 		"without a value": {map[string]string{kubelet.FlagsFile: "KUBELET_FLAGS=--kubeconfig --v=2\n"}, ""},
 		"a comment":       {map[string]string{kubelet.FlagsFile: "# --kubeconfig=/etc/k\n"}, ""},

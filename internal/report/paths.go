@@ -7,7 +7,7 @@ import (
 	"github.com/berth-dev/berth/internal/paths"
 )
 
-// The places that AKS publishes and that support teams know.
+// The paths that AKS publishes and that support teams know.
 const (
 	ConfigPath     = "/opt/azure/containers/aks-node-controller-config.json"
 	ResultPath     = "/var/log/azure/aks/provision.json"

@@ -243,7 +243,7 @@ func (b *agentBench) change(ctx context.Context) (c Change, err error) {
 	if err != nil {
 		return c, err
 	}
-	place, err := b.inPlace(ctx)
+	inPlace, err := b.inPlace(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -252,7 +252,7 @@ func (b *agentBench) change(ctx context.Context) (c Change, err error) {
 		err = fmt.Errorf("the agent was restarted meanwhile")
 	}
 	return Change{
-		Heard: b.cluster.heardAt(sum).Sub(start), InPlace: place.Sub(start), Durable: durable.Sub(start), InForce: inForce.Sub(start), Said: said[0].Sub(start),
+		Heard: b.cluster.heardAt(sum).Sub(start), InPlace: inPlace.Sub(start), Durable: durable.Sub(start), InForce: inForce.Sub(start), Said: said[0].Sub(start),
 		Written: after.Written - before.Written,
 	}, err
 }

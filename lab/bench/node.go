@@ -73,7 +73,7 @@ type nodeEvent struct {
 	ready bool
 }
 
-// watch stamps events of one Node as they arrive.
+// watch notes when events of one Node arrive.
 func (b *bench) watch(ctx context.Context, name string) (*watcher, error) {
 	w, err := b.lab.Client().CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})

@@ -37,7 +37,7 @@ type badCase struct {
 	says []string
 	// within is how long the run may take; 10 s if zero.
 	within time.Duration
-	// result is where the result stands, if not at its usual place.
+	// result is where the result stands, if not at its usual path.
 	result string
 }
 
@@ -141,7 +141,7 @@ func (c badCase) checkOutcome(t *testing.T, o outcome) {
 	}
 }
 
-// outcome reads the result; path is its usual place if empty.
+// outcome reads the result; path is its usual path if empty.
 func (m *badMachine) outcome(t *testing.T, path string) outcome {
 	t.Helper()
 	b, err := m.node.ReadFile(cmp.Or(path, resultPath))

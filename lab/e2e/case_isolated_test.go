@@ -26,7 +26,7 @@ func (s *privateSite) isolate(image string) func(*aksnodeconfigv1.Configuration)
 	}
 }
 
-// fillIsolated pushes what such a cluster's registry has, at the published places.
+// fillIsolated pushes what such a cluster's registry has, at the published paths.
 func (s *privateSite) fillIsolated(t *testing.T) {
 	t.Helper()
 	program := s.lab.PauseArchive()

@@ -21,7 +21,7 @@ const (
 	proxiedRegistry = "images.proxied.example"
 )
 
-// proxySite is a place whose only way out is a proxy.
+// proxySite is a site whose only way out is a proxy.
 type proxySite struct {
 	lab     *lab.Lab
 	proxy   *serve.Proxy

@@ -102,7 +102,7 @@ func behind(s *proxySite) func(*v1alpha1.NodeConfig) {
 	}
 }
 
-// fromAway names the programs by a place that does not exist, and their mirror.
+// fromAway names the programs by a path that does not exist, and their mirror.
 func fromAway(p *site.Programs) func(*v1alpha1.NodeConfig) {
 	return func(c *v1alpha1.NodeConfig) {
 		p.ConfigureNode(c)

@@ -49,7 +49,7 @@ func TestLabDiesWithItsOwner(t *testing.T) {
 		t.Fatalf("victim said %q, %v", line, err)
 	}
 	if len(leftovers(t, name)) == 0 {
-		t.Fatal("a running lab has no traces: the test looks at the wrong places")
+		t.Fatal("a running lab has no traces: the test looks in the wrong directories")
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ const (
 	tokenBeginning = "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9" // of every token of the lab
 )
 
-// privateSite is a place with a private registry and managed identities. Its names are
+// privateSite is a site with a private registry and managed identities. Its names are
 // those of a registry that its suffix covers, of one that it does not, and of both's store
 // of blobs.
 type privateSite struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/berth-dev/berth/internal/unitname"
 )
 
-// The published places.
+// The published paths.
 const (
 	BaseDir        = "/var/lib/gardener-node-agent"
 	CredentialsDir = BaseDir + "/credentials"

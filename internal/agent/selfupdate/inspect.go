@@ -60,7 +60,7 @@ func (r *reader) ReadAt(p []byte, off int64) (int, error) {
 // open follows one link: that of a version to its copy.
 func open(h host.FS, p string) (host.ReadFile, error) { return h.Open(linked(h, p)) }
 
-// linked is where a link leads to; what is none is its own place.
+// linked is where a link leads to; what is none is its own path.
 func linked(h host.FS, p string) string {
 	to, err := h.Readlink(p)
 	if err != nil {

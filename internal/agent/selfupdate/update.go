@@ -306,7 +306,7 @@ func (u *Updater) keepOut(ctx context.Context, c *change) error {
 	return record{KeptOut: c.checksum}.save(u.o.Host)
 }
 
-// isAsBefore says whether the new agent is what runs already, in another place.
+// isAsBefore says whether the new agent is what runs already, at another path.
 func (u *Updater) isAsBefore(c *change) (bool, error) {
 	moved := *c.want
 	moved.Program, moved.Copy = c.base.Program, c.base.Copy
@@ -323,7 +323,7 @@ func (u *Updater) adopt(ctx context.Context, c *change) error {
 	return u.keep(c.want)
 }
 
-// way is the program that runs, at a place where it stays.
+// way is the program that runs, at a path where it stays.
 func (u *Updater) way(base *version) string {
 	if base.Copy != "" {
 		return base.Copy

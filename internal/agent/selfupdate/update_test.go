@@ -421,7 +421,7 @@ func TestAnotherProgramIsKeptOut(t *testing.T) {
 	}
 }
 
-// What runs already is taken over from its new place, and nothing is started anew.
+// What runs already is taken over from its new path, and nothing is started anew.
 func TestTheSameProgramElsewhere(t *testing.T) {
 	programs, err := built()
 	if err != nil {

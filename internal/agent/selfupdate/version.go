@@ -120,7 +120,7 @@ func copied(p string, sources []desired.Resource) desired.Resource {
 	return &desired.Artifact{Name: "agent at " + p, Files: []desired.ArtifactFile{{Path: p, Mode: 0o755}}}
 }
 
-// runs is the program that the version starts, at the place where it stays; "" is none.
+// runs is the program that the version starts, at the path where it stays; "" is none.
 func (v *version) runs() string {
 	program := called(v.Unit, v.DropIns)
 	if program != "" && program == v.Program {

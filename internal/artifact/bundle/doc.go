@@ -1,4 +1,4 @@
-// Package bundle is one file that carries what a node needs to a place without
+// Package bundle is one file that carries what a node needs to a site without
 // a network: archives and programs, container images, a manifest and an ed25519
 // signature.
 //

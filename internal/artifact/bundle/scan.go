@@ -14,7 +14,7 @@ type scan struct {
 	size, at int64
 }
 
-// block is the header at the present place; nil where the file ends.
+// block is the header at the present position; nil where the file ends.
 func (s *scan) block() ([]byte, error) {
 	if s.size-s.at < blockSize {
 		return nil, nil
@@ -90,7 +90,7 @@ func (s *scan) read(name string, size, limit int64) ([]byte, error) {
 	return b, s.readAt(b, p.offset)
 }
 
-// take goes over the member at the present place, which must be of this name and
+// take goes over the member at the present position, which must be of this name and
 // size, with the one header that makes.
 func (s *scan) take(name string, size int64) (extent, error) {
 	block, err := s.block()

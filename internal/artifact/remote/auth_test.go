@@ -168,7 +168,7 @@ func TestTokenEndsAndIsReplaced(t *testing.T) {
 	}
 }
 
-// TestStatus has each bad answer at each place, asked for once.
+// TestStatus has each bad answer at each request, asked for once.
 func TestStatus(t *testing.T) {
 	for _, at := range []string{"/v2/team/tool/manifests/v1", "/v2/team/tool/blobs/" + someDigest.String(), "/token"} {
 		for _, status := range []int{400, 403, 404, 418, 429, 500, 502, 503} {

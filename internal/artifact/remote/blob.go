@@ -60,7 +60,7 @@ type blob struct {
 	ctx     context.Context
 	subject Subject
 	body    io.ReadCloser
-	// at is the place in the layer of the next byte to return.
+	// at is the offset in the layer of the next byte to return.
 	at, size int64
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/berth-dev/berth/internal/paths"
 )
 
-// Places of the passwords' ages.
+// Paths of the passwords' ages.
 const (
 	Shadow = "/etc/shadow"
 	// Record has the ages from before they were changed.

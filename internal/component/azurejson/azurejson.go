@@ -10,7 +10,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// Published places.
+// Published paths.
 const (
 	Path            = "/etc/kubernetes/azure.json"
 	EnvironmentFile = "/etc/kubernetes/akscustom.json"

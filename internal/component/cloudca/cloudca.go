@@ -14,7 +14,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// Names and places.
+// Names and paths.
 const (
 	Unit  = "berth-cloud-ca.service"
 	Timer = "berth-cloud-ca.timer"

@@ -28,7 +28,7 @@ const (
 	GeneratedFile = ConfDir + "/10-containerd-net.conflist"
 )
 
-// Directories are the places of configuration and plugins, for every network.
+// Directories hold configuration and plugins, for every network.
 func Directories() []desired.Resource {
 	return []desired.Resource{
 		&desired.Directory{Path: ConfDir, Mode: 0o755},

@@ -16,7 +16,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// Names and places of what changes a configuration.
+// Names and paths of what changes a configuration.
 const (
 	// ChangesFile is the drop-in beside a configuration of others.
 	ChangesFile = DropInDir + "/90-operatingsystemconfig.toml"
@@ -86,7 +86,7 @@ func (c Changes) Apply() (*Changed, error) {
 	if e.said() {
 		return &e.out, nil
 	}
-	at, err := e.place()
+	at, err := e.changesFile()
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +207,8 @@ func (e *editor) file(at string) map[string]any {
 	return out
 }
 
-// place is the file for the changes.
-func (e *editor) place() (string, error) {
+// changesFile is the path of the file for the changes.
+func (e *editor) changesFile() (string, error) {
 	if e.Existing == "" {
 		return ConfigFile, nil
 	}

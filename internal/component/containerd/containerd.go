@@ -14,7 +14,7 @@ import (
 	"github.com/berth-dev/berth/internal/unitname"
 )
 
-// Names and places, as published.
+// Names and paths, as published.
 const (
 	Unit       = unitname.Containerd
 	UnitFile   = "/etc/systemd/system/" + Unit

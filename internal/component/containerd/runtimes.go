@@ -3,7 +3,7 @@ package containerd
 import "github.com/berth-dev/berth/internal/component/gates"
 
 // runtimes are those beside the configuration's other settings; names, programs and
-// places are the published ones.
+// paths are the published ones.
 type runtimes struct {
 	// NoAnnotations keeps from a snapshotter of which image a layer is.
 	NoAnnotations *bool `toml:"disable_snapshot_annotations,omitempty"`

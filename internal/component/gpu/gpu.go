@@ -16,7 +16,7 @@ import (
 	"github.com/berth-dev/berth/internal/paths"
 )
 
-// Names and places.
+// Names and paths.
 const (
 	// Unit runs berth node gpu, which reads SettingsFile.
 	Unit         = "berth-gpu.service"
@@ -64,8 +64,8 @@ type Settings struct {
 	Partitions []Partition `json:"partitions,omitempty"`
 }
 
-// Place is what else a machine's unit depends on.
-type Place struct {
+// Inputs are what else a machine's unit depends on.
+type Inputs struct {
 	// Source is where the image comes from: "oci://registry/repository:tag".
 	Source string
 	// Digest is the image's, where it comes from a bundle on the machine.
@@ -78,7 +78,7 @@ type Place struct {
 
 // Resources are the settings and, unless a tag leaves them to others, the check that
 // there is a GPU, the driver's image, and the unit after all of them.
-func Resources(s Settings, p Place) ([]desired.Resource, error) {
+func Resources(s Settings, p Inputs) ([]desired.Resource, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("write GPU settings: %w", err)
@@ -108,7 +108,7 @@ func Resources(s Settings, p Place) ([]desired.Resource, error) {
 // Appears is how long a device may take to appear after a boot.
 const Appears = 10 * time.Second
 
-func (p Place) unit() string {
+func (p Inputs) unit() string {
 	return unitfile.Text(
 		unitfile.In("Unit", "Description", "NVIDIA GPUs of this node", "Wants", containerd.Unit, "After", containerd.Unit,
 			"Before", kubelet.Unit),

@@ -59,7 +59,7 @@ func FuzzImage(f *testing.F) {
 func TestResources(t *testing.T) {
 	s := Settings{Size: "Standard_NC4as_T4_v3", Driver: cudaLTS, Install: true, Image: Repository + "cuda-lts:580.1-2026", Version: "580.1"}
 	containerd := &desired.Unit{Name: "containerd.service", Enablement: desired.Enabled}
-	rs, err := Resources(s, Place{Source: "oci://" + s.Image, After: []desired.ID{containerd.ID()}})
+	rs, err := Resources(s, Inputs{Source: "oci://" + s.Image, After: []desired.ID{containerd.ID()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestResources(t *testing.T) {
 	if err != nil || !cmp.Equal(got, s) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	skipped, err := Resources(Settings{Skipped: true}, Place{})
+	skipped, err := Resources(Settings{Skipped: true}, Inputs{})
 	if err != nil || golden.State(t, skipped).Lookup(desired.FileID(kubeletDropIn)) != nil {
 		t.Errorf("kubelet waits for a driver that others see to: %v", err)
 	}

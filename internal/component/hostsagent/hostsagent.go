@@ -13,7 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// Names and places.
+// Names and paths.
 const (
 	// Tag names the address, in any case; its name is the published one.
 	Tag = "aksAPIServerIPAddress"

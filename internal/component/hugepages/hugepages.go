@@ -4,7 +4,7 @@ package hugepages
 
 import "github.com/berth-dev/berth/internal/desired"
 
-// Names and places.
+// Names and paths.
 const (
 	dir = "/sys/kernel/mm/transparent_hugepage/"
 	// Enabled is for which memory, Defrag how much the kernel does for it.

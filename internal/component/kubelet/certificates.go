@@ -42,10 +42,10 @@ func certificates(s Settings) ([]desired.Resource, error) {
 	return append(out, pair), nil
 }
 
-// serving is a key pair at the place where kubelet looks for one: making its own
+// serving is a key pair at the path where kubelet looks for one: making its own
 // would cost it time before it registers.
 func (s Settings) serving() *desired.ServingCertificate {
-	cert, key := s.place("--tls-cert-file", "tlsCertFile"), s.place("--tls-private-key-file", "tlsPrivateKeyFile")
+	cert, key := s.file("--tls-cert-file", "tlsCertFile"), s.file("--tls-private-key-file", "tlsPrivateKeyFile")
 	if cert == "" || key == "" || s.KeepsNoServingFiles() {
 		cert, key = s.certDir()+"/kubelet.crt", s.certDir()+"/kubelet.key"
 	}

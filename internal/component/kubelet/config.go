@@ -92,10 +92,10 @@ func (s Settings) setting(flag, key string) string {
 	return fmt.Sprint(given[key])
 }
 
-// place is a setting that names a file, as kubelet finds it: a relative path in
+// file is a setting that names a file, as kubelet finds it: a relative path in
 // a flag begins where its service runs, one in the configuration file where
 // that file is.
-func (s Settings) place(flag, key string) string {
+func (s Settings) file(flag, key string) string {
 	at := path.Dir(ConfigFile)
 	if _, ok := s.Flags[flag]; ok {
 		at = "/"

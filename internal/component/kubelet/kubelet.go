@@ -10,7 +10,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// Names and places, as published.
+// Names and paths, as published.
 const (
 	Unit          = "kubelet.service"
 	UnitFile      = "/etc/systemd/system/" + Unit
@@ -24,7 +24,7 @@ const (
 	ClientKey     = "/etc/kubernetes/certs/client.key"
 	Kubeconfig    = "/var/lib/kubelet/kubeconfig"
 	// AgentKubeconfig is where kubelet keeps its own under gardener-node-agent, whose
-	// places the agent keeps.
+	// directories the agent keeps.
 	AgentKubeconfig = "/var/lib/kubelet/kubeconfig-real"
 	Bootstrap       = "/var/lib/kubelet/bootstrap-kubeconfig"
 	CertDir         = "/var/lib/kubelet/pki"
@@ -66,7 +66,7 @@ type Settings struct {
 
 // Resources are everything that kubelet needs, and its service after all of it.
 func Resources(s Settings) ([]desired.Resource, error) {
-	out := append(places(s), unitFiles(s)...)
+	out := append(directories(s), unitFiles(s)...)
 	if s.Cluster == nil {
 		return out, nil
 	}
@@ -84,8 +84,8 @@ func Resources(s Settings) ([]desired.Resource, error) {
 	return out, nil
 }
 
-// places are directories that kubelet expects or is told of.
-func places(s Settings) []desired.Resource {
+// directories are those that kubelet expects or is told of.
+func directories(s Settings) []desired.Resource {
 	out := []desired.Resource{
 		&desired.Directory{Path: ManifestDir, Mode: 0o755},
 		&desired.Directory{Path: VolumePlugins, Mode: 0o755},

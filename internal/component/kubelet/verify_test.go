@@ -33,11 +33,11 @@ func TestUnitsVerify(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(root, "usr/lib/systemd/system"), os.DirFS("/usr/lib/systemd/system")); err != nil {
 		t.Fatal(err)
 	}
-	place(t, root, "/opt/bin/kubelet", []byte("#!/bin/sh\n"), 0o755)
-	place(t, root, "/usr/bin/containerd", []byte("#!/bin/sh\n"), 0o755)
+	put(t, root, "/opt/bin/kubelet", []byte("#!/bin/sh\n"), 0o755)
+	put(t, root, "/usr/bin/containerd", []byte("#!/bin/sh\n"), 0o755)
 	for _, r := range golden.State(t, append(runtime, own...)).Resources {
 		if f, ok := r.(*desired.File); ok {
-			place(t, root, f.Path, f.Content.Data(), 0o644)
+			put(t, root, f.Path, f.Content.Data(), 0o644)
 		}
 	}
 	out, err := exec.Command(verify, "verify", "--root="+root, "--man=no", Unit, containerd.Unit).CombinedOutput()
@@ -46,7 +46,7 @@ func TestUnitsVerify(t *testing.T) {
 	}
 }
 
-func place(t *testing.T, root, path string, data []byte, mode os.FileMode) {
+func put(t *testing.T, root, path string, data []byte, mode os.FileMode) {
 	t.Helper()
 	path = filepath.Join(root, path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

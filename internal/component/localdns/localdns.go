@@ -12,7 +12,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// Names and places, as published where somebody else may know them.
+// Names and paths, as published where somebody else may know them.
 const (
 	Unit  = "localdns.service"
 	Slice = "localdns.slice"

@@ -13,7 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/paths"
 )
 
-// Names and places.
+// Names and paths.
 const (
 	Table = "berth"
 	// RulesFile holds the table as JSON; berth node firewall reads it.

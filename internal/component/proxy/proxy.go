@@ -13,7 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/paths"
 )
 
-// Places; that of kubelet's drop-in and of apt's file are as published.
+// Paths; that of kubelet's drop-in and of apt's file are as published.
 const (
 	// VariablesFile holds the variables for services. It is a file of its own since
 	// systemd tells everybody what stands in a unit.

@@ -14,7 +14,7 @@ import (
 	"github.com/berth-dev/berth/internal/unitname"
 )
 
-// Names and places.
+// Names and paths.
 const (
 	// Unit enters the domain, once.
 	Unit = "berth-realm-join.service"

@@ -15,7 +15,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// Names and places, as published.
+// Names and paths, as published.
 const (
 	Unit     = "secure-tls-bootstrap.service"
 	unitFile = "/etc/systemd/system/" + Unit

@@ -8,7 +8,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// Places of the server's configuration.
+// Paths of the server's configuration.
 const (
 	Config    = "/etc/ssh/sshd_config"
 	DropInDir = "/etc/ssh/sshd_config.d"

@@ -16,7 +16,7 @@ import (
 	"github.com/berth-dev/berth/internal/unitname"
 )
 
-// Names and places.
+// Names and paths.
 const (
 	// SettingsFile is where berth node swap reads what is wanted.
 	SettingsFile = paths.SettingsDir + "/swap.json"

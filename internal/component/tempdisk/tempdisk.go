@@ -12,7 +12,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// Names and places, as published.
+// Names and paths, as published.
 const (
 	Unit = "bind-mount.service"
 	// Disk is where images mount the disk, Dir what stands on it in place of Target.

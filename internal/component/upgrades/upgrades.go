@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// AptFile is the published place of apt's own settings for it.
+	// AptFile is the published path of apt's own settings for it.
 	AptFile = "/etc/apt/apt.conf.d/99periodic"
 	// DnfTimer installs updates on the Fedora family.
 	DnfTimer = "dnf-automatic-install.timer"

@@ -191,7 +191,7 @@ func (e anEffect) detail() string {
 func (e anEffect) row(f aField) string {
 	where, readers := e.without, []string{}
 	if len(e.changes) > 0 {
-		where = strings.Join(places(e.changes), ", ")
+		where = strings.Join(largest(e.changes), ", ")
 	}
 	for _, id := range slices.Sorted(maps.Keys(e.changes)) {
 		if r := readerOf(id); !slices.Contains(readers, r) {
@@ -208,8 +208,8 @@ func (e anEffect) row(f aField) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", f.path, commentOf(f.fd), where, strings.Join(readers, ", "), versions)
 }
 
-// places are at most three of the resources, those that hold most first.
-func places(changes map[string][]string) []string {
+// largest are at most three of the resources, those that hold most first.
+func largest(changes map[string][]string) []string {
 	rank := func(id string) int {
 		return slices.Index([]string{"directory", "unit", "node", "credential", "check", "nftables", "image", "artifact", "trust", "block", "sysctl", "file"}, kindOf(id))
 	}

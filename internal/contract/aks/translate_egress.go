@@ -126,19 +126,19 @@ func (t *translation) egress() error {
 		if c, ok := r.(*desired.Check); ok && len(c.Command) > 0 && !plain {
 			c.Via = &via
 		}
-		urls, place := outside(r)
+		urls, at := outside(r)
 		switch {
 		case len(urls) == 0:
 		case withIdentity.Identity != nil && slices.ContainsFunc(urls, inRegistry):
-			*place = &withIdentity
+			*at = &withIdentity
 		case !plain:
-			*place = &via
+			*at = &via
 		}
 	}
 	return nil
 }
 
-// outside is from where a resource is fetched, and the place for its way there.
+// outside is from where a resource is fetched, and the field for its way there.
 func outside(r desired.Resource) ([]string, **desired.Egress) {
 	switch r := r.(type) {
 	case *desired.Artifact:

@@ -89,18 +89,18 @@ func servesGPUs(t *translation) bool {
 	return t.joins() && (managesGPUs(t) || usesGPUs(t) && t.cfg.GetGpuConfig().GetEnableManagedGpuDra())
 }
 
-func (t *translation) gpuSettings() (gpu.Settings, gpu.Place, error) {
+func (t *translation) gpuSettings() (gpu.Settings, gpu.Inputs, error) {
 	if t.facts.SkipGPU {
-		return gpu.Settings{Skipped: true}, gpu.Place{}, nil
+		return gpu.Settings{Skipped: true}, gpu.Inputs{}, nil
 	}
 	size := t.cfg.GetVmSize()
 	partitions, err := t.partitions()
 	if err != nil {
-		return gpu.Settings{}, gpu.Place{}, err
+		return gpu.Settings{}, gpu.Inputs{}, err
 	}
 	s := gpu.Settings{Size: size, Tagged: t.facts.ManageGPU, Driver: gpu.Driver(size), Fabric: gpu.Switched(size),
 		Partitions: partitions, Install: t.cfg.GetGpuConfig().GetConfigGpuDriver() && installsDrivers(t)}
-	p := gpu.Place{Program: t.facts.Program, After: []desired.ID{desired.UnitID(containerd.Unit)}}
+	p := gpu.Inputs{Program: t.facts.Program, After: []desired.ID{desired.UnitID(containerd.Unit)}}
 	if !s.Install {
 		return s, p, nil
 	}

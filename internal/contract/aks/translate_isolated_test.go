@@ -98,7 +98,7 @@ func TestProgramsOutOfPackages(t *testing.T) {
 }
 
 // In a cluster without a way out programs come from its registry, as the node's
-// identity, at the published places.
+// identity, at the published paths.
 func TestProgramsOfAnIsolatedCluster(t *testing.T) {
 	const server = "acr.azurecr.example/aks"
 	arch := "-linux-" + runtime.GOARCH

@@ -87,7 +87,7 @@ func FromKubeadm(words []string, version string, secrets SecretLocation) (*v1alp
 	}
 	socket := strings.TrimPrefix(strings.TrimPrefix(j.socket, "unix://"), "/var")
 	if socket != "" && socket != paths.ContainerdSocket {
-		return nil, fmt.Errorf("kubeadm join: --cri-socket %s: berth's nodes run containerd at its own place", j.socket)
+		return nil, fmt.Errorf("kubeadm join: --cri-socket %s: berth's nodes run containerd at its own socket", j.socket)
 	}
 	c.Cluster.CACertHash, c.Identity = j.hashes[0], secrets.bootstrapToken(token)
 	return c, validated(c)

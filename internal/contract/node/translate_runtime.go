@@ -50,7 +50,7 @@ func (t *translation) source(program string, c v1alpha1.Component, otherwise str
 	return s
 }
 
-// download gives an artifact all places where it is, and its digest. Mirrors come
+// download gives an artifact all its sources, and its digest. Mirrors come
 // first.
 func (t *translation) download(a *desired.Artifact, c v1alpha1.Component) *desired.Artifact {
 	return download(t.config, a, c)

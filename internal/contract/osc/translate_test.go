@@ -200,7 +200,7 @@ func TestContainerdOfTheDocument(t *testing.T) {
 		same bool
 	}{
 		"out of an image":   {fmt.Sprintf(image, "/usr/bin/containerd"), true},
-		"the other place":   {fmt.Sprintf(image, "/usr/local/bin/containerd"), true},
+		"the other path":    {fmt.Sprintf(image, "/usr/local/bin/containerd"), true},
 		"in the document":   {inline("/usr/bin/containerd"), true},
 		"for other machine": {"{path: /usr/bin/containerd, hostName: other, content: {inline: {data: x}}}", false},
 		"another program":   {inline("/usr/bin/containerd-shim"), false},

@@ -133,7 +133,7 @@ type Keeper interface {
 	Replaces(v *View, r desired.Resource) (holder string, c *Credential, err error)
 }
 
-// Learner is a kind that notes what programs hold in a place of its own.
+// Learner is a kind that notes what programs hold in a directory of its own.
 type Learner interface {
 	// Learn is told what large programs hold, by path, which no plan reads.
 	Learn(h host.Host, held map[string]ledger.Held) error

@@ -18,13 +18,13 @@ func TestLoaded(t *testing.T) {
 		want    bool
 		unknown bool
 	}{
-		"loaded":            {map[string]string{modules: "x 1 0\nnf_tables 1 0 - Live\n"}, true, false},
-		"with parameters":   {map[string]string{"sys/module/nf_tables/version": "", modules: ""}, true, false},
-		"without modules":   {nil, true, false},
-		"built in":          {map[string]string{modules: "", release: "6.1.0\n", "usr/lib/" + builtin: "kernel/net/netfilter/nf_tables.ko\n"}, true, false},
-		"of an older place": {map[string]string{modules: "", release: "6.1.0\n", "lib/" + builtin: "kernel/net/netfilter/nf_tables.ko\n"}, true, false},
-		"neither":           {map[string]string{modules: "xnf_tables 1 0\n", release: "6.1.0\n", "lib/" + builtin: "kernel/net/netfilter/xnf_tables.ko\n"}, false, false},
-		"no list":           {map[string]string{modules: "", release: "6.1.0\n", "lib/modules/6.2.0/modules.builtin": "kernel/nf_tables.ko\n"}, false, true},
+		"loaded":           {map[string]string{modules: "x 1 0\nnf_tables 1 0 - Live\n"}, true, false},
+		"with parameters":  {map[string]string{"sys/module/nf_tables/version": "", modules: ""}, true, false},
+		"without modules":  {nil, true, false},
+		"built in":         {map[string]string{modules: "", release: "6.1.0\n", "usr/lib/" + builtin: "kernel/net/netfilter/nf_tables.ko\n"}, true, false},
+		"of an older path": {map[string]string{modules: "", release: "6.1.0\n", "lib/" + builtin: "kernel/net/netfilter/nf_tables.ko\n"}, true, false},
+		"neither":          {map[string]string{modules: "xnf_tables 1 0\n", release: "6.1.0\n", "lib/" + builtin: "kernel/net/netfilter/xnf_tables.ko\n"}, false, false},
+		"no list":          {map[string]string{modules: "", release: "6.1.0\n", "lib/modules/6.2.0/modules.builtin": "kernel/nf_tables.ko\n"}, false, true},
 	} {
 		root := t.TempDir()
 		for name, text := range c.files {

@@ -161,7 +161,7 @@ func (h *header) read(m []byte) {
 	}
 }
 
-// text is the string at a place, which is a multiple of four, and where it ends.
+// text is the string at an offset, which is a multiple of four, and where it ends.
 func text(m []byte, at int, order binary.ByteOrder) (value string, end int, ok bool) {
 	if at+4 > len(m) {
 		return "", 0, false

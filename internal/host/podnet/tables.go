@@ -218,7 +218,7 @@ func leads(r *nftables.Rule, to []*nftables.Chain) bool {
 	})
 }
 
-// asIptables says whether iptables would make this chain of its at this place.
+// asIptables says whether iptables would make this chain of its at this hook and priority.
 func asIptables(t *nftables.Table, chain *nftables.Chain) bool {
 	at, ok := priorities[t.Name]
 	if t.Name == "nat" && (chain.Name == "INPUT" || chain.Name == "POSTROUTING") {

@@ -224,7 +224,7 @@ func TestRemoveIdleChains(t *testing.T) {
 		{"a table that is none of iptables", "", func(c *nftables.Conn) {
 			c.AddChain(postrouting(c.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "nat"}), *nftables.ChainPriorityNATSource))
 		}, nil},
-		{"a chain at a place of its own", "", func(c *nftables.Conn) { c.AddChain(postrouting(c.AddTable(nat), 50)) }, nil},
+		{"a chain at a priority of its own", "", func(c *nftables.Conn) { c.AddChain(postrouting(c.AddTable(nat), 50)) }, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ownNetwork(t)

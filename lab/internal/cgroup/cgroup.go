@@ -1,4 +1,4 @@
-// Package cgroup gives each node its own place in the control groups, in every
+// Package cgroup gives each node its own part of the control groups, in every
 // hierarchy of the host, so that the nodes' slices do not mix.
 package cgroup
 

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WithTree puts lower directories together and calls f with the place where
+// WithTree puts lower directories together and calls f with the directory where
 // they are to be seen. What f writes there is gone afterwards. scratch is a
 // directory of a disk that can hold what f writes.
 func WithTree(lowers []string, scratch string, f func(root string) error) (err error) {

@@ -117,7 +117,7 @@ func (m *Metadata) attested(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	signature, err := m.tokens.sign(map[string]any{
 		"nonce": r.URL.Query().Get("nonce"), "vmId": c.VMID, "subscriptionId": c.SubscriptionID,
-		"timeStamp": map[string]string{"createdOn": stamp(now), "expiresOn": stamp(now.Add(6 * time.Hour))},
+		"timeStamp": map[string]string{"createdOn": dated(now), "expiresOn": dated(now.Add(6 * time.Hour))},
 	})
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
@@ -126,7 +126,7 @@ func (m *Metadata) attested(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"encoding": "pkcs7", "signature": signature})
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("01/02/06 15:04:05 -0700") }
+func dated(t time.Time) string { return t.UTC().Format("01/02/06 15:04:05 -0700") }
 
 type tokenIssuer struct{ key func() *rsa.PrivateKey }
 

@@ -59,7 +59,7 @@ func parse(data []byte) (*node, *syntaxError) {
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	p := treeParser{data: data, tokens: d}
+	p := treeParser{data: data, dec: d}
 	root := p.value()
 	return root, p.err
 }
@@ -98,30 +98,30 @@ func invalidUTF8(data []byte) int {
 }
 
 type treeParser struct {
-	data   []byte
-	tokens *json.Decoder
-	err    *syntaxError
+	data []byte
+	dec  *json.Decoder
+	err  *syntaxError
 }
 
-// next returns a token and the offset of its first byte.
+// next returns what comes next and the offset of its first byte.
 func (p *treeParser) next() (json.Token, int) {
-	start := int(p.tokens.InputOffset())
+	start := int(p.dec.InputOffset())
 	for start < len(p.data) && strings.IndexByte(" \t\r\n,:", p.data[start]) >= 0 {
 		start++
 	}
-	token, err := p.tokens.Token()
+	item, err := p.dec.Token()
 	if err != nil && p.err == nil {
 		p.err = &syntaxError{start, "not JSON: " + err.Error()}
 	}
-	if s, ok := token.(string); ok {
+	if s, ok := item.(string); ok {
 		p.checkReplaced(s, start)
 	}
-	return token, start
+	return item, start
 }
 
 // checkReplaced refuses half a surrogate pair, which encoding/json reads as U+FFFD.
 func (p *treeParser) checkReplaced(s string, start int) {
-	raw := p.data[start:p.tokens.InputOffset()]
+	raw := p.data[start:p.dec.InputOffset()]
 	written := bytes.Count(raw, []byte("\uFFFD")) + bytes.Count(bytes.ToLower(raw), []byte(`\ufffd`))
 	if p.err == nil && strings.Count(s, "\uFFFD") > written {
 		p.err = &syntaxError{start, "half of a surrogate pair in a string"}
@@ -129,9 +129,9 @@ func (p *treeParser) checkReplaced(s string, start int) {
 }
 
 func (p *treeParser) value() *node {
-	token, start := p.next()
+	item, start := p.next()
 	n := &node{offset: start}
-	switch t := token.(type) {
+	switch t := item.(type) {
 	case json.Delim:
 		if t == '{' {
 			n.kind = object
@@ -151,7 +151,7 @@ func (p *treeParser) value() *node {
 }
 
 func (p *treeParser) object(n *node) {
-	for p.err == nil && p.tokens.More() {
+	for p.err == nil && p.dec.More() {
 		name, start := p.next()
 		n.members = append(n.members, member{fmt.Sprint(name), start, p.value()})
 	}
@@ -159,7 +159,7 @@ func (p *treeParser) object(n *node) {
 }
 
 func (p *treeParser) array(n *node) {
-	for p.err == nil && p.tokens.More() {
+	for p.err == nil && p.dec.More() {
 		n.items = append(n.items, p.value())
 	}
 	p.next()
