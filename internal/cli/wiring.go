@@ -113,10 +113,14 @@ func (p *parts) engine(h host.Host, command string, o converge.Observer) *conver
 func (p *parts) engineOptions(h host.Host, command string, o converge.Observer) converge.Options {
 	connections := &apiserver.Connections{}
 	return converge.Options{
-		Host: h, Ledger: p.ledger, Fetcher: p.fetcher, Issuer: identity.New(h).Over(connections).With(azure.New(h)).After(&p.certificate), Prober: provision.Prober{Host: h, Server: apiserver.Prober{Connections: connections, Early: &p.probe}}, Images: &provision.Images{Host: h, Fetcher: p.fetcher}, Nodes: apiserver.Nodes{Host: h, Ahead: &p.node, Connections: connections},
-		SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, Observer: o,
-		Command: fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
-		Offline: p.offline, NoFetch: p.offline && !p.fetch, TakeOver: p.takeOver,
+		Host: h, Ledger: p.ledger,
+		Providers: converge.Providers{Fetcher: p.fetcher, Issuer: identity.New(h).Over(connections).With(azure.New(h)).After(&p.certificate),
+			Prober: provision.Prober{Host: h, Server: apiserver.Prober{Connections: connections, Early: &p.probe}},
+			Images: &provision.Images{Host: h, Fetcher: p.fetcher}, Nodes: apiserver.Nodes{Host: h, Ahead: &p.node, Connections: connections},
+			SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid},
+		Observer: o,
+		Command:  fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
+		Offline:  p.offline, NoFetch: p.offline && !p.fetch, TakeOver: p.takeOver,
 		Trial: p.trial(), Drainer: p.drainer(),
 	}
 }

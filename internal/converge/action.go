@@ -21,6 +21,8 @@ type (
 	ActionError = kind.ActionError
 	// OwnedElsewhereError is a path of which another contract wants something else.
 	OwnedElsewhereError = kind.OwnedElsewhereError
+	// Providers do for kinds what is no matter of this machine alone.
+	Providers = kind.Providers
 	// Fetcher brings the files of an artifact onto the machine.
 	Fetcher = kind.Fetcher
 	// Has is what else a Fetcher can do.

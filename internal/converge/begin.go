@@ -55,8 +55,7 @@ func (x *executor) replacesForeign() bool {
 
 // newRun is what the plan is about to do, claims of names apart.
 func (x *executor) newRun() *ledger.Run {
-	r := &ledger.Run{ID: runID(x.v), Owner: x.st.Owner, Claims: map[string]ledger.Claim{},
-		Drops: slices.Clone(x.v.Vanished()), Leaves: slices.Clone(x.v.Left())}
+	r := &ledger.Run{ID: runID(x.v), Owner: x.st.Owner, Claims: map[string]ledger.Claim{}, Drops: slices.Clone(x.v.Vanished())}
 	if owed := x.led.Owed; owed != nil {
 		r.Regenerated = append(r.Regenerated, owed.Regenerated...)
 		for _, k := range x.resumers() {
@@ -66,7 +65,7 @@ func (x *executor) newRun() *ledger.Run {
 		}
 	}
 	for _, t := range x.v.Tasks() {
-		r.Drops = append(r.Drops, t.Forget...)
+		r.Drops, r.Leaves = append(r.Drops, t.Forget...), append(r.Leaves, t.Leaves...)
 		for _, c := range t.Claims {
 			r.Claims[c.ID] = ledger.Claim{Entry: x.v.LiveEntry(c)}
 		}

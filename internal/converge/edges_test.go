@@ -55,7 +55,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	h.Put("/etc/default/kubelet", "drifted\n", 0o600)
 	p := &providers{}
 	meddler := &meddle{providers: p, do: func() { h.Put("/etc/default/kubelet", "mine\n", 0o600) }}
-	e := converge.New(converge.Options{Host: h, Issuer: p, Prober: meddler, SelfSigned: selfSigned, ServingValid: servingValid, Command: "test"})
+	e := converge.New(converge.Options{Host: h, Providers: converge.Providers{Issuer: p, Prober: meddler, SelfSigned: selfSigned, ServingValid: servingValid}, Command: "test"})
 	_, err := e.Apply(t.Context(), sampleState(t))
 	if !errors.Is(err, converge.ErrChanged) {
 		t.Fatalf("error %v", err)
@@ -208,7 +208,7 @@ func TestLinkedMeanwhile(t *testing.T) {
 	h.Put("/etc/default/kubelet", "drifted\n", 0o600)
 	p := &providers{}
 	meddler := &meddle{providers: p, do: func() { must(h.Link("/etc/default/kubelet", "/etc/default/other")) }}
-	e := converge.New(converge.Options{Host: h, Issuer: p, Prober: meddler, SelfSigned: selfSigned, ServingValid: servingValid, Command: "test"})
+	e := converge.New(converge.Options{Host: h, Providers: converge.Providers{Issuer: p, Prober: meddler, SelfSigned: selfSigned, ServingValid: servingValid}, Command: "test"})
 	if _, err := e.Apply(t.Context(), sampleState(t)); err != nil {
 		t.Fatal(err)
 	}

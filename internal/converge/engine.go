@@ -19,21 +19,13 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// Options are what an engine needs. Host is required; a nil provider makes the
-// resources that need it fail.
+// Options are what an engine needs. Host is required.
 type Options struct {
 	Host host.Host
 	// Ledger reads the ledger for all of a process that ask for it; nil: this engine
 	// alone reads it.
-	Ledger  *ledger.Reader
-	Fetcher Fetcher
-	Issuer  Issuer
-	Prober  Prober
-	Images  Images
-	Nodes   Nodes
-	// SelfSigned makes a serving key pair; ServingValid says whether one serves.
-	SelfSigned   func(names []string, now time.Time) (certPEM, keyPEM []byte, err error)
-	ServingValid func(certPEM, keyPEM []byte, names []string, now time.Time) (ok bool, reason string)
+	Ledger *ledger.Reader
+	Providers
 	// Kinds are further kinds of resources, besides those of the registry.
 	Kinds []kind.Kind
 	// Command names the berth command for the lock's holder line.

@@ -42,7 +42,7 @@ func TestImages(t *testing.T) {
 	}
 	m := memory.New()
 	r := &runtime{has: map[string]string{}, err: errors.New("no room")}
-	e := converge.New(converge.Options{Host: m, Images: r})
+	e := converge.New(converge.Options{Host: m, Providers: converge.Providers{Images: r}})
 	plan, err := e.Plan(t.Context(), st)
 	if err != nil || len(plan.Actions) != 1 || plan.Actions[0].Verb != converge.VerbImport || plan.Actions[0].Reason != "absent" {
 		t.Fatalf("got %+v, %v", plan, err)
@@ -67,7 +67,7 @@ func TestImages(t *testing.T) {
 	if want := []string{"image:registry.example/other:1 from oci://mirror.example/other:1"}; err != nil || !slices.Equal(res.Unverified, want) {
 		t.Errorf("unverified %q, %v; want %q", res.Unverified, err, want)
 	}
-	offline := converge.New(converge.Options{Host: m, Images: r, Offline: true})
+	offline := converge.New(converge.Options{Host: m, Providers: converge.Providers{Images: r}, Offline: true})
 	if plan, err := offline.Plan(t.Context(), st); err != nil || !plan.Empty() || len(plan.Deferred) != 1 {
 		t.Errorf("offline plan %+v, %v", plan, err)
 	}
@@ -92,7 +92,7 @@ func TestOptionalImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &runtime{has: map[string]string{"registry.example/proxy:1": "another"}, err: errors.New("no such host")}
-	e := converge.New(converge.Options{Host: memory.New(), Images: r})
+	e := converge.New(converge.Options{Host: memory.New(), Providers: converge.Providers{Images: r}})
 	res, err := e.Apply(t.Context(), st)
 	if err != nil || !slices.ContainsFunc(res.Plan.Remarks, func(s string) bool {
 		return strings.Contains(s, "registry.example/proxy:1") && strings.Contains(s, "no such host")
@@ -132,7 +132,7 @@ func TestOptionalImageThatDoesNotCome(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		e := converge.New(converge.Options{Host: memory.New(), Images: &silent{runtime{has: map[string]string{"registry.example/proxy:1": "another"}}}})
+		e := converge.New(converge.Options{Host: memory.New(), Providers: converge.Providers{Images: &silent{runtime{has: map[string]string{"registry.example/proxy:1": "another"}}}}})
 		res, err := e.Apply(t.Context(), st)
 		if err != nil || len(res.Plan.Remarks) != 1 {
 			t.Errorf("%v, %+v", err, res.Plan.Remarks)
@@ -155,7 +155,7 @@ func TestImageOfTwoOwners(t *testing.T) {
 		if err := st.Seal(); err != nil {
 			t.Fatal(err)
 		}
-		e := converge.New(converge.Options{Host: h, Images: r, TakeOver: takeOver})
+		e := converge.New(converge.Options{Host: h, Providers: converge.Providers{Images: r}, TakeOver: takeOver})
 		if _, err := e.Apply(t.Context(), st); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func TestFilesOfAnImage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newMachine()
-			e := converge.New(converge.Options{Host: h, Fetcher: shelf{}})
+			e := converge.New(converge.Options{Host: h, Providers: converge.Providers{Fetcher: shelf{}}})
 			first := state("r.example/node:v1")
 			if _, err := e.Apply(t.Context(), first); err != nil {
 				t.Fatal(err)

@@ -112,7 +112,7 @@ func (h *heir) path(r desired.Resource, name string) error {
 		if applied.Target, err = h.h.Readlink(name); err != nil {
 			return err
 		}
-	case h.isDownload(r, name):
+	case h.v.IsDownload(name):
 		e.Mark = ledger.Mark(info)
 	case q != nil && q.Sum() != "":
 		*applied = q.Standing()
@@ -131,11 +131,6 @@ func (h *heir) dropInDir(name string) {
 		return
 	}
 	h.entries[dir] = ledger.Entry{Owners: map[desired.Owner]string{h.st.Owner: ""}, Applied: *ledger.StandingAt(info), Parent: true}
-}
-
-func (h *heir) isDownload(r desired.Resource, name string) bool {
-	d, ok := h.kinds[r.Kind()].(kind.Downloader)
-	return ok && slices.Contains(d.Downloads(h.v, r), name)
 }
 
 // live enters the state of what is no name of the tree.

@@ -137,7 +137,7 @@ func servingValid(cert, key []byte, names []string, _ time.Time) (bool, string) 
 }
 
 func engine(h host.Host, p *providers, edit ...func(*converge.Options)) *converge.Engine {
-	o := converge.Options{Host: h, Issuer: p, Prober: p, SelfSigned: selfSigned, ServingValid: servingValid,
+	o := converge.Options{Host: h, Providers: converge.Providers{Issuer: p, Prober: p, SelfSigned: selfSigned, ServingValid: servingValid},
 		Workers: 1, Command: "test", LockTimeout: time.Second}
 	for _, f := range edit {
 		f(&o)

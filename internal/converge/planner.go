@@ -37,8 +37,7 @@ type planner struct {
 // tree and what goes from it, then the units, whose state depends on what happens
 // to their files.
 func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger, s Scope) (*planner, error) {
-	o := kind.Options{Fetcher: e.opt.Fetcher, Issuer: e.opt.Issuer, Prober: e.opt.Prober, Images: e.opt.Images, Nodes: e.opt.Nodes,
-		SelfSigned: e.opt.SelfSigned, ServingValid: e.opt.ServingValid,
+	o := kind.Options{Providers: e.opt.Providers,
 		Offline: e.opt.Offline, NoFetch: e.opt.NoFetch, TakeOver: e.opt.TakeOver, Contents: &e.contents, Booting: e.booting, Returning: e.returning, Kept: e.kept,
 		Mounts: sync.OnceValues(func() ([]host.Mount, error) { return e.opt.Host.Mounts(ctx) })}
 	p := &planner{opt: e.opt, kinds: e.kinds, h: e.opt.Host, st: st, led: led, v: kind.NewView(o, e.kinds, e.opt.Host, st, led),

@@ -55,7 +55,7 @@ func TestProgramDrift(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newMachine()
-			e := converge.New(converge.Options{Host: h, Fetcher: shelf{}})
+			e := converge.New(converge.Options{Host: h, Providers: converge.Providers{Fetcher: shelf{}}})
 			if _, err := e.Apply(t.Context(), st); err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestProgramDriftBeforeItIsRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newMachine()
-			e := converge.New(converge.Options{Host: h, Fetcher: shelf{}})
+			e := converge.New(converge.Options{Host: h, Providers: converge.Providers{Fetcher: shelf{}}})
 			if _, err := e.Apply(t.Context(), st); err != nil {
 				t.Fatal(err)
 			}
@@ -126,12 +126,12 @@ func TestProgramOfAnImageBuild(t *testing.T) {
 	const runc = "/usr/local/sbin/runc"
 	st := sealed(t, &desired.Artifact{Name: "runc", URLs: []string{"https://runc"}, Files: []desired.ArtifactFile{{Path: runc, Mode: 0o755}}})
 	h := newMachine()
-	if _, err := converge.New(converge.Options{Host: h, Fetcher: shelf{}, Offline: true}).Apply(t.Context(), st); err != nil {
+	if _, err := converge.New(converge.Options{Host: h, Providers: converge.Providers{Fetcher: shelf{}}, Offline: true}).Apply(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
 	must(h.Chmod(runc, 0o700)) // a copy has another time of change
 	must(h.Chmod(runc, 0o755))
-	if p, err := converge.New(converge.Options{Host: h, Fetcher: shelf{}}).Plan(t.Context(), st); err != nil || !p.Empty() {
+	if p, err := converge.New(converge.Options{Host: h, Providers: converge.Providers{Fetcher: shelf{}}}).Plan(t.Context(), st); err != nil || !p.Empty() {
 		t.Errorf("%v, %v", verbs(p), err)
 	}
 }

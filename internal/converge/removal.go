@@ -26,7 +26,7 @@ func (p *planner) removals(context.Context) error {
 			return nil
 		}
 		for _, name := range slices.Backward(gone) {
-			if err := p.unwanted(name, func(e ledger.Entry) error { return p.v.RemovePath(name, e) }); err != nil {
+			if err := p.v.RemovePath(name, p.led.Entries[name]); err != nil {
 				return err
 			}
 			p.decide() // a directory goes if all goes that is in it
@@ -49,17 +49,6 @@ func (p *planner) ids(of func(id string) bool) []string {
 	return out
 }
 
-// unwanted ends what is this owner's alone and leaves what is others', too.
-func (p *planner) unwanted(id string, remove func(ledger.Entry) error) error {
-	switch e := p.led.Entries[id]; {
-	case len(e.Owners) > 1:
-		p.v.Leave(id)
-		return nil
-	default:
-		return remove(e)
-	}
-}
-
 // removeLive plans the end of what is no name of the tree, for the kinds of a pass.
 func (p *planner) removeLive(ctx context.Context, pass kind.Pass) error {
 	for _, id := range p.ids(func(id string) bool { return !ledger.IsPath(id) }) {
@@ -72,7 +61,7 @@ func (p *planner) removeLive(ctx context.Context, pass kind.Pass) error {
 		if !ok {
 			continue
 		}
-		if err := p.unwanted(id, func(e ledger.Entry) error { return p.removeOne(ctx, r, id, e) }); err != nil {
+		if err := p.removeOne(ctx, r, id, p.led.Entries[id]); err != nil {
 			return err
 		}
 	}
@@ -88,7 +77,11 @@ func (p *planner) speaksOf(id, kindName string) bool {
 }
 
 func (p *planner) removeOne(ctx context.Context, r kind.Remover, id string, e ledger.Entry) error {
-	t := &kind.Task{ID: desired.ID(id), Base: &desired.Base{}, Forget: []string{id}}
+	t := &kind.Task{ID: desired.ID(id), Base: &desired.Base{}, Record: kind.Record{Forget: []string{id}}}
+	if len(e.Owners) > 1 { // nothing happens to it
+		p.v.Add(&kind.Task{Record: kind.Record{Leaves: []string{id}}})
+		return nil
+	}
 	if err := r.Remove(ctx, p.v, t, id, e); err != nil {
 		return &ActionError{ID: t.ID, Verb: VerbRestore, Err: err}
 	}

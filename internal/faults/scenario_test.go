@@ -224,8 +224,8 @@ func engine(h host.Host, pick func(int) int, workers int) *converge.Engine {
 }
 
 func engineWith(h host.Host, edit func(*converge.Options)) *converge.Engine {
-	o := converge.Options{Host: h, Fetcher: fetcher{}, Issuer: newIssuer(h), Prober: prober{}, Images: images{h}, Nodes: nodes{h, new(sync.Mutex)}, SelfSigned: selfSigned,
-		ServingValid: identity.ServingValid, Workers: 1, Command: "test", LockTimeout: time.Second}
+	o := converge.Options{Host: h, Providers: converge.Providers{Fetcher: fetcher{}, Issuer: newIssuer(h), Prober: prober{}, Images: images{h}, Nodes: nodes{h, new(sync.Mutex)},
+		SelfSigned: selfSigned, ServingValid: identity.ServingValid}, Workers: 1, Command: "test", LockTimeout: time.Second}
 	edit(&o)
 	return converge.New(o)
 }

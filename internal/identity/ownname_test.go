@@ -320,7 +320,7 @@ func TestRunForATakenName(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply := func() (int, error) {
-		r, err := converge.New(converge.Options{Host: h, Issuer: New(h), Command: "test"}).Apply(t.Context(), st)
+		r, err := converge.New(converge.Options{Host: h, Providers: converge.Providers{Issuer: New(h)}, Command: "test"}).Apply(t.Context(), st)
 		return len(r.Plan.Actions), err
 	}
 	before := theirs(h)

@@ -50,7 +50,7 @@ func TestLeaveAfterAJoinThatWasKilled(t *testing.T) {
 			w := newWorld(t)
 			injector := effect.Inject(w.m, effect.Plan{{At: at, Kind: kind}})
 			st := nodeState(t, desired.OwnerAKS)
-			_, _ = converge.New(converge.Options{Host: injector, Command: "test", Workers: 1, Nodes: nodes{w}}).Apply(t.Context(), st)
+			_, _ = converge.New(converge.Options{Host: injector, Command: "test", Workers: 1, Providers: converge.Providers{Nodes: nodes{w}}}).Apply(t.Context(), st)
 			if injector.Hit() == nil {
 				if at < 20 {
 					t.Errorf("only %d effects", at)

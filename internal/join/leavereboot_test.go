@@ -112,7 +112,7 @@ func (w *world) joinForGood(bundle string) {
 	if err := st.Seal(); err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := converge.New(converge.Options{Host: w.m, Command: "test", Workers: 1, Nodes: nodes{w}}).Apply(w.t.Context(), st); err != nil {
+	if _, err := converge.New(converge.Options{Host: w.m, Command: "test", Workers: 1, Providers: converge.Providers{Nodes: nodes{w}}}).Apply(w.t.Context(), st); err != nil {
 		w.t.Fatal(err)
 	}
 	w.fill()

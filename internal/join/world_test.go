@@ -114,7 +114,7 @@ func nodeState(t *testing.T, owner desired.Owner, more ...desired.Resource) *des
 // join makes the machine a node, and does what kubelet and the runtime do then.
 func (w *world) join(owner desired.Owner, more ...desired.Resource) {
 	w.t.Helper()
-	if _, err := converge.New(converge.Options{Host: w.m, Command: "test", Workers: 1, Nodes: nodes{w}}).Apply(w.t.Context(), nodeState(w.t, owner, more...)); err != nil {
+	if _, err := converge.New(converge.Options{Host: w.m, Command: "test", Workers: 1, Providers: converge.Providers{Nodes: nodes{w}}}).Apply(w.t.Context(), nodeState(w.t, owner, more...)); err != nil {
 		w.t.Fatal(err)
 	}
 	w.fill()
@@ -268,7 +268,7 @@ func (w *world) options() Options {
 	return Options{
 		Host: w.h, DrainTimeout: time.Minute, AgentOwner: desired.OwnerOSC, AgentThere: func() (bool, error) { return w.agent, nil }, AgentUnit: "gardener-node-agent.service", Command: "test", Network: network{w}, Say: func(string) {},
 		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
-			return converge.New(converge.Options{Host: w.h, Command: "test", Workers: 1, Nodes: nodes{w}}).Apply(ctx, st)
+			return converge.New(converge.Options{Host: w.h, Command: "test", Workers: 1, Providers: converge.Providers{Nodes: nodes{w}}}).Apply(ctx, st)
 		},
 		Reset: func(context.Context) ([]string, error) { return nil, w.call("reset the agent") },
 		Runtime: func(context.Context) (Runtime, error) {

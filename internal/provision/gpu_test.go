@@ -90,7 +90,7 @@ func states(t *testing.T, h *memory.Host, names ...string) []string {
 func TestGPUs(t *testing.T) {
 	h := driven(t)
 	answering(h)
-	e := converge.New(converge.Options{Host: h, Prober: Prober{Host: h}})
+	e := converge.New(converge.Options{Host: h, Providers: converge.Providers{Prober: Prober{Host: h}}})
 	apply := func(s gpu.Settings) *converge.Plan {
 		t.Helper()
 		res, err := e.Apply(t.Context(), gpuState(t, s))
@@ -133,7 +133,7 @@ func TestGPUs(t *testing.T) {
 func TestBootWithoutADriver(t *testing.T) {
 	h := driven(t)
 	answering(h)
-	e := converge.New(converge.Options{Host: h, Prober: Prober{Host: h}})
+	e := converge.New(converge.Options{Host: h, Providers: converge.Providers{Prober: Prober{Host: h}}})
 	with := gpuState(t, gpu.Settings{Size: "Standard_NC4as_T4_v3", Driver: "cuda-lts"})
 	if _, err := e.Apply(t.Context(), with); err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestBootWithoutADriver(t *testing.T) {
 // Without a GPU the run ends soon, with a code that says so, and kubelet does not run.
 func TestNoGPU(t *testing.T) {
 	h := driven(t)
-	e := converge.New(converge.Options{Host: h, Prober: Prober{Host: h}})
+	e := converge.New(converge.Options{Host: h, Providers: converge.Providers{Prober: Prober{Host: h}}})
 	start := h.Now()
 	_, err := e.Apply(t.Context(), gpuState(t, gpu.Settings{Size: "Standard_D4ds_v5", Driver: "cuda-lts"}))
 	if f := Explain(err); f.Code.Number != exitcode.GPUDriver || !errors.Is(err, nodegpu.ErrNoGPU) {

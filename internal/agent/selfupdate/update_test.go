@@ -102,7 +102,7 @@ func (copier) Stage(_ context.Context, h host.Host, a *desired.Artifact) (conver
 func (copier) Version(context.Context, host.Host, string) (string, error) { return "", nil }
 
 func engineOf(h host.Host, contract []byte, program string, within time.Duration) *converge.Engine {
-	o := converge.Options{Host: h, Fetcher: copier{}, Command: "test", Workers: 1, TakeOver: true}
+	o := converge.Options{Host: h, Providers: converge.Providers{Fetcher: copier{}}, Command: "test", Workers: 1, TakeOver: true}
 	if contract != nil {
 		o.Trial = &converge.Trial{
 			Contract: trial.Contract{Document: contract}, Program: program, Within: within,

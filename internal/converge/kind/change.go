@@ -29,15 +29,7 @@ type Change struct {
 	// Late changes make something start at boot: they follow when all others are
 	// durable.
 	Late bool
-	// Foreign: what is there now was not berth's and is kept as the original.
-	Foreign bool
-	// Original is the text of what is kept, where that is not all that is there now; nil where
-	// it is.
-	Original *string
-	// Own: what is there now says that berth wrote it.
-	Own bool
-	// From are other owners that lose the name to this one.
-	From []desired.Owner
+	Before
 	// Asked is what the owner asks for where the content does not tell.
 	Asked string
 	// Parent is a directory on the way to another change.
@@ -50,8 +42,22 @@ type Change struct {
 	Unclaimed bool
 	// Seed content is its owner's once it is there.
 	Seed bool
+	// Seen is what is there when the plan is made.
 	Seen *host.Info
 	sum  string // of Content, once somebody asked
+}
+
+// Before is whose what a change replaces is.
+type Before struct {
+	// Foreign: it was not berth's and is kept as the original.
+	Foreign bool
+	// Original is the text of what is kept, where that is not all that is there now; nil where
+	// it is.
+	Original *string
+	// Own: it says itself that berth wrote it.
+	Own bool
+	// From are other owners that lose the name to this one.
+	From []desired.Owner
 }
 
 // Temporary says whether commit renames a temporary file to the path.

@@ -2,7 +2,6 @@ package kind
 
 import (
 	"cmp"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"sync"
@@ -35,16 +34,29 @@ func (e *OwnedElsewhereError) Hint() string {
 	return fmt.Sprintf("Take it out of one of the two documents, or run this one with --take-over: then %s is the %s contract's.", e.Path, e.Owner)
 }
 
+// Claims decides whose a name or another id is: this owner's, if nobody wants it otherwise.
+type Claims struct {
+	m        *Machine
+	owner    desired.Owner
+	takeOver bool
+	// parts are the files of which other owners have a part.
+	parts func() map[string]desired.Owner
+}
+
+func claims(o Options, m *Machine, owner desired.Owner) Claims {
+	return Claims{m: m, owner: owner, takeOver: o.TakeOver, parts: sync.OnceValue(func() map[string]desired.Owner { return partsOf(m.Ledger, owner) })}
+}
+
 // MayChange decides whose a path is: what another contract wants otherwise is
 // refused or taken over, the original of what is foreign is kept.
-func (v *View) MayChange(q *Change, info *host.Info) error {
-	e := v.Ledger.Entries[q.Path]
-	if other, ok := v.partsOf(q); ok {
-		return &OwnedElsewhereError{Path: q.Path, Owner: v.State.Owner, Other: other, Part: true}
+func (c *Claims) MayChange(q *Change, info *host.Info) error {
+	e := c.m.Ledger.Entries[q.Path]
+	if other, ok := c.parts()[q.Path]; ok && (q.Temporary() || q.Type == ledger.Gone) {
+		return &OwnedElsewhereError{Path: q.Path, Owner: c.owner, Other: other, Part: true}
 	}
-	if others := e.Others(v.State.Owner); len(others) > 0 && !q.agrees(e, v.State.Owner) {
-		if !v.TakeOver {
-			return &OwnedElsewhereError{Path: q.Path, Owner: v.State.Owner, Other: others[0]}
+	if others := e.Others(c.owner); len(others) > 0 && !q.agrees(e, c.owner) {
+		if !c.takeOver {
+			return &OwnedElsewhereError{Path: q.Path, Owner: c.owner, Other: others[0]}
 		}
 		q.From = others
 	}
@@ -53,26 +65,16 @@ func (v *View) MayChange(q *Change, info *host.Info) error {
 		return nil
 	}
 	var err error
-	q.Foreign, err = v.foreign(q)
+	q.Foreign, err = c.foreign(q)
 	return err
 }
 
-// partsOf is an owner that has a part of the file which a change would replace.
-func (v *View) partsOf(q *Change) (desired.Owner, bool) {
-	if !q.Temporary() && q.Type != ledger.Gone {
-		return "", false
-	}
-	parts := v.Shared("parts of others", func() any { return sync.OnceValue(v.othersParts) }).(func() map[string]desired.Owner)()
-	other, ok := parts[q.Path]
-	return other, ok
-}
-
-// othersParts are the files of which other owners have a part.
-func (v *View) othersParts() map[string]desired.Owner {
+// partsOf are the files of which others than an owner have a part.
+func partsOf(l *ledger.Ledger, owner desired.Owner) map[string]desired.Owner {
 	parts := map[string]desired.Owner{}
-	for id, e := range v.Ledger.Entries {
+	for id, e := range l.Entries {
 		name, isPart := strings.CutPrefix(id, "block:")
-		if others := e.Others(v.State.Owner); isPart && len(others) > 0 {
+		if others := e.Others(owner); isPart && len(others) > 0 {
 			name, _, _ = strings.Cut(name, "#")
 			parts[name] = others[0]
 		}
@@ -82,43 +84,25 @@ func (v *View) othersParts() map[string]desired.Owner {
 
 // foreign says whether what a change replaces is nobody's here, or berth's but for
 // the content. What berth wrote before its state was lost is no original.
-func (v *View) foreign(q *Change) (bool, error) {
-	e, ok := v.Ledger.Entries[q.Path]
+func (c *Claims) foreign(q *Change) (bool, error) {
+	e, ok := c.m.Ledger.Entries[q.Path]
 	switch {
 	case q.Own && (!ok || e.Adopted):
 		return false, nil
 	case !ok:
-		wrote, err := v.Wrote(q.Path, q.Seen)
+		wrote, err := c.m.Wrote(q.Path, q.Seen)
 		return !wrote, err
 	}
 	return e.InPlace() && !q.InPlace() || e.Adopted && !q.adoptedAs(e), nil
 }
 
-// Wrote says whether a file holds still what berth wrote into it, by the file's own
-// attribute: of what the ledger does not know, since all of it was lost.
-func (v *View) Wrote(path string, info *host.Info) (bool, error) {
-	if !info.IsRegular() {
-		return false, nil
-	}
-	attributes, err := v.Host.Xattrs(path)
-	if err != nil {
-		return false, err
-	}
-	written, ok := attributes[host.ProvenanceName]
-	if !ok {
-		return false, nil
-	}
-	sum, err := v.Digest(path, info)
-	return sum == hex.EncodeToString(written), err
-}
-
 // Entry is the ledger's entry of a path when the change has come about.
-func (v *View) Entry(q *Change, was *ledger.Standing) ledger.Entry {
-	e := v.Ledger.Entries[q.Path]
+func (c *Claims) Entry(q *Change, was *ledger.Standing) ledger.Entry {
+	e := c.m.Ledger.Entries[q.Path]
 	if len(q.From) > 0 {
 		e.Owners = nil
 	}
-	e, _ = e.Join(v.State.Owner, q.Asked)
+	e, _ = e.Join(c.owner, q.Asked)
 	e.Adopted = e.Adopted && q.adoptedAs(e)
 	if was != nil {
 		e.Was = was
@@ -129,12 +113,12 @@ func (v *View) Entry(q *Change, was *ledger.Standing) ledger.Entry {
 
 // Original is what has to be remembered of what a foreign change replaces, without
 // the content. Where only mode and owner were berth's so far, the first ones count.
-func (v *View) Original(q *Change) *ledger.Standing {
+func (c *Claims) Original(q *Change) *ledger.Standing {
 	was := ledger.StandingAt(q.Seen)
 	if q.InPlace() {
 		was.Type = q.Type
 	}
-	if e := v.Ledger.Entries[q.Path]; e.InPlace() {
+	if e := c.m.Ledger.Entries[q.Path]; e.InPlace() {
 		was.Mode, was.UID, was.GID = e.Was.Mode, e.Was.UID, e.Was.GID
 	}
 	return was
@@ -142,38 +126,38 @@ func (v *View) Original(q *Change) *ledger.Standing {
 
 // ClaimLive decides whose an id is that is no path, and enters it: agree says
 // whether two owners can both have what they ask for. was is the state now.
-func (v *View) ClaimLive(t *Task, id, asked, was string, agree func(a, b string) bool) error {
-	e, known := v.Ledger.Entries[id]
-	c := Claim{ID: id, Asked: asked}
-	for _, o := range e.Others(v.State.Owner) {
+func (c *Claims) ClaimLive(t *Task, id, asked, was string, agree func(a, b string) bool) error {
+	e, known := c.m.Ledger.Entries[id]
+	claim := Claim{ID: id, Asked: asked}
+	for _, o := range e.Others(c.owner) {
 		if agree(e.Owners[o], asked) {
 			continue
 		}
-		if !v.TakeOver {
-			return &OwnedElsewhereError{Path: id, Owner: v.State.Owner, Other: o}
+		if !c.takeOver {
+			return &OwnedElsewhereError{Path: id, Owner: c.owner, Other: o}
 		}
-		c.From = append(c.From, o)
+		claim.From = append(claim.From, o)
 	}
-	if have, ok := e.Owners[v.State.Owner]; ok && have == asked && len(c.From) == 0 && len(e.Earlier) == 0 {
+	if have, ok := e.Owners[c.owner]; ok && have == asked && len(claim.From) == 0 && len(e.Earlier) == 0 {
 		return nil
 	}
 	if !known {
-		c.Was = was
+		claim.Was = was
 	}
-	t.Claims = append(t.Claims, c)
+	t.Claims = append(t.Claims, claim)
 	return nil
 }
 
 // LiveEntry is the ledger's entry of a claim.
-func (v *View) LiveEntry(c Claim) ledger.Entry {
-	e, known := v.Ledger.Entries[c.ID]
-	for _, o := range c.From {
+func (c *Claims) LiveEntry(of Claim) ledger.Entry {
+	e, known := c.m.Ledger.Entries[of.ID]
+	for _, o := range of.From {
 		e = e.Leave(o)
 	}
-	e, _ = e.Join(v.State.Owner, c.Asked)
-	e.Applied, e.Earlier = ledger.Standing{Type: ledger.Live, Value: cmp.Or(c.Applied, c.Asked)}, nil
-	if !known || c.Again {
-		e.Was = &ledger.Standing{Type: ledger.Live, Value: c.Was}
+	e, _ = e.Join(c.owner, of.Asked)
+	e.Applied, e.Earlier = ledger.Standing{Type: ledger.Live, Value: cmp.Or(of.Applied, of.Asked)}, nil
+	if !known || of.Again {
+		e.Was = &ledger.Standing{Type: ledger.Live, Value: of.Was}
 	}
 	return e
 }

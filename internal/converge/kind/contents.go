@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
 )
 
@@ -17,21 +16,21 @@ type Contents struct {
 	noted map[string]bool
 }
 
-// Note keeps a word of a kind for as long as the process stays.
-func (v *View) Note(word string) {
-	if c := v.Contents; c != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.noted == nil {
-			c.noted = map[string]bool{}
-		}
-		c.noted[word] = true
+// Note keeps a word of a kind for as long as the process stays; nil keeps none.
+func (c *Contents) Note(word string) {
+	if c == nil {
+		return
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.noted == nil {
+		c.noted = map[string]bool{}
+	}
+	c.noted[word] = true
 }
 
 // Noted says whether a word was kept.
-func (v *View) Noted(word string) bool {
-	c := v.Contents
+func (c *Contents) Noted(word string) bool {
 	if c == nil {
 		return false
 	}
@@ -80,24 +79,3 @@ func (c *Contents) hold(path, sum string, info *host.Info, now time.Time) {
 // MaxRead bounds the programs that are read in each plan, in bytes. What larger
 // ones hold is read when a run has ended.
 const MaxRead = 1 << 20
-
-// KnownDigest is the sha256 of what a file holds, where that is known without
-// reading it; "" where it is not.
-func (v *View) KnownDigest(path string, info *host.Info) string {
-	if held := v.Ledger.Entries[path].Held; held != nil && held.Seen == ledger.Seen(info) {
-		return held.Sum
-	}
-	return v.Contents.sum(path, info)
-}
-
-// Digest is the sha256 of what a file holds.
-func (v *View) Digest(path string, info *host.Info) (string, error) {
-	if sum := v.KnownDigest(path, info); sum != "" {
-		return sum, nil
-	}
-	sum, err := ledger.ContentSum(v.Host, path)
-	if err == nil {
-		v.Contents.hold(path, sum, info, v.Host.Now())
-	}
-	return sum, err
-}

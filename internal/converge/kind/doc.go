@@ -1,5 +1,19 @@
 // Package kind is what the engine asks of a kind of resource, and what a kind
 // needs of the engine. Each kind is a package below this one.
+//
+// A kind sees a run through a View. Most need of it what plans a name of the tree (Want,
+// WantLink, RepairAttributes) and the id of what is no name (ClaimLive). Else it is made of parts:
+//
+//   - Machine: what is there, with memory (Lstat, ReadFile, Listed, Digest, Real);
+//   - Scope: the state, and what of it is looked at;
+//   - TaskList: what there is to do;
+//   - Forecast: what the tree will be then (Expected, Changes, Deletes);
+//   - Claims: whose a name or an id is (MayChange).
+//
+// None of the parts knows View. Of the others, Claims asks the Machine what berth wrote, and the
+// Forecast is told what the tasks change. What a kind does stands in its Task: what the plan says
+// of it (Findings), what it changes (Record) and how it is done (Work). Questions about the Node
+// of the machine are functions (LookAtNode, StartOf).
 package kind
 
 import (

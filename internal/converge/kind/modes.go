@@ -15,9 +15,9 @@ var modeless = map[string]bool{"vfat": true, "msdos": true, "exfat": true}
 // AttributeDifference is ledger.AttributeDifference of what can be changed: where the file
 // system keeps neither mode nor owner, it counts alone that others may do more than they
 // should.
-func (v *View) AttributeDifference(path string, info *host.Info, a host.Attributes) string {
+func (m *Machine) AttributeDifference(path string, info *host.Info, a host.Attributes) string {
 	reason := ledger.AttributeDifference(info, a.Mode, a.UID, a.GID)
-	if reason == "" || v.Modeless(path) && !Exposed(info, a) {
+	if reason == "" || m.Modeless(path) && !Exposed(info, a) {
 		return ""
 	}
 	return reason
@@ -34,19 +34,19 @@ func Exposed(info *host.Info, a host.Attributes) bool {
 func Modeless(fsType string) bool { return modeless[fsType] }
 
 // Modeless says whether the file system of a path keeps no modes.
-func (v *View) Modeless(path string) bool {
-	if v.Mounts == nil {
+func (m *Machine) Modeless(path string) bool {
+	if m.mounts == nil {
 		return false
 	}
-	mounts, err := v.Mounts()
+	mounts, err := m.mounts()
 	if err != nil {
 		return false // under another root nobody says what is mounted
 	}
 	at, found := "", false
-	for _, m := range mounts {
-		below := m.Target == "/" || path == m.Target || strings.HasPrefix(path, m.Target+"/")
-		if below && len(m.Target) >= len(at) {
-			at, found = m.Target, Modeless(m.Type)
+	for _, on := range mounts {
+		below := on.Target == "/" || path == on.Target || strings.HasPrefix(path, on.Target+"/")
+		if below && len(on.Target) >= len(at) {
+			at, found = on.Target, Modeless(on.Type)
 		}
 	}
 	return found

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 )
 
 // lookTimeout bounds the question for a Node: one that is not answered holds up no
@@ -31,59 +32,57 @@ const (
 	NodePresent
 )
 
-// OwnNode is one look at the Node of this machine, which all who ask in one run
-// share.
+// OwnNode is the Node of this machine as one run sees it, which all who ask share.
 type OwnNode struct {
 	Sight   Sight
 	Session NodeSession
 	// Node is nil unless it is present; Err says why it is unknown.
 	Node *NodeState
 	Err  error
+	// IsNew: this run has created it, as it is wanted.
+	IsNew bool
 
-	once sync.Once
-	// isNew: this run has created it, as it is wanted.
-	isNew bool
+	v                *View
+	kubeconfig, name string
+	once             sync.Once
 }
 
 // AnnounceID is the Node, created ahead of kubelet.
 const AnnounceID desired.ID = "node"
 
-// OwnNode looks at a Node with the credential of a kubeconfig. Credentials are
-// observed before.
-func (v *View) OwnNode(ctx context.Context, kubeconfig, name string) (*OwnNode, error) {
+// NodeOf is a Node, seen with the credential of a kubeconfig; nobody may have looked at it yet.
+func NodeOf(v *View, kubeconfig, name string) *OwnNode {
+	return v.Shared("node "+name+" "+kubeconfig, func() any { return &OwnNode{v: v, kubeconfig: kubeconfig, name: name} }).(*OwnNode)
+}
+
+// LookAtNode looks at a Node, once. Credentials are observed before.
+func LookAtNode(ctx context.Context, v *View, kubeconfig, name string) (*OwnNode, error) {
 	if v.Nodes == nil {
 		return nil, ErrNoProvider
 	}
-	o := v.ownNode(kubeconfig, name)
-	o.once.Do(func() { o.look(ctx, v, kubeconfig, name) })
+	o := NodeOf(v, kubeconfig, name)
+	o.once.Do(func() { o.look(ctx) })
 	return o, nil
 }
 
-func (v *View) ownNode(kubeconfig, name string) *OwnNode {
-	return v.Shared("node "+name+" "+kubeconfig, func() any { return &OwnNode{} }).(*OwnNode)
-}
-
-// NodeIsNew notes that this run has created a Node, as it is wanted.
-func (v *View) NodeIsNew(kubeconfig, name string) { v.ownNode(kubeconfig, name).isNew = true }
-
-func (o *OwnNode) look(ctx context.Context, v *View, kubeconfig, name string) {
-	if v.getsCredential(kubeconfig) {
-		_, _ = v.Nodes.Open(kubeconfig, name) // what was asked ahead with the old one answers nobody
+func (o *OwnNode) look(ctx context.Context) {
+	if o.getsCredential() {
+		_, _ = o.v.Nodes.Open(o.kubeconfig, o.name) // what was asked ahead with the old one answers nobody
 		return
 	}
-	o.ask(ctx, v, kubeconfig, name)
+	o.ask(ctx)
 }
 
 // LookAgain looks at a Node of which nothing was known, when the credential is in force.
 // Of one that this run has created nothing is asked.
-func (o *OwnNode) LookAgain(ctx context.Context, v *View, kubeconfig, name string) {
-	if o.Sight == NodeUnjoined && !o.isNew {
-		o.ask(ctx, v, kubeconfig, name)
+func (o *OwnNode) LookAgain(ctx context.Context) {
+	if o.Sight == NodeUnjoined && !o.IsNew {
+		o.ask(ctx)
 	}
 }
 
-func (o *OwnNode) ask(ctx context.Context, v *View, kubeconfig, name string) {
-	if o.Session, o.Err = v.Nodes.Open(kubeconfig, name); o.Err != nil {
+func (o *OwnNode) ask(ctx context.Context) {
+	if o.Session, o.Err = o.v.Nodes.Open(o.kubeconfig, o.name); o.Err != nil {
 		if !errors.Is(o.Err, fs.ErrNotExist) {
 			o.Sight = NodeUnknown
 		}
@@ -101,30 +100,20 @@ func (o *OwnNode) ask(ctx context.Context, v *View, kubeconfig, name string) {
 	}
 }
 
-// getsCredential says whether the plan brings the credential behind a kubeconfig:
+// getsCredential says whether the plan brings the credential behind the kubeconfig:
 // the one that is there does not serve.
-func (v *View) getsCredential(kubeconfig string) bool {
-	t := v.Task(desired.ClientCertificateID(kubeconfig))
+func (o *OwnNode) getsCredential() bool {
+	t := o.v.Task(desired.ClientCertificateID(o.kubeconfig))
 	return t != nil && slices.ContainsFunc(t.Actions, func(a Action) bool { return a.Verb == VerbIssue || a.Verb == VerbRestore })
-}
-
-// Rejoins says whether the credential that is missing is of the cluster that the ledger's
-// was of.
-func (v *View) Rejoins(kubeconfig string) bool {
-	if c, ok := v.State.Lookup(desired.ClientCertificateID(kubeconfig)).(*desired.ClientCertificate); ok {
-		return v.Ledger.Entries[string(c.ID())].Owners[v.State.Owner] == c.Holder()
-	}
-	q, e := v.Expected(kubeconfig), v.Ledger.Entries[kubeconfig]
-	return q != nil && q.Sum() != "" && q.Sum() == e.Applied.Sum
 }
 
 // StartOf says when a kubelet that runs was started, by the clock as it is now, and
 // whether it has had the time for what it does once after its start. running is false
 // for one that does not run.
-func (v *View) StartOf(ctx context.Context, unit string) (start time.Time, hadTime, running bool, err error) {
-	st, err := v.Host.Unit(ctx, unit)
+func StartOf(ctx context.Context, h host.Host, unit string) (start time.Time, hadTime, running bool, err error) {
+	st, err := h.Unit(ctx, unit)
 	if err != nil || st.ActiveState != "active" {
 		return start, false, false, err
 	}
-	return v.Host.Now().Add(-st.ActiveFor), st.ActiveFor >= registers, true, nil
+	return h.Now().Add(-st.ActiveFor), st.ActiveFor >= registers, true, nil
 }

@@ -2,10 +2,24 @@ package kind
 
 import (
 	"context"
+	"time"
 
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
+
+// Providers do for kinds what is no matter of this machine alone; a nil one makes the
+// resources that need it fail.
+type Providers struct {
+	Fetcher Fetcher
+	Issuer  Issuer
+	Prober  Prober
+	Images  Images
+	Nodes   Nodes
+	// SelfSigned makes a serving key pair; ServingValid says whether one serves.
+	SelfSigned   func(names []string, now time.Time) (certPEM, keyPEM []byte, err error)
+	ServingValid func(certPEM, keyPEM []byte, names []string, now time.Time) (ok bool, reason string)
+}
 
 // Fetcher brings the files of an artifact onto the machine without making them
 // visible.

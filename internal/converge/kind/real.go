@@ -14,41 +14,41 @@ const maxLinks = 40
 
 // Real is a path without links among its parents, so that /lib/x and /usr/lib/x
 // are one name. A parent that berth does not follow stays as it is spelled.
-func (v *View) Real(p string) string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (m *Machine) Real(p string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	links, dir := maxLinks, path.Dir(p)
-	real := v.realDir(dir, &links)
+	real := m.realDir(dir, &links)
 	if base := path.Base(p); real != dir || base[0] == '.' || len(p) != len(dir)+1+len(base) {
 		return path.Join(real, base)
 	}
 	return p // as it is spelled: most are
 }
 
-func (v *View) realDir(dir string, links *int) string {
+func (m *Machine) realDir(dir string, links *int) string {
 	if dir == "/" || dir == "." {
 		return dir
 	}
-	if r, ok := v.real[dir]; ok {
+	if r, ok := m.real[dir]; ok {
 		return r
 	}
-	r := path.Join(v.realDir(path.Dir(dir), links), path.Base(dir))
-	if target := v.followed(r); target != "" && *links > 0 {
+	r := path.Join(m.realDir(path.Dir(dir), links), path.Base(dir))
+	if target := m.followed(r); target != "" && *links > 0 {
 		*links--
-		r = v.realDir(target, links)
+		r = m.realDir(target, links)
 	}
-	v.real[dir] = r
+	m.real[dir] = r
 	return r
 }
 
 // followed is where a link leads that berth follows; "" for what is none, or for
 // one that goes: what is wanted below it takes its place.
-func (v *View) followed(p string) string {
-	info, err := v.Host.Lstat(p)
-	if err != nil || info.Mode&fs.ModeSymlink == 0 || info.UID != 0 || v.goes(p) {
+func (m *Machine) followed(p string) string {
+	info, err := m.Host.Lstat(p)
+	if err != nil || info.Mode&fs.ModeSymlink == 0 || info.UID != 0 || m.goes(p) {
 		return ""
 	}
-	target, err := v.Host.Readlink(p)
+	target, err := m.Host.Readlink(p)
 	if err != nil {
 		return ""
 	}
@@ -73,21 +73,21 @@ func goingLinks(st *desired.State, l *ledger.Ledger) map[string]string {
 }
 
 // goes says whether a link goes. One that somebody made lead elsewhere stays.
-func (v *View) goes(p string) bool {
-	to, going := v.going[p]
+func (m *Machine) goes(p string) bool {
+	to, going := m.going[p]
 	if !going {
 		return false
 	}
-	target, err := v.Host.Readlink(p)
+	target, err := m.Host.Readlink(p)
 	return err == nil && target == to
 }
 
-func (v *View) belowGoing(p string) bool {
-	if len(v.going) == 0 {
+func (m *Machine) belowGoing(p string) bool {
+	if len(m.going) == 0 {
 		return false
 	}
 	for dir := path.Dir(p); dir != "/" && dir != "."; dir = path.Dir(dir) {
-		if v.goes(dir) {
+		if m.goes(dir) {
 			return true
 		}
 	}

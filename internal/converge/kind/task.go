@@ -11,8 +11,15 @@ import (
 // Task is what one resource needs. A converged resource's task has no actions
 // and none of the functions.
 type Task struct {
-	ID      desired.ID
-	Base    *desired.Base
+	ID   desired.ID
+	Base *desired.Base
+	Findings
+	Record
+	Work
+}
+
+// Findings are what a plan says of a task.
+type Findings struct {
 	Actions []Action
 	// Refused is why the actions can't be done at all.
 	Refused error
@@ -25,6 +32,41 @@ type Task struct {
 	Remarks  []string
 	// Kept is what a plan leaves that nobody wants any more.
 	Kept []string
+	// Demand has a unit start anew.
+	Demand Demand
+	// Inputs are the files that a unit runs with.
+	Inputs []string
+}
+
+// Demand is of a unit that runs and has to start anew though nothing that it was started with
+// changes. Who may demand it is observed in a pass before the units.
+type Demand struct {
+	Unit   desired.ID
+	Reason string
+}
+
+// Record is what a task changes of names, and of what the ledger knows.
+type Record struct {
+	// Changes are the names that commit changes, in order.
+	Changes []*Change
+	// Claims are ids of the ledger that are no paths.
+	Claims []Claim
+	// Forget are ids of the ledger that are dropped when the run has ended. Leaves are those
+	// of which this owner wants nothing any more, and which others still want, or which are not
+	// only berth's.
+	Forget, Leaves []string
+	// Regenerated are paths that Live makes anew; it uses their temporary names. A kind may
+	// add those of which it makes them.
+	Regenerated []string
+	// Rewrites are files that Finalize or Live writes whole.
+	Rewrites []string
+	// Definitions are names of which systemd has to read some again, Revive units that
+	// may stop as a consequence: a run that is cut off leaves them to the next.
+	Definitions, Revive []string
+}
+
+// Work is what is done for a task, in this order.
+type Work struct {
 	// Stage does what may fail and shows nothing; it may add changes.
 	Stage func(ctx context.Context, t *Task) error
 	// Waits: stage waits for the API server. Rejoins: the machine has had before what
@@ -34,20 +76,11 @@ type Task struct {
 	StagedAfter []desired.ID
 	// Fetched is what a download was.
 	Fetched *Staged
-	// Changes are the names that commit changes, in order.
-	Changes []*Change
-	// Claims are ids of the ledger that are no paths.
-	Claims []Claim
 	// Before runs between stage and commit: stopping what is about to lose its
 	// definition.
 	Before func(ctx context.Context) error
 	// BestEffort runs beside the live work.
 	BestEffort *BestEffort
-	// Regenerated are paths that Live makes anew; it uses their temporary names. A kind may
-	// add those of which it makes them.
-	Regenerated []string
-	// Forget are ids of the ledger that are dropped when the run has ended.
-	Forget []string
 	// Live changes what runs, after all changes are durable.
 	Live func(ctx context.Context) error
 	// LiveAfter orders Live after that of other tasks, besides Base.After.
@@ -59,18 +92,11 @@ type Task struct {
 	// StayUp waits until what was started has stayed up. All else of the machine is done
 	// by then.
 	StayUp func(ctx context.Context) error
-	// Inputs are the files that a unit runs with.
-	Inputs []string
 	// Remote changes objects of the cluster, when all of the machine is done: an API
 	// server that does not answer holds up nothing else.
 	Remote func(ctx context.Context) error
-	// Definitions are names of which systemd has to read some again, Revive units that
-	// may stop as a consequence: a run that is cut off leaves them to the next.
-	Definitions, Revive []string
 	// Finalize is bookkeeping of a converged resource, at the end of an apply.
 	Finalize func() error
-	// Rewrites are files that Finalize or Live writes whole.
-	Rewrites []string
 }
 
 // BestEffort is what may fail without harm: nothing waits for it.
@@ -173,7 +199,7 @@ func (t *Task) Refuse(e *OwnedElsewhereError) {
 
 // Withhold plans nothing of a task; its actions are reported or not.
 func (t *Task) Withhold(report bool) {
-	kept := Task{ID: t.ID, Base: t.Base, Withheld: true, Reported: t.Reported}
+	kept := Task{ID: t.ID, Base: t.Base, Findings: Findings{Withheld: true, Reported: t.Reported}}
 	if report {
 		kept.Reported = append(kept.Reported, t.Actions...)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// maxHeld bounds the content of a file that is held in memory, in bytes.
-const maxHeld = 1 << 20
+// MaxHeld bounds the content of a file that is held in memory, in bytes.
+const MaxHeld = 1 << 20
 
 // Want plans a file of given content.
 func (v *View) Want(t *Task, q *Change, info *host.Info) error {
@@ -63,7 +63,7 @@ func (v *View) difference(q *Change, info *host.Info) (reason string, have []byt
 		return "content differs", nil, nil
 	}
 	attrs, sum := v.AttributeDifference(q.Path, info, q.Attrs), q.contentSum()
-	if attrs == "" && v.Contents.sum(q.Path, info) == sum {
+	if attrs == "" && v.contents.sum(q.Path, info) == sum {
 		return "", nil, nil
 	}
 	if have, err = v.Host.ReadFile(q.Path); err != nil {
@@ -72,7 +72,7 @@ func (v *View) difference(q *Change, info *host.Info) (reason string, have []byt
 	if !slices.Equal(have, q.Content.Data()) {
 		return "content differs", have, nil
 	}
-	v.Contents.hold(q.Path, sum, info, v.Host.Now())
+	v.contents.hold(q.Path, sum, info, v.Host.Now())
 	return attrs, have, nil
 }
 
@@ -122,31 +122,37 @@ type NotDirectoryError string
 // Error says what is there.
 func (e NotDirectoryError) Error() string { return "there is " + string(e) + " already" }
 
-// RemovePath plans the end of a name that only this owner wanted: deleted, or the
-// original restored. What is no longer as berth made it stays and is reported.
+// RemovePath plans the end of a name that this owner wants no more: deleted, or the
+// original restored. What another owner still wants stays; what is no longer as berth made it,
+// too, and is reported.
 func (v *View) RemovePath(name string, e ledger.Entry) error {
+	t := &Task{ID: removalID(name, e), Base: &desired.Base{}}
+	if len(e.Owners) > 1 {
+		t.Leaves = []string{name}
+		v.Add(t)
+		return nil
+	}
 	info, err := v.Lstat(name)
 	if err != nil {
 		return err
 	}
 	if done, err := e.Undone(v.Host, name, info); err != nil || done {
-		v.Vanish(name)
+		v.vanished = append(v.vanished, name)
 		return err
 	}
-	t := &Task{ID: removalID(name, e), Base: &desired.Base{}}
 	switch kept := v.keep(name, e, info); {
 	case e.Adopted:
 		t.Kept = append(t.Kept, name+" is no longer wanted and is kept: it was there before berth, or before berth lost its ledger")
-		v.Leave(name)
+		t.Leaves = append(t.Leaves, name)
 	case kept != "":
-		v.Leave(name)
+		t.Leaves = append(t.Leaves, name)
 		if !e.Parent {
 			t.Kept = append(t.Kept, name+" is no longer wanted and is kept: "+kept)
 		}
 	case e.Was != nil:
 		q, err := v.restore(name, e.Was)
 		if errors.Is(err, ledger.ErrLost) {
-			v.Leave(name)
+			t.Leaves = append(t.Leaves, name)
 			t.Kept = append(t.Kept, name+" is no longer wanted and is kept: what was there before is lost from "+ledger.OriginalsDir)
 			break
 		}
@@ -161,7 +167,7 @@ func (v *View) RemovePath(name string, e ledger.Entry) error {
 		t.Act(VerbRestore, "no longer wanted; the original comes back", DisruptNone)
 	default:
 		t.Changes = append(t.Changes, &Change{Type: ledger.Gone, Path: name, Seen: info, Forget: true})
-		v.remove(name)
+		v.becomes[name] = ledger.Gone
 		t.Act(VerbDelete, "no longer wanted", DisruptNone)
 	}
 	v.Add(t)
@@ -174,30 +180,13 @@ func (v *View) restore(name string, was *ledger.Standing) (*Change, error) {
 	if was.Type != ledger.File {
 		return q, nil
 	}
-	data, ok, err := v.Ledger.Content(v.Host, was.Sum, maxHeld)
+	data, ok, err := v.Ledger.Content(v.Host, was.Sum, MaxHeld)
 	if err == nil && !ok {
 		q.Stored = was.Sum
 		return q, nil
 	}
 	q.Content = secretIfNarrow(data, q.Attrs.Mode)
 	return q, err
-}
-
-// Beneath is what stood at a path before berth put a file there, with the text of a file; nil
-// for nothing. ok is false where the file is not as berth put it any more, or what was there is
-// no text or lost.
-func (v *View) Beneath(name string, e ledger.Entry, info *host.Info) (was *ledger.Standing, text []byte, ok bool, err error) {
-	switch {
-	case e.Adopted || v.keep(name, e, info) != "":
-		return nil, nil, false, nil
-	case e.Was == nil || e.Was.Type != ledger.File:
-		return e.Was, nil, true, nil
-	}
-	text, ok, err = v.Ledger.Content(v.Host, e.Was.Sum, maxHeld)
-	if errors.Is(err, ledger.ErrLost) {
-		return nil, nil, false, nil
-	}
-	return e.Was, text, ok, err
 }
 
 func removalID(name string, e ledger.Entry) desired.ID {
@@ -284,23 +273,11 @@ func (v *View) keepDir(name string, info *host.Info) string {
 		return err.Error()
 	}
 	for _, n := range names {
-		if !v.removing(name + "/" + n) {
+		if !v.Deletes(name + "/" + n) {
 			return "it is not empty"
 		}
 	}
 	return ""
-}
-
-func (v *View) remove(name string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.removed[name] = true
-}
-
-func (v *View) removing(name string) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.removed[name]
 }
 
 // Absence says that an error of the tree means that there is nothing.

@@ -244,7 +244,7 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 		f.replaced(v, absent)
 		return nil
 	case absent:
-		return f.delete(v, t)
+		return f.delete(t)
 	}
 	return f.become(v, t, text, 0, "its part "+name+" is no longer wanted")
 }

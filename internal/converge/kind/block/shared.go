@@ -1,6 +1,7 @@
 package block
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"sync"
@@ -106,7 +107,7 @@ func (f *shared) takeOff(v *kind.View, t *kind.Task) error {
 		return nil
 	}
 	t.Forget = append(t.Forget, f.path)
-	was, text, ok, err := v.Beneath(f.path, e, f.info)
+	was, text, ok, err := f.beneath(v, e)
 	if err != nil || !ok {
 		return err
 	}
@@ -119,6 +120,23 @@ func (f *shared) takeOff(v *kind.View, t *kind.Task) error {
 		f.attrs = was.Attributes()
 	}
 	return nil
+}
+
+// beneath is what stood at the path before berth put a file there, with the text of a file; nil
+// for nothing. ok is false where the file is not as berth put it any more, or what was there is
+// no text or lost.
+func (f *shared) beneath(v *kind.View, e ledger.Entry) (was *ledger.Standing, text []byte, ok bool, err error) {
+	switch {
+	case !v.IsAsMade(f.path, f.info):
+		return nil, nil, false, nil
+	case e.Was == nil || e.Was.Type != ledger.File:
+		return e.Was, nil, true, nil
+	}
+	text, ok, err = v.Ledger.Content(v.Host, e.Was.Sum, kind.MaxHeld)
+	if errors.Is(err, ledger.ErrLost) {
+		return nil, nil, false, nil
+	}
+	return e.Was, text, ok, err
 }
 
 // replaced tells the change that makes a file of a document's own of it what stood there but
@@ -173,8 +191,7 @@ func (f *shared) diff(text string) string {
 	return kind.Unified(f.path, &have, desired.Text(text))
 }
 
-func (f *shared) delete(v *kind.View, t *kind.Task) error {
-	v.Vacate(f.path)
+func (f *shared) delete(t *kind.Task) error {
 	t.Act(kind.VerbDelete, "nothing is left in it", kind.DisruptNone)
 	f.text = ""
 	if f.change != nil {

@@ -135,7 +135,7 @@ func issue(ctx context.Context, v *kind.View, t *kind.Task, c *desired.ClientCer
 func announce(ctx context.Context, v *kind.View, c *desired.ClientCertificate, cred kind.Credential) error {
 	created, err := v.Issuer.Announce(ctx, c, cred)
 	if created {
-		v.NodeIsNew(c.Kubeconfig, c.NodeName)
+		kind.NodeOf(v, c.Kubeconfig, c.NodeName).IsNew = true
 	}
 	return err
 }

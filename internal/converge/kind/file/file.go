@@ -92,7 +92,7 @@ func end(v *kind.View, t *kind.Task, f *desired.File, p string) error {
 	}
 	if e := v.Ledger.Entries[p]; len(e.Others(v.State.Owner)) > 0 {
 		if e.Owns(v.State.Owner) {
-			v.Leave(p) // the last to need it deletes it
+			t.Leaves = append(t.Leaves, p) // the last to need it deletes it
 		}
 		return nil
 	}

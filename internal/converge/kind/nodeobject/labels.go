@@ -26,7 +26,7 @@ func claimLabels(v *kind.View, t *kind.Task, n *desired.NodeObject, o *kind.OwnN
 		if err := v.ClaimLive(t, id, n.Labels[key], before, kind.Equal); err != nil {
 			return err
 		}
-		if v.Ledger.Ours(id) && unjoined && !v.Rejoins(n.Kubeconfig) {
+		if v.Ledger.Ours(id) && unjoined && !rejoins(v, n.Kubeconfig) {
 			claimAgain(t, id, n.Labels[key], unseen)
 		}
 	}
@@ -116,4 +116,14 @@ func patch(ctx context.Context, o *kind.OwnNode, name string, set map[string]*st
 		}
 	}
 	return nil
+}
+
+// rejoins says whether the credential that is missing is of the cluster that the ledger's
+// was of.
+func rejoins(v *kind.View, kubeconfig string) bool {
+	if c, ok := v.State.Lookup(desired.ClientCertificateID(kubeconfig)).(*desired.ClientCertificate); ok {
+		return v.Ledger.Entries[string(c.ID())].Owners[v.State.Owner] == c.Holder()
+	}
+	q, e := v.Expected(kubeconfig), v.Ledger.Entries[kubeconfig]
+	return q != nil && q.Sum() != "" && q.Sum() == e.Applied.Sum
 }

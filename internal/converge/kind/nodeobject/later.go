@@ -15,9 +15,9 @@ import (
 func correctLater(v *kind.View, t *kind.Task, n *desired.NodeObject, o *kind.OwnNode) {
 	t.LiveAfter = append(t.LiveAfter, desired.ClientCertificateID(n.Kubeconfig))
 	t.BestEffort = &kind.BestEffort{ID: t.ID, Verb: kind.VerbCheck, After: []desired.ID{kind.AnnounceID},
-		Do: func(ctx context.Context) error { o.LookAgain(ctx, v, n.Kubeconfig, n.Name); return nil }}
+		Do: func(ctx context.Context) error { o.LookAgain(ctx); return nil }}
 	t.Last = func(ctx context.Context, t *kind.Task) error {
-		switch o.LookAgain(ctx, v, n.Kubeconfig, n.Name); o.Sight {
+		switch o.LookAgain(ctx); o.Sight {
 		case kind.NodeUnknown:
 			t.Remarks = append(t.Remarks, notCompared(n, o))
 			return nil
@@ -40,7 +40,7 @@ func correctLater(v *kind.View, t *kind.Task, n *desired.NodeObject, o *kind.Own
 func takeBackLater(v *kind.View, t *kind.Task, o *kind.OwnNode, n *desired.NodeObject, key string, e ledger.Entry) {
 	t.LiveAfter = append(t.LiveAfter, desired.ClientCertificateID(n.Kubeconfig))
 	t.Last = func(ctx context.Context, t *kind.Task) error {
-		switch o.LookAgain(ctx, v, n.Kubeconfig, n.Name); o.Sight {
+		switch o.LookAgain(ctx); o.Sight {
 		case kind.NodeUnknown:
 			t.Forget, t.Remarks = nil, append(t.Remarks, notLookedAt(o, n.Name, key))
 		case kind.NodePresent:

@@ -46,7 +46,7 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 	if v.Offline {
 		return nil
 	}
-	o, err := v.OwnNode(ctx, n.Kubeconfig, n.Name)
+	o, err := kind.LookAtNode(ctx, v, n.Kubeconfig, n.Name)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ const comesBack = 30 * time.Second
 
 // comeBack plans that kubelet, which registers once after each start, starts anew.
 func comeBack(ctx context.Context, v *kind.View, t *kind.Task, n *desired.NodeObject, o *kind.OwnNode) error {
-	_, hadTime, running, err := v.StartOf(ctx, n.Unit)
+	_, hadTime, running, err := kind.StartOf(ctx, v.Host, n.Unit)
 	if err != nil || !running {
 		return err
 	}
@@ -88,7 +88,7 @@ func comeBack(ctx context.Context, v *kind.View, t *kind.Task, n *desired.NodeOb
 		t.Remarks = append(t.Remarks, fmt.Sprintf("there is no Node %s yet: %s, which has just started, is to create it", n.Name, n.Unit))
 		return nil
 	}
-	v.Demand(t, desired.UnitID(n.Unit), "Node "+n.Name+" was deleted")
+	t.Demand = kind.Demand{Unit: desired.UnitID(n.Unit), Reason: "Node " + n.Name + " was deleted"}
 	t.Act(kind.VerbCreate, "the Node object was deleted; kubelet creates it when it starts", kind.DisruptNone)
 	t.Remote = func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, comesBack, fmt.Errorf("%s was restarted and has not created it within %s", n.Unit, comesBack))

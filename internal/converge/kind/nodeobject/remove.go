@@ -21,7 +21,7 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 	if renamed(v, name) {
 		return nil
 	}
-	o, err := v.OwnNode(ctx, credentialOf(v, name), name)
+	o, err := kind.LookAtNode(ctx, v, credentialOf(v, name), name)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 	}
 	switch o.Sight {
 	case kind.NodeUnjoined:
-		if n, ok := v.State.Lookup(desired.NodeObjectID(name)).(*desired.NodeObject); ok && v.Rejoins(n.Kubeconfig) {
+		if n, ok := v.State.Lookup(desired.NodeObjectID(name)).(*desired.NodeObject); ok && rejoins(v, n.Kubeconfig) {
 			takeBackLater(v, t, o, n, key, e)
 		}
 	case kind.NodeUnknown:

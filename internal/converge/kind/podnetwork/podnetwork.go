@@ -55,7 +55,7 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 	if err := v.ClaimLive(t, string(n.ID()), n.Template, was, kind.Equal); err != nil {
 		return err
 	}
-	o, err := v.OwnNode(ctx, n.Kubeconfig, n.Node)
+	o, err := kind.LookAtNode(ctx, v, n.Kubeconfig, n.Node)
 	if err != nil {
 		return err
 	}
@@ -66,9 +66,9 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 	if err != nil || reason == "" {
 		return err
 	}
-	remove(v, t, v.Real(n.File), info)
+	remove(t, v.Real(n.File), info)
 	t.Act(kind.VerbDelete, reason+"; it is made anew when kubelet starts", kind.DisruptNone)
-	v.Demand(t, desired.UnitID(n.Unit), n.File+" is to be made anew")
+	t.Demand = kind.Demand{Unit: desired.UnitID(n.Unit), Reason: n.File + " is to be made anew"}
 	return nil
 }
 
@@ -88,7 +88,7 @@ func stale(ctx context.Context, v *kind.View, n *desired.PodNetwork, o *kind.Own
 	}
 	switch o.Sight {
 	case kind.NodeAbsent:
-		_, hadTime, running, err := v.StartOf(ctx, n.Unit)
+		_, hadTime, running, err := kind.StartOf(ctx, v.Host, n.Unit)
 		if err != nil || running && !hadTime {
 			return "", err
 		}
@@ -104,9 +104,8 @@ func stale(ctx context.Context, v *kind.View, n *desired.PodNetwork, o *kind.Own
 }
 
 // remove plans that the file goes. It can be made again: no original is kept.
-func remove(v *kind.View, t *kind.Task, p string, info *host.Info) {
+func remove(t *kind.Task, p string, info *host.Info) {
 	t.Changes = append(t.Changes, &kind.Change{Type: ledger.Gone, Path: p, Seen: info, Unclaimed: true, Forget: true})
-	v.Vacate(p)
 }
 
 // maxRead bounds a file that is compared, in bytes.
@@ -134,7 +133,7 @@ func missing(ctx context.Context, v *kind.View, t *kind.Task, n *desired.PodNetw
 	if o.Sight != kind.NodePresent || len(o.Node.PodCIDRs) == 0 {
 		return nil
 	}
-	start, hadTime, running, err := v.StartOf(ctx, n.Unit)
+	start, hadTime, running, err := kind.StartOf(ctx, v.Host, n.Unit)
 	if err != nil || !running {
 		return err
 	}
@@ -148,7 +147,7 @@ func missing(ctx context.Context, v *kind.View, t *kind.Task, n *desired.PodNetw
 	}
 	made, err := madeMeanwhile(v, n.File)
 	if err == nil && !made {
-		v.Demand(t, desired.UnitID(n.Unit), n.File+" is missing")
+		t.Demand = kind.Demand{Unit: desired.UnitID(n.Unit), Reason: n.File + " is missing"}
 	}
 	return err
 }
@@ -199,7 +198,7 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 	if err != nil || info == nil || !info.IsRegular() {
 		return err
 	}
-	remove(v, t, p, info)
+	remove(t, p, info)
 	t.Act(kind.VerbDelete, "made of "+e.Applied.Value+", which is no longer wanted", kind.DisruptNone)
 	return nil
 }

@@ -112,7 +112,7 @@ func create(v *kind.View, t *kind.Task, s *desired.Swap, have *seen, verb kind.V
 	t.Changes = append(t.Changes, &kind.Change{Type: ledger.File, Path: have.path, Attrs: private, Prepared: true, Unclaimed: true, Seen: have.info})
 	t.Act(verb, reason, kind.DisruptNone)
 	t.Stage = func(ctx context.Context, _ *kind.Task) error { return Stage(ctx, v.Host, have.path, s.Bytes) }
-	v.Demand(t, desired.UnitID(Unit(s.Path)), s.Path+" is made anew")
+	t.Demand = kind.Demand{Unit: desired.UnitID(Unit(s.Path)), Reason: s.Path + " is made anew"}
 }
 
 // replace makes the new file beside the old one. Where the disk has no room for both, the
@@ -205,7 +205,6 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 		return nil
 	}
 	t.Changes = append(t.Changes, &kind.Change{Type: ledger.Gone, Path: p, Seen: info, Unclaimed: true, Forget: true})
-	v.Vacate(p)
 	t.Act(kind.VerbDelete, "no longer wanted", kind.DisruptNone)
 	if v.Offline { // nothing of another root is in use
 		return nil

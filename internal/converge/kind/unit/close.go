@@ -339,7 +339,7 @@ func (s *systemd) end(names []string) {
 	if len(names) == 0 && !acts {
 		return
 	}
-	t := s.v.Add(&kind.Task{ID: "systemd", Definitions: names, Revive: s.revive})
+	t := s.v.Add(&kind.Task{ID: "systemd", Record: kind.Record{Definitions: names, Revive: s.revive}})
 	t.Last = func(ctx context.Context, t *kind.Task) error {
 		err := s.last(ctx, names)
 		t.Remarks = append(t.Remarks, s.remarks...)
