@@ -56,11 +56,11 @@ func (p *planner) namesOf(ids map[desired.ID]bool) map[string]bool {
 // follows are the ids that a task comes after.
 func (p *planner) follows(t *kind.Task) []desired.ID {
 	ids := slices.Concat(t.Base.After, t.StagedAfter, t.LiveAfter)
-	r := p.st.Lookup(t.ID)
+	r := p.v.State.Lookup(t.ID)
 	if r == nil {
 		return ids
 	}
-	if f, ok := p.kinds[r.Kind()].(kind.Follower); ok {
+	if f, ok := p.v.Kinds[r.Kind()].(kind.Follower); ok {
 		ids = append(ids, f.Follows(r)...)
 	}
 	return ids
@@ -68,8 +68,8 @@ func (p *planner) follows(t *kind.Task) []desired.ID {
 
 // apart does first what needs no API server, then plans anew and does the rest.
 // The result's plan is the whole one.
-func (e *Engine) apart(ctx context.Context, p *planner, waiting map[desired.ID]bool, res *Result, t *try) error {
-	whole := res.Plan
+func (a *attempt) apart(ctx context.Context, p *planner, waiting map[desired.ID]bool) error {
+	whole := a.res.Plan
 	for _, t := range p.v.Tasks() {
 		if waiting[t.ID] {
 			t.Withhold(false)
@@ -78,15 +78,15 @@ func (e *Engine) apart(ctx context.Context, p *planner, waiting map[desired.ID]b
 	if err := p.parents(ctx); err != nil { // those that what waits would have made
 		return err
 	}
-	first := *res
-	first.Plan = p.public()
-	err := (&executor{planner: p, result: &first, try: t}).execute(ctx)
-	whole.add(first.Plan)
-	if *res = first; err == nil {
-		err = t.aside(func() error { return e.rest(ctx, p, res, t) })
-		whole.add(res.Plan)
+	p.scope.Live, a.scope.Live = nil, nil
+	a.res.Plan = p.public()
+	err := a.execute(ctx, p)
+	whole.add(a.res.Plan)
+	if err == nil {
+		err = a.try.aside(func() error { return a.apply(ctx, true) })
+		whole.add(a.res.Plan)
 	}
-	res.Plan = whole
+	a.res.Plan = whole
 	return err
 }
 
@@ -108,21 +108,4 @@ func union(all, more []Action) []Action {
 		}
 	}
 	return all
-}
-
-// rest does what a first part left.
-func (e *Engine) rest(ctx context.Context, first *planner, res *Result, t *try) error {
-	led, err := e.ledger.Load(e.opt.Host)
-	if err != nil {
-		return err
-	}
-	p, err := e.plan(ctx, first.st, led, first.scope)
-	if err != nil {
-		return err
-	}
-	res.Plan = p.public()
-	if err := p.blocked(); err != nil {
-		return err
-	}
-	return (&executor{planner: p, result: res, try: t}).execute(ctx)
 }

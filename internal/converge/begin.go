@@ -19,22 +19,29 @@ import (
 	"github.com/berth-dev/berth/internal/paths"
 )
 
+// record is what the ledger says of a run: what it is about to do, and in the end what it has done.
+type record struct {
+	*planner
+	// run is nil as long as nothing is written.
+	run *ledger.Run
+}
+
 // begin keeps originals and writes in the ledger what this run is about to do,
 // before anything else is written.
-func (x *executor) begin(ctx context.Context) (err error) {
+func (x *record) begin(ctx context.Context) (err error) {
 	for _, dir := range []string{paths.StateDir, ledger.OriginalsDir, ledger.StampDir} {
-		if err := host.PrivateDir(x.h, dir); err != nil {
+		if err := host.PrivateDir(x.v.Host, dir); err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
 	}
 	x.run = x.newRun()
 	if len(x.run.Definitions)+len(x.run.Revive) > 0 {
-		if x.run.Boot, err = ledger.PresentBoot(ctx, x.h); err != nil {
+		if x.run.Boot, err = ledger.PresentBoot(ctx, x.v.Host); err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
 	}
 	if x.replacesForeign() {
-		if err := x.led.Exist(x.h); err != nil {
+		if err := x.v.Ledger.Exist(x.v.Host); err != nil {
 			return err
 		}
 	}
@@ -44,23 +51,23 @@ func (x *executor) begin(ctx context.Context) (err error) {
 	if _, err := x.enter(); err != nil {
 		return err
 	}
-	return x.led.Begin(x.h, x.run)
+	return x.v.Ledger.Begin(x.v.Host, x.run)
 }
 
-func (x *executor) replacesForeign() bool {
+func (x *record) replacesForeign() bool {
 	return slices.ContainsFunc(x.v.Tasks(), func(t *kind.Task) bool {
 		return slices.ContainsFunc(t.Changes, func(q *kind.Change) bool { return q.Foreign && !q.Forget && !q.Unclaimed })
 	})
 }
 
 // newRun is what the plan is about to do, claims of names apart.
-func (x *executor) newRun() *ledger.Run {
-	r := &ledger.Run{ID: runID(x.v), Owner: x.st.Owner, Claims: map[string]ledger.Claim{}, Drops: slices.Clone(x.v.Vanished())}
-	if owed := x.led.Owed; owed != nil {
+func (x *record) newRun() *ledger.Run {
+	r := &ledger.Run{ID: runID(x.v), Owner: x.v.State.Owner, Claims: map[string]ledger.Claim{}, Drops: slices.Clone(x.v.Vanished())}
+	if owed := x.v.Ledger.Owed; owed != nil {
 		r.Regenerated = append(r.Regenerated, owed.Regenerated...)
 		for _, k := range x.resumers() {
 			for _, id := range k.Unresumed(x.v, owed.Regenerated) {
-				r.Claims[id] = ledger.Claim{Entry: x.led.Entries[id].Unasked()}
+				r.Claims[id] = ledger.Claim{Entry: x.v.Ledger.Entries[id].Unasked()}
 			}
 		}
 	}
@@ -70,16 +77,10 @@ func (x *executor) newRun() *ledger.Run {
 			r.Claims[c.ID] = ledger.Claim{Entry: x.v.LiveEntry(c)}
 		}
 		for _, q := range t.Changes {
-			if q.OverFile() {
-				x.overFiles = append(x.overFiles, q.Path)
-			}
-			if q.OverDirectory() {
-				x.overDirs = append(x.overDirs, q.Path)
-			}
 			if q.Temporary() || q.Type == ledger.Gone || q.OverFile() {
 				r.Temps = append(r.Temps, q.Path)
 			}
-			if q.Forget && x.led.Ours(q.Path) {
+			if q.Forget && x.v.Ledger.Ours(q.Path) {
 				r.Drops = append(r.Drops, q.Path)
 			}
 		}
@@ -102,7 +103,7 @@ func runID(v *kind.View) string {
 }
 
 // keep stores what is foreign and claims every name that changes.
-func (x *executor) keep() error {
+func (x *record) keep() error {
 	g := errgroup.Group{}
 	g.SetLimit(x.opt.Workers)
 	var mu sync.Mutex
@@ -130,22 +131,22 @@ func (x *executor) keep() error {
 	if err := g.Wait(); err != nil || !kept {
 		return err
 	}
-	return x.led.SyncOriginals(x.h)
+	return x.v.Ledger.SyncOriginals(x.v.Host)
 }
 
 // isOwnMode says that a change repairs mode and owner of what is berth's as a
 // whole: the ledger says so already.
-func (x *executor) isOwnMode(q *kind.Change) bool {
-	return q.Type == ledger.Attributes && !q.Foreign && !x.led.Entries[q.Path].InPlace()
+func (x *record) isOwnMode(q *kind.Change) bool {
+	return q.Type == ledger.Attributes && !q.Foreign && !x.v.Ledger.Entries[q.Path].InPlace()
 }
 
 // claim keeps the original of a foreign name, and is the name's entry as it will
 // be.
-func (x *executor) claim(q *kind.Change) (ledger.Claim, error) {
+func (x *record) claim(q *kind.Change) (ledger.Claim, error) {
 	var was *ledger.Standing
 	if q.Foreign {
 		was = x.v.Original(q)
-		if err := x.led.Keep(x.h, q.Path, q.Seen, was, x.st.Owner, q.Prepared, q.Original); err != nil {
+		if err := x.v.Ledger.Keep(x.v.Host, q.Path, q.Seen, was, x.v.State.Owner, q.Prepared, q.Original); err != nil {
 			return ledger.Claim{}, err
 		}
 	}
@@ -153,7 +154,7 @@ func (x *executor) claim(q *kind.Change) (ledger.Claim, error) {
 }
 
 // mark notes the fingerprints of downloads that are about to get their names.
-func (x *executor) mark() error {
+func (x *record) mark() error {
 	marked := false
 	for _, t := range x.v.Tasks() {
 		for _, q := range t.Changes {
@@ -174,17 +175,17 @@ func (x *executor) mark() error {
 	if !marked {
 		return nil
 	}
-	return x.led.Begin(x.h, x.run)
+	return x.v.Ledger.Begin(x.v.Host, x.run)
 }
 
 // enter makes this owner one of all names of the ledger that are as its state
 // wants them, and adopts those that the ledger does not know. It says whether any
 // is new.
-func (x *executor) enter() (bool, error) {
+func (x *record) enter() (bool, error) {
 	changed := false
 	for _, r := range x.v.Covered() {
 		t := x.v.Task(r.ID())
-		if s, ok := x.kinds[r.Kind()].(kind.Exempter); len(t.Deferred) > 0 || t.Withheld || ok && s.Exempt(x.v, r) {
+		if s, ok := x.v.Kinds[r.Kind()].(kind.Exempter); len(t.Deferred) > 0 || t.Withheld || ok && s.Exempt(x.v, r) {
 			continue
 		}
 		for _, dir := range x.v.DirsOf(r) {
@@ -208,7 +209,7 @@ func (x *executor) enter() (bool, error) {
 	return changed, nil
 }
 
-func (x *executor) enterOne(r desired.Resource, name string) (bool, error) {
+func (x *record) enterOne(r desired.Resource, name string) (bool, error) {
 	adopted, err := x.adopt(name)
 	if err != nil {
 		return false, err
@@ -220,8 +221,8 @@ func (x *executor) enterOne(r desired.Resource, name string) (bool, error) {
 
 // adopt enters a name that is as wanted and that nobody has entered: it is whose it was,
 // or berth's where the file itself tells that berth wrote it.
-func (x *executor) adopt(name string) (bool, error) {
-	if x.led.Ours(name) {
+func (x *record) adopt(name string) (bool, error) {
+	if x.v.Ledger.Ours(name) {
 		return false, nil
 	}
 	info, err := x.v.Lstat(name)
@@ -235,7 +236,7 @@ func (x *executor) adopt(name string) (bool, error) {
 	applied := ledger.StandingAt(info)
 	if info.Mode&fs.ModeSymlink != 0 {
 		applied = &ledger.Standing{Type: ledger.Link}
-		if applied.Target, err = x.h.Readlink(name); err != nil {
+		if applied.Target, err = x.v.Host.Readlink(name); err != nil {
 			return false, err
 		}
 	} else if q := x.v.Expected(name); q != nil {
@@ -243,33 +244,33 @@ func (x *executor) adopt(name string) (bool, error) {
 			*applied = q.Standing()
 		}
 	}
-	x.led.Entries[name] = ledger.Entry{Adopted: !wrote, Applied: *applied}
+	x.v.Ledger.Entries[name] = ledger.Entry{Adopted: !wrote, Applied: *applied}
 	return true, nil
 }
 
 // complement notes what a name holds of which the ledger does not tell, or no
 // longer: it came back from a lost one, or somebody else made it what is wanted now.
-func (x *executor) complement(name string) bool {
-	e, ok := x.led.Entries[name]
+func (x *record) complement(name string) bool {
+	e, ok := x.v.Ledger.Entries[name]
 	q := x.v.Expected(name)
 	if !ok || q == nil || q.Sum() == "" || e.Applied.Type != ledger.File {
 		return false
 	}
 	lost := e.Applied.Sum == "" && e.Applied.Mode == 0
-	alone := !e.Adopted && len(e.Others(x.st.Owner)) == 0
+	alone := !e.Adopted && len(e.Others(x.v.State.Owner)) == 0
 	if !lost && (!alone || e.Applied.Sum == "" || e.Applied.Sum == q.Sum()) {
 		return false
 	}
 	e.Applied = q.Standing()
-	x.led.Entries[name] = e
+	x.v.Ledger.Entries[name] = e
 	return true
 }
 
 // joinUp enters the owner for the directories that berth made, from one upwards.
-func (x *executor) joinUp(dir string) bool {
+func (x *record) joinUp(dir string) bool {
 	joined := false
 	for ; dir != "/" && dir != "."; dir = path.Dir(dir) {
-		if e, ok := x.led.Entries[dir]; ok && !e.InPlace() {
+		if e, ok := x.v.Ledger.Entries[dir]; ok && !e.InPlace() {
 			joined = x.join(dir, "") || joined
 		}
 	}
@@ -277,29 +278,29 @@ func (x *executor) joinUp(dir string) bool {
 }
 
 // join enters the owner for a name that the ledger knows.
-func (x *executor) join(name, asked string) bool {
-	e, ok := x.led.Entries[name]
+func (x *record) join(name, asked string) bool {
+	e, ok := x.v.Ledger.Entries[name]
 	if !ok {
 		return false
 	}
-	if have, owns := e.Owners[x.st.Owner]; owns && asked == "" {
+	if have, owns := e.Owners[x.v.State.Owner]; owns && asked == "" {
 		asked = have
 	}
-	e, joined := e.Join(x.st.Owner, asked)
+	e, joined := e.Join(x.v.State.Owner, asked)
 	if joined {
-		x.led.Entries[name] = e
+		x.v.Ledger.Entries[name] = e
 	}
 	return joined
 }
 
 // choose notes that a directory which was made on the way has a mode that is
 // wanted.
-func (x *executor) choose(r desired.Resource, name string) bool {
-	e := x.led.Entries[name]
-	if c, ok := x.kinds[r.Kind()].(kind.Chooser); !ok || !e.Parent || !c.Chooses(x.v, r, name) {
+func (x *record) choose(r desired.Resource, name string) bool {
+	e := x.v.Ledger.Entries[name]
+	if c, ok := x.v.Kinds[r.Kind()].(kind.Chooser); !ok || !e.Parent || !c.Chooses(x.v, r, name) {
 		return false
 	}
 	e.Parent = false
-	x.led.Entries[name] = e
+	x.v.Ledger.Entries[name] = e
 	return true
 }

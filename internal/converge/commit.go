@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
-	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -24,7 +23,7 @@ func (x *executor) commit(ctx context.Context) error {
 	}
 	x.try.touch(true)
 	g := x.newGraph("commit")
-	g.nodes = []*node{{id: namesID, verb: VerbUpdate, do: func(context.Context) error { return x.commitNames(false) }}}
+	g.nodes = []*node{{id: namesID, verb: VerbUpdate, do: x.nameAll}}
 	if err := g.run(ctx); err != nil {
 		return err
 	}
@@ -34,13 +33,28 @@ func (x *executor) commit(ctx context.Context) error {
 		return errors.Join(missed, err)
 	}
 	remote := x.remoteGraph()
-	if x.live != nil && missed == nil && len(remote.nodes) == 0 && !x.try.onTrial() {
-		x.live()
+	if x.scope.Live != nil && missed == nil && len(remote.nodes) == 0 && !x.try.onTrial() {
+		x.scope.Live()
 	}
 	if err := x.stayUp(ctx); err != nil || missed != nil {
 		return x.beside(ctx, missed, err)
 	}
 	return remote.run(ctx)
+}
+
+// nameAll gives all their names, but for what makes units start at boot. Where that fails
+// and leaves nothing, it is as if it had failed in stage.
+func (x *executor) nameAll(context.Context) error {
+	undone, err := x.tree.commit(false)
+	if undone {
+		return errors.Join(err, x.abort())
+	}
+	return err
+}
+
+func (x *executor) nameLate(context.Context) error {
+	_, err := x.tree.commit(true)
+	return err
 }
 
 // BesideError is of units that failed beside all else that a run was to do, which it did.
@@ -66,13 +80,6 @@ func (x *executor) goLive(ctx context.Context) (missed, err error) {
 	return err, x.last(ctx)
 }
 
-// haveRead takes out of what the run owes what it has done when all is live: the next one would
-// have systemd read definitions again. What units that failed are owed can be observed.
-func (x *executor) haveRead() error {
-	x.run.Definitions, x.run.Revive, x.run.Boot = nil, nil, ledger.Boot{}
-	return x.led.Begin(x.h, x.run)
-}
-
 // beside is the error of what failed, and of units that did not stay up. Where the run goes on
 // beside units that fail, those that are not on trial take nothing back.
 func (x *executor) beside(ctx context.Context, start, stay error) error {
@@ -89,7 +96,7 @@ func (x *executor) beside(ctx context.Context, start, stay error) error {
 	}
 	err = &BesideError{err}
 	if x.try.onTrial() && !x.try.isOf(stay) {
-		x.try.apart = err
+		x.try.undone = err
 	}
 	return err
 }
@@ -114,7 +121,7 @@ func (x *executor) stayErrors(t *kind.Task, err error) error {
 		id, field := t.ID, t.Base.Field
 		if u, ok := errors.AsType[*UnitError](e); ok {
 			id = desired.UnitID(u.Unit)
-			if r := x.st.Lookup(id); r != nil {
+			if r := x.v.State.Lookup(id); r != nil {
 				field = r.Order().Field
 			}
 		}
@@ -164,7 +171,7 @@ func (x *executor) last(ctx context.Context) error {
 // absorb takes over what a task has come to besides what was known of it: into the plan,
 // and into the ledger what it no longer lets go, and what was there before.
 func (x *executor) absorb(t *kind.Task, known kind.Task) error {
-	p := x.result.Plan
+	p := x.res.Plan
 	p.Remarks, p.Kept = append(p.Remarks, t.Remarks[len(known.Remarks):]...), append(p.Kept, t.Kept[len(known.Kept):]...)
 	x.decide()
 	if !t.Withheld {
@@ -178,19 +185,7 @@ func (x *executor) absorb(t *kind.Task, known kind.Task) error {
 	if keeps {
 		x.run.Drops = slices.DeleteFunc(x.run.Drops, func(id string) bool { return slices.Contains(known.Forget, id) })
 	}
-	return x.led.Begin(x.h, x.run)
-}
-
-// learn enters what was there before, where a task has seen it since the run began. It says
-// whether there is such a thing.
-func (x *executor) learn(t *kind.Task) (learnt bool) {
-	for _, c := range t.Claims {
-		had := x.run.Claims[c.ID].Entry.Was
-		if c.Again && (had == nil || had.Value != c.Was) {
-			x.run.Claims[c.ID], learnt = ledger.Claim{Entry: x.v.LiveEntry(c)}, true
-		}
-	}
-	return learnt
+	return x.v.Ledger.Begin(x.v.Host, x.run)
 }
 
 // remoteGraph holds what changes objects of the cluster.
@@ -217,7 +212,7 @@ func (x *executor) bestEffort(ctx context.Context, b *kind.BestEffort) error {
 	if err := b.Do(ctx); err != nil && ctx.Err() == nil {
 		x.told.Lock()
 		defer x.told.Unlock()
-		x.result.Plan.Remarks = append(x.result.Plan.Remarks, b.Missed+": "+err.Error())
+		x.res.Plan.Remarks = append(x.res.Plan.Remarks, b.Missed+": "+err.Error())
 	}
 	return ctx.Err()
 }
@@ -239,7 +234,7 @@ func (x *executor) liveGraph() *graph {
 	}
 	if x.hasLate() {
 		g.nodes = append(g.nodes, &node{id: lateID, verb: VerbEnable, optional: x.opt.GoOn && !x.try.onTrial(),
-			do: func(context.Context) error { return x.commitNames(true) }})
+			do: x.nameLate})
 	}
 	return g
 }
@@ -297,12 +292,6 @@ func (x *executor) unitTime(ctx context.Context) (context.Context, context.Cance
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, most, &host.BoundError{After: most})
-}
-
-func (x *executor) hasLate() bool {
-	return slices.ContainsFunc(x.v.Tasks(), func(t *kind.Task) bool {
-		return slices.ContainsFunc(t.Changes, func(q *kind.Change) bool { return q.Late })
-	})
 }
 
 // liveBefore finds the live tasks that a task comes after, directly or through

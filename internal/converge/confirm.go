@@ -34,19 +34,10 @@ func (e *nodeError) Unwrap() error { return e.err }
 
 // confirm waits for the evidence that the change holds.
 func (t *try) confirm(ctx context.Context) error {
-	g := &graph{workers: 1, phase: "confirm", now: t.h.Now, tell: t.tell}
+	g := &graph{workers: 1, phase: "confirm", now: t.e.opt.Host.Now, tell: t.tell}
 	g.nodes = []*node{{id: "trial", verb: "confirm", do: t.observe}}
 	t.touched = true // of a run that found nothing to do, the one before it did
 	return g.run(ctx)
-}
-
-func (t *try) tell(s Span) {
-	if !s.End.IsZero() {
-		t.res.Timeline = append(t.res.Timeline, s)
-	}
-	if t.e.opt.Observer != nil {
-		t.e.opt.Observer(s)
-	}
 }
 
 // answer is what the wait for the node came to.
@@ -65,12 +56,12 @@ func (t *try) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	events, err := t.h.Watch(ctx, host.Watched{Units: t.note.Units})
+	events, err := t.e.opt.Host.Watch(ctx, host.Watched{Units: t.note.Units})
 	if err != nil {
 		return fmt.Errorf("watch units: %w", err)
 	}
 	stayed, node := make(chan error, 1), make(chan answer, 1)
-	go func() { stayed <- Safely(func() error { return t.h.Sleep(ctx, stayUp) }) }()
+	go func() { stayed <- Safely(func() error { return t.e.opt.Host.Sleep(ctx, stayUp) }) }()
 	go func() { node <- t.awaitNode(ctx) }()
 	var seen *answer
 	for up := false; !up || seen == nil; {
@@ -128,7 +119,7 @@ func (t *try) toldByNode(a answer) bool {
 func (t *try) standings(ctx context.Context) (map[string]host.UnitStatus, error) {
 	out := map[string]host.UnitStatus{}
 	for _, name := range t.note.Units {
-		st, err := t.h.Unit(ctx, name)
+		st, err := t.e.opt.Host.Unit(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +131,7 @@ func (t *try) standings(ctx context.Context) (map[string]host.UnitStatus, error)
 // look fails where a unit has not stayed up.
 func (t *try) look(ctx context.Context, was map[string]host.UnitStatus) error {
 	for _, name := range t.note.Units {
-		st, err := t.h.Unit(ctx, name)
+		st, err := t.e.opt.Host.Unit(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -162,10 +153,10 @@ func (t *try) isUp(ctx context.Context) error {
 		if !slices.Contains(needed, name) {
 			continue
 		}
-		st, err := t.h.Unit(ctx, name)
+		st, err := t.e.opt.Host.Unit(ctx, name)
 		if err == nil && ended(st) {
-			if err = t.h.Sleep(ctx, restarts); err == nil {
-				st, err = t.h.Unit(ctx, name)
+			if err = t.e.opt.Host.Sleep(ctx, restarts); err == nil {
+				st, err = t.e.opt.Host.Unit(ctx, name)
 			}
 		}
 		if err != nil {

@@ -64,8 +64,8 @@ func (x *executor) drain(ctx context.Context) error {
 
 // repairs says whether this owner asks for nothing else at a path than before.
 func (x *executor) repairs(p string) bool {
-	q, e := x.v.Expected(p), x.led.Entries[p]
-	have, owns := e.Owners[x.st.Owner]
+	q, e := x.v.Expected(p), x.v.Ledger.Entries[p]
+	have, owns := e.Owners[x.v.State.Owner]
 	switch {
 	case q == nil || !owns:
 		return false
@@ -79,11 +79,11 @@ func (x *executor) repairs(p string) bool {
 
 // restore ends the drain of a run. One that was told to stop has gone back by then, and
 // one whose change waits for a person's word ends with that.
-func (e *Engine) restore(ctx context.Context, st *desired.State, s Scope, err error) error {
+func (e *Engine) restore(ctx context.Context, owner desired.Owner, s Scope, err error) error {
 	if e.opt.Drainer == nil || e.opt.Offline || e.waits() {
 		return err
 	}
-	return errors.Join(err, e.endDrain(ctx, e.outcome(st.Owner, s, err)))
+	return errors.Join(err, e.endDrain(ctx, e.outcome(owner, s, err)))
 }
 
 func (e *Engine) endDrain(ctx context.Context, o Outcome) error {

@@ -10,6 +10,8 @@ package converge
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
@@ -17,6 +19,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/paths"
 )
 
 // Options are what an engine needs. Host is required.
@@ -109,7 +112,7 @@ func (e *Engine) PlanScope(ctx context.Context, st *desired.State, s Scope) (*Pl
 // error it says how far it came. Errors are *ActionError, joined where several
 // actions failed, or errors of the lock.
 func (e *Engine) Apply(ctx context.Context, st *desired.State) (*Result, error) {
-	return e.apply(ctx, st, Scope{})
+	return e.ApplyScope(ctx, st, Scope{})
 }
 
 // ApplyScope is Apply of a part. It is no trial, and what it leaves is no contract
@@ -117,5 +120,21 @@ func (e *Engine) Apply(ctx context.Context, st *desired.State) (*Result, error) 
 // contract is the last good one, all resources are looked at. A scope that narrows
 // nothing makes it Apply.
 func (e *Engine) ApplyScope(ctx context.Context, st *desired.State, s Scope) (*Result, error) {
-	return e.apply(ctx, st, s)
+	a := &attempt{e: e, st: st, scope: s, res: &Result{Plan: &Plan{Owner: st.Owner}}}
+	return a.res, e.exclusively(ctx, func() error { return e.restore(ctx, st.Owner, s, a.locked(ctx)) })
+}
+
+// exclusively holds the machine's lock while f runs.
+func (e *Engine) exclusively(ctx context.Context, f func() error) error {
+	if _, err := host.MkdirAll(e.opt.Host, paths.RunDir); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.opt.LockTimeout)
+	defer cancel()
+	unlock, err := e.opt.Host.Lock(ctx, ledger.LockPath, e.opt.Command)
+	if err != nil {
+		return err
+	}
+	err = Safely(f)
+	return errors.Join(err, unlock())
 }

@@ -72,7 +72,7 @@ type heir struct {
 
 func (h *heir) take(r desired.Resource) error {
 	for _, name := range h.v.NamesOf(r) {
-		if h.led.Ours(name) || h.isOwed(name) {
+		if h.v.Ledger.Ours(name) || h.isOwed(name) {
 			continue
 		}
 		if ledger.IsPath(name) {
@@ -81,7 +81,7 @@ func (h *heir) take(r desired.Resource) error {
 			}
 		}
 	}
-	if k, ok := h.kinds[r.Kind()].(kind.Inheriter); ok {
+	if k, ok := h.v.Kinds[r.Kind()].(kind.Inheriter); ok {
 		h.live(k, r)
 	}
 	return nil
@@ -89,8 +89,8 @@ func (h *heir) take(r desired.Resource) error {
 
 // isOwed says whether a run of another owner that was cut off claims an id.
 func (h *heir) isOwed(id string) bool {
-	owed := h.led.Owed
-	if owed == nil || owed.Owner == h.st.Owner {
+	owed := h.v.Ledger.Owed
+	if owed == nil || owed.Owner == h.v.State.Owner {
 		return false
 	}
 	_, ok := owed.Claims[id]
@@ -105,11 +105,11 @@ func (h *heir) path(r desired.Resource, name string) error {
 		return err
 	}
 	applied := ledger.StandingAt(info)
-	e := ledger.Entry{Owners: map[desired.Owner]string{h.st.Owner: h.v.AskedOf(r)}}
+	e := ledger.Entry{Owners: map[desired.Owner]string{h.v.State.Owner: h.v.AskedOf(r)}}
 	switch q := h.v.Expected(name); {
 	case info.Mode&fs.ModeSymlink != 0:
 		applied = &ledger.Standing{Type: ledger.Link}
-		if applied.Target, err = h.h.Readlink(name); err != nil {
+		if applied.Target, err = h.v.Host.Readlink(name); err != nil {
 			return err
 		}
 	case h.v.IsDownload(name):
@@ -127,17 +127,17 @@ func (h *heir) path(r desired.Resource, name string) error {
 func (h *heir) dropInDir(name string) {
 	dir := path.Dir(name)
 	info, err := h.v.Lstat(dir)
-	if !strings.HasSuffix(dir, ".d") || !h.defines(name) || h.led.Ours(dir) || err != nil || info == nil {
+	if !strings.HasSuffix(dir, ".d") || !h.defines(name) || h.v.Ledger.Ours(dir) || err != nil || info == nil {
 		return
 	}
-	h.entries[dir] = ledger.Entry{Owners: map[desired.Owner]string{h.st.Owner: ""}, Applied: *ledger.StandingAt(info), Parent: true}
+	h.entries[dir] = ledger.Entry{Owners: map[desired.Owner]string{h.v.State.Owner: ""}, Applied: *ledger.StandingAt(info), Parent: true}
 }
 
 // live enters the state of what is no name of the tree.
 func (h *heir) live(k kind.Inheriter, r desired.Resource) {
 	t := h.v.Task(r.ID())
 	i := slices.IndexFunc(t.Claims, func(c kind.Claim) bool { return c.ID == string(r.ID()) })
-	if i < 0 || h.led.Ours(t.Claims[i].ID) || h.isOwed(t.Claims[i].ID) {
+	if i < 0 || h.v.Ledger.Ours(t.Claims[i].ID) || h.isOwed(t.Claims[i].ID) {
 		return
 	}
 	e := h.v.LiveEntry(t.Claims[i])

@@ -40,21 +40,22 @@ type nameChange struct {
 	touched bool
 }
 
-// commitNames gives everything its name and makes the names durable, each directory
+// commit gives everything its name and makes the names durable, each directory
 // once, and what was changed in place. A name that can't be had takes all others
-// back.
-func (x *executor) commitNames(late bool) error {
+// back: undone says that then nothing of the run is left, as if it had failed in stage.
+func (x *tree) commit(late bool) (undone bool, err error) {
 	todo, goneDirs := x.nameChanges(late)
 	for i, p := range todo {
 		if err := x.commitName(p, len(todo) > 1); err != nil {
 			err = &ActionError{ID: p.t.ID, Verb: p.t.Verb(), Field: p.t.Base.Field, Err: err}
-			return errors.Join(err, x.takeBack(todo[:i+1], late))
+			undone, lost := x.takeBack(todo[:i+1], late)
+			return undone, errors.Join(err, lost)
 		}
 	}
 	dirs, files := map[string]bool{}, []string{}
 	for _, p := range append(todo, goneDirs...) {
 		if err := x.finalizeOne(p); err != nil {
-			return &ActionError{ID: p.t.ID, Verb: p.t.Verb(), Field: p.t.Base.Field, Err: err}
+			return false, &ActionError{ID: p.t.ID, Verb: p.t.Verb(), Field: p.t.Base.Field, Err: err}
 		}
 		noteDirs(p.q, dirs)
 		if p.q.Type == ledger.Attributes {
@@ -64,13 +65,13 @@ func (x *executor) commitNames(late bool) error {
 	for _, dir := range x.overDirs {
 		maps.DeleteFunc(dirs, func(name string, _ bool) bool { return name == dir || strings.HasPrefix(name, dir+"/") })
 	}
-	return errors.Join(x.syncDirs(dirs), x.syncEach(files, x.h.SyncFile))
+	return false, errors.Join(x.syncDirs(dirs), x.syncEach(files, x.v.Host.SyncFile))
 }
 
 // finalizeOne makes final what was done to one name, when all others are in place.
-func (x *executor) finalizeOne(p *nameChange) error {
+func (x *tree) finalizeOne(p *nameChange) error {
 	if p.displaced {
-		return x.h.Remove(ledger.DisplacedName(p.q.Path))
+		return x.v.Host.Remove(ledger.DisplacedName(p.q.Path))
 	}
 	if !isGoneDir(p.q) || x.replaced(p.q) { // that made way for a file, and is gone
 		return nil
@@ -78,7 +79,7 @@ func (x *executor) finalizeOne(p *nameChange) error {
 	if err := x.unchangedOne(p.q); err != nil {
 		return err
 	}
-	return changedIfNotEmpty(ledger.RemoveIfThere(x.h, p.q.Path))
+	return changedIfNotEmpty(ledger.RemoveIfThere(x.v.Host, p.q.Path))
 }
 
 func isGoneDir(q *kind.Change) bool {
@@ -88,7 +89,7 @@ func isGoneDir(q *kind.Change) bool {
 // nameChanges are the changes in the order in which names change: what goes, the
 // deepest first, then directories in place of files, then the rest in the order of
 // the plan. Directories that go are empty when all that is final.
-func (x *executor) nameChanges(late bool) (todo, goneDirs []*nameChange) {
+func (x *tree) nameChanges(late bool) (todo, goneDirs []*nameChange) {
 	var gone, dirs, rest []*nameChange
 	for _, t := range x.sorted() {
 		for _, q := range t.Changes {
@@ -113,7 +114,7 @@ func (x *executor) nameChanges(late bool) (todo, goneDirs []*nameChange) {
 }
 
 // replaced says whether a name is in a directory that makes way for a file.
-func (x *executor) replaced(q *kind.Change) bool {
+func (x *tree) replaced(q *kind.Change) bool {
 	return slices.ContainsFunc(x.overDirs, func(dir string) bool { return strings.HasPrefix(q.Path, dir+"/") })
 }
 
@@ -129,7 +130,7 @@ func noteDirs(q *kind.Change, dirs map[string]bool) {
 }
 
 // commitName looks once more, right before it acts.
-func (x *executor) commitName(p *nameChange, keep bool) error {
+func (x *tree) commitName(p *nameChange, keep bool) error {
 	q := p.q
 	if err := x.unchangedOne(q); err != nil {
 		return err
@@ -141,48 +142,48 @@ func (x *executor) commitName(p *nameChange, keep bool) error {
 	}
 	switch {
 	case isGoneDir(q):
-		return changedIfNotEmpty(ledger.RemoveIfThere(x.h, q.Path))
+		return changedIfNotEmpty(ledger.RemoveIfThere(x.v.Host, q.Path))
 	case q.Type == ledger.Gone:
 		return x.remove(p, keep && !x.replaced(q))
 	case q.OverFile() || q.New():
 		return x.makeInPlace(p)
 	case q.InPlace():
 		p.touched = true
-		return errors.Join(x.h.Chown(q.Path, q.Attrs.UID, q.Attrs.GID), x.h.Chmod(q.Path, q.Attrs.Mode))
+		return errors.Join(x.v.Host.Chown(q.Path, q.Attrs.UID, q.Attrs.GID), x.v.Host.Chmod(q.Path, q.Attrs.Mode))
 	}
 	return x.rename(p, keep)
 }
 
-func (x *executor) remove(p *nameChange, keep bool) error {
+func (x *tree) remove(p *nameChange, keep bool) error {
 	if !keep || p.q.Seen == nil {
-		return ledger.RemoveIfThere(x.h, p.q.Path)
+		return ledger.RemoveIfThere(x.v.Host, p.q.Path)
 	}
-	err := x.h.Rename(p.q.Path, ledger.DisplacedName(p.q.Path))
+	err := x.v.Host.Rename(p.q.Path, ledger.DisplacedName(p.q.Path))
 	p.displaced = err == nil
 	return err
 }
 
 // makeInPlace makes a directory where a file is, or in one that was just made.
-func (x *executor) makeInPlace(p *nameChange) error {
+func (x *tree) makeInPlace(p *nameChange) error {
 	if p.q.Seen != nil {
-		if err := x.h.Rename(p.q.Path, ledger.DisplacedName(p.q.Path)); err != nil {
+		if err := x.v.Host.Rename(p.q.Path, ledger.DisplacedName(p.q.Path)); err != nil {
 			return err
 		}
 		p.displaced = true
 	}
-	if err := x.h.Mkdir(p.q.Path, p.q.Attrs.Mode); err != nil {
+	if err := x.v.Host.Mkdir(p.q.Path, p.q.Attrs.Mode); err != nil {
 		return err
 	}
 	p.touched = true
-	return x.h.Chown(p.q.Path, p.q.Attrs.UID, p.q.Attrs.GID)
+	return x.v.Host.Chown(p.q.Path, p.q.Attrs.UID, p.q.Attrs.GID)
 }
 
 // rename gives a temporary file its name. What it replaces keeps another one until
 // all are in place.
-func (x *executor) rename(p *nameChange, keep bool) error {
+func (x *tree) rename(p *nameChange, keep bool) error {
 	switch {
 	case p.q.OverDirectory():
-		if err := changedIfNotEmpty(ledger.RemoveIfThere(x.h, p.q.Path)); err != nil {
+		if err := changedIfNotEmpty(ledger.RemoveIfThere(x.v.Host, p.q.Path)); err != nil {
 			return err
 		}
 	case keep && p.q.Seen != nil:
@@ -191,20 +192,20 @@ func (x *executor) rename(p *nameChange, keep bool) error {
 		}
 		p.displaced = true
 	}
-	return host.Commit(x.h, p.q.Path)
+	return host.Commit(x.v.Host, p.q.Path)
 }
 
 // setAside gives what is replaced a second name. Where no file can have two, a copy of it
 // gets that, so that the name is never missing: a boot loader may read it next.
-func (x *executor) setAside(name string, info *host.Info) error {
-	err := x.h.Link(name, ledger.DisplacedName(name))
+func (x *tree) setAside(name string, info *host.Info) error {
+	err := x.v.Host.Link(name, ledger.DisplacedName(name))
 	switch {
 	case !host.NoLinks(err):
 		return err
 	case !info.IsRegular():
-		return x.h.Rename(name, ledger.DisplacedName(name))
+		return x.v.Host.Rename(name, ledger.DisplacedName(name))
 	}
-	return copyAside(x.h, name, info)
+	return copyAside(x.v.Host, name, info)
 }
 
 // copyAside makes a durable copy of a file: it may have to take its place again.
@@ -245,46 +246,41 @@ func changedIfNotEmpty(err error) error {
 }
 
 // takeBack undoes changes, the last first; the last of all may not have come
-// about. Then nothing of the run is left, and it is as if it had failed in stage.
-// What was in a directory that makes way for a file does not come back: then the
+// about. What was in a directory that makes way for a file does not come back: then the
 // run stays owed.
-func (x *executor) takeBack(done []*nameChange, late bool) error {
-	var errs []error
+func (x *tree) takeBack(done []*nameChange, late bool) (undone bool, err error) {
 	for i, p := range slices.Backward(done) {
 		if i == len(done)-1 && !p.displaced && !p.touched {
 			continue
 		}
-		errs = append(errs, x.takeBackOne(p))
+		err = errors.Join(err, x.takeBackOne(p))
 	}
-	if err := errors.Join(errs...); err != nil || late || len(x.overDirs) > 0 {
-		return err
-	}
-	return x.abort()
+	return err == nil && !late && len(x.overDirs) == 0, err
 }
 
-func (x *executor) takeBackOne(p *nameChange) error {
+func (x *tree) takeBackOne(p *nameChange) error {
 	q := p.q
 	switch {
 	case q.Type == ledger.Directory && (q.Seen == nil || q.OverFile()):
-		if err := ledger.RemoveIfThere(x.h, q.Path); err != nil {
+		if err := ledger.RemoveIfThere(x.v.Host, q.Path); err != nil {
 			return err
 		}
 	case q.InPlace():
-		return errors.Join(x.h.Chown(q.Path, q.Seen.UID, q.Seen.GID), x.h.Chmod(q.Path, ledger.PermBits(q.Seen.Mode)))
+		return errors.Join(x.v.Host.Chown(q.Path, q.Seen.UID, q.Seen.GID), x.v.Host.Chmod(q.Path, ledger.PermBits(q.Seen.Mode)))
 	case q.Seen != nil && q.Seen.Mode.IsDir():
 		if q.Type != ledger.Gone {
-			if err := ledger.RemoveIfThere(x.h, q.Path); err != nil {
+			if err := ledger.RemoveIfThere(x.v.Host, q.Path); err != nil {
 				return err
 			}
 		}
-		return errors.Join(x.h.Mkdir(q.Path, ledger.PermBits(q.Seen.Mode)), x.h.Chown(q.Path, q.Seen.UID, q.Seen.GID))
+		return errors.Join(x.v.Host.Mkdir(q.Path, ledger.PermBits(q.Seen.Mode)), x.v.Host.Chown(q.Path, q.Seen.UID, q.Seen.GID))
 	case q.Seen == nil && q.Type != ledger.Gone:
-		return ledger.RemoveIfThere(x.h, q.Path)
+		return ledger.RemoveIfThere(x.v.Host, q.Path)
 	}
 	if !p.displaced {
 		return nil
 	}
-	return rename(x.h, ledger.DisplacedName(q.Path), q.Path)
+	return rename(x.v.Host, ledger.DisplacedName(q.Path), q.Path)
 }
 
 // rename also where both are names of one file, for which rename(2) does nothing:
@@ -302,7 +298,7 @@ func rename(h host.FS, from, to string) error {
 }
 
 // unchanged looks at every target once more, before the first is replaced.
-func (x *executor) unchanged() error {
+func (x *tree) unchanged() error {
 	for _, t := range x.v.Tasks() {
 		for _, q := range t.Changes {
 			if q.New() {
@@ -317,7 +313,7 @@ func (x *executor) unchanged() error {
 }
 
 // unchangedOne says whether a path is still what the plan was made for.
-func (x *executor) unchangedOne(q *kind.Change) error {
+func (x *tree) unchangedOne(q *kind.Change) error {
 	now, err := x.v.Lstat(q.Path)
 	if err == nil && now != nil && x.v.Uncovers(q.Path) {
 		return nil // it is what was below the mount

@@ -18,12 +18,12 @@ import (
 // mount whose source is missing. So does a directory of berth's own of which all
 // entries go.
 func (p *planner) obstacles(context.Context) error {
-	fixed := map[string]bool{}
+	o := &obstacles{v: p.v, fixed: map[string]bool{}}
 	for _, t := range p.v.Tasks() {
 		for _, q := range t.Changes {
-			why, err := p.nameObstacle(q, fixed)
+			why, err := o.ofName(q)
 			if why == nil && err == nil {
-				why, err = p.obstacle(q)
+				why, err = o.of(q)
 			}
 			if err != nil {
 				return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}
@@ -36,23 +36,29 @@ func (p *planner) obstacles(context.Context) error {
 	return nil
 }
 
+// obstacles finds what stands in the way of changes.
+type obstacles struct {
+	v *kind.View
+	// fixed are directories, and whether nobody may change their names.
+	fixed map[string]bool
+}
+
 // covered says whether something is mounted over what a change takes away.
-func (p *planner) covered(q *kind.Change) bool {
+func (o *obstacles) covered(q *kind.Change) bool {
 	takes := q.Temporary() || q.Type == ledger.Gone || q.OverFile()
-	return takes && q.Seen != nil && q.Seen.MountPoint && !p.v.Uncovers(q.Path)
+	return takes && q.Seen != nil && q.Seen.MountPoint && !o.v.Uncovers(q.Path)
 }
 
 // longestName leaves room for what the name of a temporary file adds, in bytes: a name has
 // at most 255 (NAME_MAX).
 var longestName = 255 - (len(host.TempName("/x")) - len("/x"))
 
-// nameObstacle says why a name can't be given or taken away. fixed are directories, and
-// whether nobody may change them.
-func (p *planner) nameObstacle(q *kind.Change, fixed map[string]bool) (why, err error) {
+// ofName says why a name can't be given or taken away.
+func (o *obstacles) ofName(q *kind.Change) (why, err error) {
 	if q.InPlace() && !q.New() && !q.OverFile() {
 		return nil, nil
 	}
-	immutable, err := p.immutable(path.Dir(q.Path), fixed)
+	immutable, err := o.immutable(path.Dir(q.Path))
 	switch {
 	case err != nil:
 		return nil, err
@@ -66,32 +72,33 @@ func (p *planner) nameObstacle(q *kind.Change, fixed map[string]bool) (why, err 
 
 // immutable says whether nobody may change the names of a directory, or of the one above
 // it in which it is to be made.
-func (p *planner) immutable(dir string, fixed map[string]bool) (bool, error) {
-	if is, known := fixed[dir]; known {
+func (o *obstacles) immutable(dir string) (bool, error) {
+	if is, known := o.fixed[dir]; known {
 		return is, nil
 	}
-	info, err := p.v.Lstat(dir)
+	info, err := o.v.Lstat(dir)
 	if err != nil {
 		return false, err
 	}
 	is := info != nil && info.Immutable
 	if info == nil && dir != "/" {
-		is, err = p.immutable(path.Dir(dir), fixed)
+		is, err = o.immutable(path.Dir(dir))
 	}
-	fixed[dir] = is
+	o.fixed[dir] = is
 	return is, err
 }
 
-func (p *planner) obstacle(q *kind.Change) (why, err error) {
+// of says why what a change is about can't be replaced or changed.
+func (o *obstacles) of(q *kind.Change) (why, err error) {
 	switch {
 	case q.Seen != nil && q.Seen.Immutable:
 		return obstacle("change", q.Path, "it is immutable (chattr +i or +a)"), nil
-	case q.Seen != nil && hasMode(q) && kind.Exposed(q.Seen, q.Attrs) && p.v.Modeless(q.Path):
+	case q.Seen != nil && hasMode(q) && kind.Exposed(q.Seen, q.Attrs) && o.v.Modeless(q.Path):
 		return obstacle("chmod", q.Path, "its file system keeps no modes, and others have access that they should not have: mount it with a umask"), nil
-	case p.covered(q):
+	case o.covered(q):
 		return obstacle("replace", q.Path, "something is mounted over it"), nil
-	case q.OverFile() && !p.isOurFile(q.Path):
-		return notDirectory("make directory", q.Path, ledger.DescribeType(p.h, q.Path, q.Seen)), nil
+	case q.OverFile() && !isOurFile(o.v.Ledger, q.Path):
+		return notDirectory("make directory", q.Path, ledger.DescribeType(o.v.Host, q.Path, q.Seen)), nil
 	case q.Foreign && !q.InPlace() && isSpecial(q.Seen):
 		return obstacle("replace", q.Path, "it is a special file, which can't be put back"), nil
 	case !q.OverDirectory():
@@ -99,9 +106,9 @@ func (p *planner) obstacle(q *kind.Change) (why, err error) {
 	case q.Foreign:
 		return notDirectory("replace", q.Path, "a directory"), nil
 	}
-	names, err := p.h.ReadDir(q.Path)
+	names, err := o.v.Host.ReadDir(q.Path)
 	for _, n := range names {
-		if !p.v.Deletes(q.Path + "/" + n) {
+		if !o.v.Deletes(q.Path + "/" + n) {
 			return notDirectory("replace", q.Path, "a directory"), nil
 		}
 	}
@@ -117,9 +124,9 @@ func isSpecial(info *host.Info) bool {
 }
 
 // isOurFile says whether berth put a file or a link at a path.
-func (p *planner) isOurFile(name string) bool {
-	t := p.led.Entries[name].Applied.Type
-	return p.led.Made(name) && (t == ledger.File || t == ledger.Link)
+func isOurFile(l *ledger.Ledger, name string) bool {
+	t := l.Entries[name].Applied.Type
+	return l.Made(name) && (t == ledger.File || t == ledger.Link)
 }
 
 func obstacle(op, name, why string) error {

@@ -22,10 +22,6 @@ import (
 // planner compares a state with a machine.
 type planner struct {
 	opt   Options
-	kinds map[string]kind.Kind
-	h     host.Host
-	st    *desired.State
-	led   *ledger.Ledger
 	v     *kind.View
 	scope Scope
 	// decided are tasks of which somebody has decided, with the number of their actions
@@ -40,8 +36,7 @@ func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger
 	o := kind.Options{Providers: e.opt.Providers,
 		Offline: e.opt.Offline, NoFetch: e.opt.NoFetch, TakeOver: e.opt.TakeOver, Contents: &e.contents, Booting: e.booting, Returning: e.returning, Kept: e.kept,
 		Mounts: sync.OnceValues(func() ([]host.Mount, error) { return e.opt.Host.Mounts(ctx) })}
-	p := &planner{opt: e.opt, kinds: e.kinds, h: e.opt.Host, st: st, led: led, v: kind.NewView(o, e.kinds, e.opt.Host, st, led),
-		scope: s, decided: map[*kind.Task]int{}}
+	p := &planner{opt: e.opt, v: kind.NewView(o, e.kinds, e.opt.Host, st, led), scope: s, decided: map[*kind.Task]int{}}
 	if s.IDs != nil {
 		p.v.Narrow(s.IDs)
 	}
@@ -60,12 +55,12 @@ func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger
 
 // owed finds what this boot owes.
 func (p *planner) owed(ctx context.Context) error {
-	if p.led.Owed == nil {
+	if p.v.Ledger.Owed == nil {
 		return nil
 	}
-	here, err := p.led.Owed.IsPresent(ctx, p.h)
+	here, err := p.v.Ledger.Owed.IsPresent(ctx, p.v.Host)
 	if here {
-		p.v.Owed = p.led.Owed
+		p.v.Owed = p.v.Ledger.Owed
 	}
 	return err
 }
@@ -104,7 +99,7 @@ func (p *planner) observe(ctx context.Context, pass kind.Pass) error {
 	for range min(p.opt.Workers, len(of)) {
 		g.Go(func() error {
 			for i := int(next.Add(1)) - 1; i < len(of); i = int(next.Add(1)) - 1 {
-				if err := p.observeOne(ctx, p.kinds[of[i].Kind()], of[i]); err != nil {
+				if err := p.observeOne(ctx, p.v.Kinds[of[i].Kind()], of[i]); err != nil {
 					return err
 				}
 			}
@@ -118,7 +113,7 @@ func (p *planner) observe(ctx context.Context, pass kind.Pass) error {
 func (p *planner) describe(of []desired.Resource) {
 	var files []string
 	for _, r := range of {
-		if k, ok := p.kinds[r.Kind()].(kind.Describer); ok {
+		if k, ok := p.v.Kinds[r.Kind()].(kind.Describer); ok {
 			files = append(files, k.Describes(p.v, r)...)
 		}
 	}
@@ -132,7 +127,7 @@ func (p *planner) describe(of []desired.Resource) {
 func (p *planner) passing(pass kind.Pass) ([]desired.Resource, error) {
 	var out []desired.Resource
 	for _, r := range p.v.Covered() {
-		k := p.kinds[r.Kind()]
+		k := p.v.Kinds[r.Kind()]
 		if k == nil {
 			return nil, &ActionError{ID: r.ID(), Verb: VerbCheck, Field: r.Order().Field, Err: fmt.Errorf("no kind %q", r.Kind())}
 		}
@@ -159,8 +154,8 @@ func (p *planner) observeOne(ctx context.Context, k kind.Kind, r desired.Resourc
 
 // closing lets kinds look at the plan as a whole.
 func (p *planner) closing(ctx context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(p.kinds)) {
-		k, ok := p.kinds[name].(kind.Closer)
+	for _, name := range slices.Sorted(maps.Keys(p.v.Kinds)) {
+		k, ok := p.v.Kinds[name].(kind.Closer)
 		if !ok {
 			continue
 		}
@@ -173,7 +168,7 @@ func (p *planner) closing(ctx context.Context) error {
 
 // public is the plan as data, in an order in which it could be done.
 func (p *planner) public() *Plan {
-	plan := &Plan{Owner: p.st.Owner, Actions: []Action{}}
+	plan := &Plan{Owner: p.v.State.Owner, Actions: []Action{}}
 	for _, t := range p.sorted() {
 		plan.Actions = append(plan.Actions, t.Actions...)
 		plan.Deferred = append(plan.Deferred, t.Deferred...)
@@ -236,7 +231,7 @@ func (p *planner) rankOf(t *kind.Task) int {
 // unitOf is the unit that an id stands for; ok is false for what systemd does not run.
 func (p *planner) unitOf(id desired.ID) (name string, ok bool) {
 	of, _, named := strings.Cut(string(id), ":")
-	r, ok := p.kinds[of].(kind.Runner)
+	r, ok := p.v.Kinds[of].(kind.Runner)
 	if !ok || !named {
 		return "", false
 	}
@@ -275,8 +270,8 @@ func (p *planner) parentsOf(t *kind.Task, known map[string]bool) error {
 			if info != nil && info.Mode.IsDir() {
 				break
 			}
-			if info != nil && !p.isOurFile(dir) {
-				t.Obstruct(notDirectory("make directory", dir, ledger.DescribeType(p.h, dir, info)))
+			if info != nil && !isOurFile(p.v.Ledger, dir) {
+				t.Obstruct(notDirectory("make directory", dir, ledger.DescribeType(p.v.Host, dir, info)))
 				return nil
 			}
 			known[dir] = true

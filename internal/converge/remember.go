@@ -2,7 +2,6 @@ package converge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
@@ -20,12 +19,7 @@ func (e *Engine) Remember(ctx context.Context, st *desired.State) error {
 	if e.opt.Offline {
 		return nil
 	}
-	unlock, err := e.lock(ctx)
-	if err != nil {
-		return err
-	}
-	err = Safely(func() error { return e.remember(ctx, st) })
-	return errors.Join(err, unlock())
+	return e.exclusively(ctx, func() error { return e.remember(ctx, st) })
 }
 
 func (e *Engine) remember(ctx context.Context, st *desired.State) error {

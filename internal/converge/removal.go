@@ -26,7 +26,7 @@ func (p *planner) removals(context.Context) error {
 			return nil
 		}
 		for _, name := range slices.Backward(gone) {
-			if err := p.v.RemovePath(name, p.led.Entries[name]); err != nil {
+			if err := p.v.RemovePath(name, p.v.Ledger.Entries[name]); err != nil {
 				return err
 			}
 			p.decide() // a directory goes if all goes that is in it
@@ -40,8 +40,8 @@ func (p *planner) removals(context.Context) error {
 // ids are those of the ledger that this owner wants or wanted, in order.
 func (p *planner) ids(of func(id string) bool) []string {
 	var out []string
-	for id, e := range p.led.Entries {
-		if e.Owns(p.st.Owner) && of(id) {
+	for id, e := range p.v.Ledger.Entries {
+		if e.Owns(p.v.State.Owner) && of(id) {
 			out = append(out, id)
 		}
 	}
@@ -53,7 +53,7 @@ func (p *planner) ids(of func(id string) bool) []string {
 func (p *planner) removeLive(ctx context.Context, pass kind.Pass) error {
 	for _, id := range p.ids(func(id string) bool { return !ledger.IsPath(id) }) {
 		name, _, _ := strings.Cut(id, ":")
-		k := p.kinds[name]
+		k := p.v.Kinds[name]
 		if k == nil || k.Pass() != pass || !p.v.CoversName(id) || p.speaksOf(id, name) {
 			continue
 		}
@@ -61,7 +61,7 @@ func (p *planner) removeLive(ctx context.Context, pass kind.Pass) error {
 		if !ok {
 			continue
 		}
-		if err := p.removeOne(ctx, r, id, p.led.Entries[id]); err != nil {
+		if err := p.removeOne(ctx, r, id, p.v.Ledger.Entries[id]); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (p *planner) removeLive(ctx context.Context, pass kind.Pass) error {
 // speaksOf says whether the state has a resource of a kind that an id of the ledger
 // stands for.
 func (p *planner) speaksOf(id, kindName string) bool {
-	return p.st.Lookup(desired.ID(id)) != nil || slices.ContainsFunc(p.st.Resources, func(r desired.Resource) bool {
+	return p.v.State.Lookup(desired.ID(id)) != nil || slices.ContainsFunc(p.v.State.Resources, func(r desired.Resource) bool {
 		return r.Kind() == kindName && slices.Contains(p.v.NamesOf(r), id)
 	})
 }
@@ -90,7 +90,7 @@ func (p *planner) removeOne(ctx context.Context, r kind.Remover, id string, e le
 }
 
 func (p *planner) defines(name string) bool {
-	for _, k := range p.kinds {
+	for _, k := range p.v.Kinds {
 		if d, ok := k.(kind.Definer); ok && d.Defines(name) {
 			return true
 		}
@@ -101,17 +101,17 @@ func (p *planner) defines(name string) bool {
 // wanted are all names that the state speaks of, and the directories above each. Of a directory
 // that was there before berth a file in it asks for nothing.
 func (p *planner) wanted() map[string]bool {
-	wanted := make(map[string]bool, len(p.st.Resources))
+	wanted := make(map[string]bool, len(p.v.State.Resources))
 	above := func(dir string) {
 		for ; dir != "/" && dir != "." && !wanted[dir]; dir = path.Dir(dir) {
-			wanted[dir] = !p.led.Entries[dir].InPlace()
+			wanted[dir] = !p.v.Ledger.Entries[dir].InPlace()
 		}
 	}
 	add := func(name string) {
 		wanted[name] = true
 		above(path.Dir(name))
 	}
-	for _, r := range p.st.Resources {
+	for _, r := range p.v.State.Resources {
 		for _, name := range p.v.NamesOf(r) {
 			add(name)
 		}
@@ -121,7 +121,7 @@ func (p *planner) wanted() map[string]bool {
 	}
 	for _, t := range p.v.Tasks() {
 		for _, q := range t.Changes {
-			if gone := q.Unclaimed && p.st.Lookup(t.ID) == nil; !q.Forget && !gone {
+			if gone := q.Unclaimed && p.v.State.Lookup(t.ID) == nil; !q.Forget && !gone {
 				add(q.Path)
 			}
 		}

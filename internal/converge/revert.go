@@ -73,12 +73,12 @@ func (t *try) failed(ctx context.Context, cause error) error {
 	} else if _, ok := errors.AsType[*nodeError](broke); ok {
 		unit = t.Kubelet
 	}
-	foreign, only := t.blame[unit].ofOthers(t.h, cause.Error()+f.Words)
+	foreign, only := t.blame[unit].ofOthers(t.e.opt.Host, cause.Error()+f.Words)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reverting)
 	defer cancel()
 	if only {
 		f.Foreign = foreign
-		return errors.Join(f, trial.Disarm(ctx, t.h, t.note))
+		return errors.Join(f, trial.Disarm(ctx, t.e.opt.Host, t.note))
 	}
 	if f.Revert = t.e.back(ctx, t.st.Owner, t.res); f.Revert != nil {
 		f.Foreign = foreign
@@ -121,7 +121,7 @@ func (e *Engine) back(ctx context.Context, owner desired.Owner, res *Result) err
 	if err != nil {
 		return err
 	}
-	err = way.run(ctx, st, own, nil, Scope{})
+	err = (&attempt{e: way, st: st, res: own}).apply(ctx, false)
 	res.Timeline = append(res.Timeline, own.Timeline...)
 	if e.booting { // nobody else has a plan to tell of
 		res.Plan.Remarks = append(res.Plan.Remarks, own.Plan.Remarks...)
@@ -231,7 +231,7 @@ func inputsOf(h host.Host, x *executor, t *kind.Task, st host.UnitStatus, elsewh
 	}
 	slices.Sort(all)
 	for _, p := range slices.Compact(all) {
-		if real := x.v.Real(p); p != "" && !x.v.Changes(real) && !x.led.Made(real) {
+		if real := x.v.Real(p); p != "" && !x.v.Changes(real) && !x.v.Ledger.Made(real) {
 			in.others = append(in.others, p)
 		}
 	}

@@ -71,10 +71,7 @@ var ErrNoWayBack = errors.New("no configuration of this kind is known to be good
 // try is one run of Apply as a trial, or as what may become one.
 type try struct {
 	*Trial
-	e   *Engine
-	h   host.Host
-	st  *desired.State
-	res *Result
+	*attempt
 	// good is what there is to go back to; nil makes the run no trial.
 	good *trial.Contract
 	// old is its state, once this run has begun the trial.
@@ -85,42 +82,39 @@ type try struct {
 	note *trial.Note
 	// touched says that the run has changed something that shows.
 	touched bool
-	// apart is why something was not done without which the change on trial is decided
+	// undone is why something was not done without which the change on trial is decided
 	// about: what waits for the API server, or units that are not on trial.
-	apart error
+	undone error
 	// armed says that this run has begun the trial, at began by the program's own clock,
 	// which does not jump.
 	armed bool
 	began time.Time
-	// partly: not all that the contract asks for may have been done.
-	partly bool
-	// remarks are for the plan, which is not made yet.
-	remarks []string
 	// blame has what is known of the units' inputs, from before the change.
 	blame map[string]inputs
 }
 
 // newTry looks what there is to go back to. A trial of another owner that was cut
-// off is taken back first. It is nil where there are no trials.
-func (e *Engine) newTry(ctx context.Context, st *desired.State, res *Result) (*try, error) {
-	t := &try{Trial: e.opt.Trial, e: e, h: e.opt.Host, st: st, res: res, blame: map[string]inputs{}}
-	if t.Trial == nil || e.opt.Offline {
-		return nil, nil
+// off is taken back first. It leaves none where there are no trials.
+func (a *attempt) newTry(ctx context.Context) error {
+	t := &try{Trial: a.e.opt.Trial, attempt: a, blame: map[string]inputs{}}
+	if t.Trial == nil || a.e.opt.Offline {
+		return nil
 	}
-	err := trial.Sweep(t.h, st.Owner)
+	err := trial.Sweep(t.e.opt.Host, t.st.Owner)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if t.left, err = trial.Load(t.h); isTorn(err) {
+	if t.left, err = trial.Load(t.e.opt.Host); isTorn(err) {
 		err = t.drop(ctx, err)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := t.others(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	return t, t.wayBack()
+	a.try = t
+	return t.wayBack()
 }
 
 // others ends the trial of another owner, unless a person may still have a word on it.
@@ -131,7 +125,7 @@ func (t *try) others(ctx context.Context) error {
 	if waits, err := t.waits(ctx); err != nil {
 		return err
 	} else if waits {
-		return &OnTrialError{t.left, t.left.Deadline(t.h)}
+		return &OnTrialError{t.left, t.left.Deadline(t.e.opt.Host)}
 	}
 	if t.left.Owner == t.st.Owner {
 		return nil
@@ -152,16 +146,16 @@ func (t *try) waits(ctx context.Context) (bool, error) {
 	if !t.left.Waiting {
 		return false, nil
 	}
-	if here, err := t.left.IsPresent(ctx, t.h); err != nil || !here {
+	if here, err := t.left.IsPresent(ctx, t.e.opt.Host); err != nil || !here {
 		return false, err
 	}
-	return trial.Timed(ctx, t.h)
+	return trial.Timed(ctx, t.e.opt.Host)
 }
 
 // drop ends a trial of which nothing is known by which anybody could go back.
 func (t *try) drop(ctx context.Context, why error) error {
-	t.remarks = append(t.remarks, "a change that was on trial is not taken back: "+why.Error())
-	return trial.Disarm(ctx, t.h, &trial.Note{Owner: t.st.Owner})
+	t.res.Plan.Remarks = append(t.res.Plan.Remarks, "a change that was on trial is not taken back: "+why.Error())
+	return trial.Disarm(ctx, t.e.opt.Host, &trial.Note{Owner: t.st.Owner})
 }
 
 func isTorn(err error) bool {
@@ -172,9 +166,9 @@ func isTorn(err error) bool {
 // wayBack finds the last good contract. To ask for it again is no trial: it is the way back from
 // one, where there is one, and needs nobody who issues what that has replaced.
 func (t *try) wayBack() error {
-	good, same, err := t.e.known.Good(t.h, t.st.Owner, &t.Contract)
+	good, same, err := t.e.known.Good(t.e.opt.Host, t.st.Owner, &t.Contract)
 	if err == nil && same && t.left != nil {
-		t.e.kept, err = keptCredentials(t.h, t.st.Owner)
+		t.e.kept, err = keptCredentials(t.e.opt.Host, t.st.Owner)
 	}
 	if err != nil || same {
 		return err
@@ -195,7 +189,7 @@ func (t *try) arm(ctx context.Context, x *executor) error {
 	if t != nil && t.NoRevert && t.left != nil { // what waited is no longer what a word would be on
 		left := t.left
 		t.left = nil
-		return trial.Disarm(ctx, t.h, left)
+		return trial.Disarm(ctx, t.e.opt.Host, left)
 	}
 	if t == nil || t.good == nil {
 		return nil
@@ -216,7 +210,7 @@ func (t *try) arm(ctx context.Context, x *executor) error {
 	if err != nil {
 		return fmt.Errorf("translate the last good configuration: %w", err)
 	}
-	n, err := trial.Begun(ctx, t.h)
+	n, err := trial.Begun(ctx, t.e.opt.Host)
 	if err != nil {
 		return err
 	}
@@ -248,14 +242,14 @@ func (t *try) begin(ctx context.Context, n *trial.Note, x *executor) error {
 	switch {
 	case timed:
 		n.Until, t.began = n.Began.Add(t.Within), time.Now()
-		if up, err := host.Uptime(t.h); err == nil {
+		if up, err := host.Uptime(t.e.opt.Host); err == nil {
 			n.End = up + t.Within
 		}
 	case t.armed:
 		n.Until, n.End = t.note.Until, t.note.End
 	}
 	t.note, t.armed = n, true
-	if err := trial.Arm(t.h, n, t.Program, before); err != nil {
+	if err := trial.Arm(t.e.opt.Host, n, t.Program, before); err != nil {
 		return err
 	}
 	if err := t.keepCredentials(x); err != nil {
@@ -264,17 +258,17 @@ func (t *try) begin(ctx context.Context, n *trial.Note, x *executor) error {
 	if !timed {
 		return nil
 	}
-	return trial.ArmTimer(ctx, t.h, t.Program, t.Within)
+	return trial.ArmTimer(ctx, t.e.opt.Host, t.Program, t.Within)
 }
 
 // before are the units that start after the way back at boot: all that either
 // contract wants to run, and those that read what changes.
 func (t *try) before(ctx context.Context, units []string, old *desired.State) ([]string, error) {
-	names := slices.Concat(units, t.First, t.e.started(old), t.e.started(t.st))
+	names := slices.Concat(units, t.First, t.e.unitsOf(old, kind.Runner.Runs), t.e.unitsOf(t.st, kind.Runner.Runs))
 	slices.Sort(names)
 	var out []string
 	for _, name := range slices.Compact(names) {
-		st, err := t.h.Unit(ctx, name)
+		st, err := t.e.opt.Host.Unit(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -285,9 +279,7 @@ func (t *try) before(ctx context.Context, units []string, old *desired.State) ([
 	return out, nil
 }
 
-// started are the units that a state wants to run.
-func (e *Engine) started(st *desired.State) []string { return e.unitsOf(st, kind.Runner.Runs) }
-
+// unitsOf are the units of a state that are of a sort.
 func (e *Engine) unitsOf(st *desired.State, are func(kind.Runner, desired.Resource) bool) []string {
 	var out []string
 	for _, r := range st.Resources {
@@ -307,7 +299,7 @@ func (t *try) disrupted(ctx context.Context, x *executor) ([]string, error) {
 			names = append(names, name)
 		}
 		for _, name := range names {
-			st, err := t.h.Unit(ctx, name)
+			st, err := t.e.opt.Host.Unit(ctx, name)
 			if err != nil {
 				return nil, err
 			}
@@ -315,7 +307,7 @@ func (t *try) disrupted(ctx context.Context, x *executor) ([]string, error) {
 				continue
 			}
 			out = append(out, name)
-			t.blame[name] = inputsOf(t.h, x, task, st, t.Elsewhere[name])
+			t.blame[name] = inputsOf(t.e.opt.Host, x, task, st, t.Elsewhere[name])
 		}
 	}
 	return out, nil
@@ -331,7 +323,7 @@ func startsAnew(t *kind.Task) bool {
 // service that does not say when it is up may be between two ends.
 func (t *try) runsWell(st host.UnitStatus) bool {
 	silent := slices.Contains([]string{"simple", "exec", "idle"}, st.ServiceType)
-	return st.ActiveState == "active" && (!silent || st.NRestarts == 0 || t.h.Now().Sub(beganAt(st)) >= stayUp)
+	return st.ActiveState == "active" && (!silent || st.NRestarts == 0 || t.e.opt.Host.Now().Sub(beganAt(st)) >= stayUp)
 }
 
 // beganAt is when a unit read its files.
@@ -349,10 +341,10 @@ func (t *try) end(ctx context.Context, err error) error {
 		return err
 	case err != nil && (t.note == nil || !t.touched):
 		return errors.Join(err, t.unchanged(ctx))
-	case t.apart != nil && errors.Is(err, t.apart) && ctx.Err() == nil:
+	case t.undone != nil && errors.Is(err, t.undone) && ctx.Err() == nil:
 		return t.local(ctx)
-	case t.apart != nil && errors.Is(err, t.apart) && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return t.local(context.WithoutCancel(ctx)) // what is apart took all of the time
+	case t.undone != nil && errors.Is(err, t.undone) && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return t.local(context.WithoutCancel(ctx)) // what is undone took all of the time
 	case err == nil && t.note != nil:
 		if err = t.confirm(ctx); err == nil {
 			err = t.inTime()
@@ -362,7 +354,7 @@ func (t *try) end(ctx context.Context, err error) error {
 	case err != nil:
 		return t.failed(ctx, err)
 	case t.byHand():
-		if err := trial.KeepTried(t.h, t.st.Owner, &t.Contract); err != nil {
+		if err := trial.KeepTried(t.e.opt.Host, t.st.Owner, &t.Contract); err != nil {
 			return err
 		}
 		return t.wait()
@@ -383,7 +375,7 @@ func (t *try) aside(do func() error) error {
 	t.touched = false
 	err := do()
 	if err != nil && !t.touched {
-		t.apart = err
+		t.undone = err
 	}
 	t.touched = t.touched || before
 	return err
@@ -398,14 +390,14 @@ func (t *try) local(ctx context.Context) error {
 	}
 	switch {
 	case err != nil:
-		return t.failed(ctx, errors.Join(err, t.apart))
+		return t.failed(ctx, errors.Join(err, t.undone))
 	case t.byHand():
-		if err := trial.ForgetTried(t.h, t.st.Owner); err != nil {
-			return errors.Join(t.apart, err)
+		if err := trial.ForgetTried(t.e.opt.Host, t.st.Owner); err != nil {
+			return errors.Join(t.undone, err)
 		}
-		return errors.Join(t.apart, t.wait())
+		return errors.Join(t.undone, t.wait())
 	}
-	return errors.Join(t.apart, trial.Disarm(context.WithoutCancel(ctx), t.h, t.note))
+	return errors.Join(t.undone, trial.Disarm(context.WithoutCancel(ctx), t.e.opt.Host, t.note))
 }
 
 // tries says whether a unit is on trial.
@@ -435,21 +427,21 @@ func (t *try) unchanged(ctx context.Context) error {
 	if t.note == nil || t.left != nil {
 		return nil
 	}
-	return trial.Disarm(context.WithoutCancel(ctx), t.h, t.note)
+	return trial.Disarm(context.WithoutCancel(ctx), t.e.opt.Host, t.note)
 }
 
 // keep makes the contract the last good one, if all of it is in force.
 func (t *try) keep(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
-	if !t.partly && (!t.Later || t.note != nil) {
-		if err := trial.Keep(t.h, t.st.Owner, &t.Contract); err != nil {
+	if t.scope.Decide == nil && (!t.Later || t.note != nil) {
+		if err := trial.Keep(t.e.opt.Host, t.st.Owner, &t.Contract); err != nil {
 			return err
 		}
 	}
 	if t.note == nil && t.left == nil {
 		return nil
 	}
-	return trial.Disarm(ctx, t.h, &trial.Note{Owner: t.st.Owner})
+	return trial.Disarm(ctx, t.e.opt.Host, &trial.Note{Owner: t.st.Owner})
 }
 
 // inTime fails where a person has no time left: the timer has found this run going
@@ -464,8 +456,8 @@ func (t *try) inTime() error {
 // wait leaves the change to a person.
 func (t *try) wait() error {
 	t.note.Waiting, t.res.Until = true, t.note.Until
-	if left, ok := t.note.Left(t.h); ok {
+	if left, ok := t.note.Left(t.e.opt.Host); ok {
 		t.res.Left = left.String()
 	}
-	return t.note.Save(t.h)
+	return t.note.Save(t.e.opt.Host)
 }

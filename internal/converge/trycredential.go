@@ -14,7 +14,7 @@ import (
 // What a run before this one has replaced is not worth keeping; what it has kept is kept, since
 // one that was cut off may have put another pair in the place of that.
 func (t *try) keepCredentials(x *executor) error {
-	all, err := trial.Credentials(t.h, t.st.Owner)
+	all, err := trial.Credentials(t.e.opt.Host, t.st.Owner)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (t *try) keepCredentials(x *executor) error {
 	if len(all) == before {
 		return nil
 	}
-	return trial.KeepCredentials(t.h, t.st.Owner, all)
+	return trial.KeepCredentials(t.e.opt.Host, t.st.Owner, all)
 }
 
 // keptCredentials are those that the way back brings in force again.

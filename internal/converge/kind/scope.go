@@ -55,7 +55,7 @@ func (v *View) cover(id desired.ID) {
 	if r == nil {
 		return
 	}
-	if n, ok := v.kinds[r.Kind()].(Needer); ok {
+	if n, ok := v.Kinds[r.Kind()].(Needer); ok {
 		for _, needed := range n.Needs(v, r) {
 			v.cover(needed)
 		}

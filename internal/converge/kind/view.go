@@ -52,8 +52,9 @@ type View struct {
 	// Owed is a run of this boot that was cut off; nil where there is none. What one owed to
 	// what ran before a boot is no longer owed.
 	Owed *ledger.Run
+	// Kinds are all that there are, by name.
+	Kinds map[string]Kind
 
-	kinds  map[string]Kind
 	mu     sync.Mutex
 	shared map[string]any
 }
@@ -62,7 +63,7 @@ type View struct {
 func NewView(o Options, kinds map[string]Kind, h host.Host, st *desired.State, l *ledger.Ledger) *View {
 	n := len(st.Resources)
 	v := &View{Options: o, Machine: machine(o, h, st, l), Scope: Scope{State: st}, TaskList: taskList(n), Forecast: forecast(n),
-		kinds: kinds, shared: map[string]any{}}
+		Kinds: kinds, shared: map[string]any{}}
 	v.Claims = claims(o, &v.Machine, st.Owner)
 	if o.Contents != nil {
 		o.Contents.expect(n)
@@ -75,7 +76,7 @@ func NewView(o Options, kinds map[string]Kind, h host.Host, st *desired.State, l
 
 // NamesOf are the ids of the ledger that stand for a resource.
 func (v *View) NamesOf(r desired.Resource) []string {
-	if k := v.kinds[r.Kind()]; k != nil {
+	if k := v.Kinds[r.Kind()]; k != nil {
 		return k.Names(v, r)
 	}
 	return nil
@@ -95,7 +96,7 @@ func (v *View) DirsOf(r desired.Resource) []string {
 
 // AskedOf is what tells two wishes for a resource apart where its content does not.
 func (v *View) AskedOf(r desired.Resource) string {
-	if k, ok := v.kinds[r.Kind()].(Asker); ok {
+	if k, ok := v.Kinds[r.Kind()].(Asker); ok {
 		return k.Asked(r)
 	}
 	return ""
@@ -107,7 +108,7 @@ func (v *View) InputsOf(id desired.ID) (files, regenerated []string) {
 	if r == nil {
 		return nil, nil
 	}
-	if k, ok := v.kinds[r.Kind()].(Input); ok {
+	if k, ok := v.Kinds[r.Kind()].(Input); ok {
 		return k.Inputs(v, r)
 	}
 	return nil, nil
@@ -116,7 +117,7 @@ func (v *View) InputsOf(id desired.ID) (files, regenerated []string) {
 // IsDownload says whether the state has a path downloaded.
 func (v *View) IsDownload(path string) bool {
 	return slices.ContainsFunc(v.State.Resources, func(r desired.Resource) bool {
-		d, ok := v.kinds[r.Kind()].(Downloader)
+		d, ok := v.Kinds[r.Kind()].(Downloader)
 		return ok && slices.Contains(d.Downloads(v, r), path)
 	})
 }

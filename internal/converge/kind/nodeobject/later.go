@@ -37,7 +37,7 @@ func correctLater(v *kind.View, t *kind.Task, n *desired.NodeObject, o *kind.Own
 
 // takeBackLater is the end of a label on a machine that joins the same cluster again. In
 // another one the Node of that name never had it of berth.
-func takeBackLater(v *kind.View, t *kind.Task, o *kind.OwnNode, n *desired.NodeObject, key string, e ledger.Entry) {
+func takeBackLater(t *kind.Task, o *kind.OwnNode, n *desired.NodeObject, key string, e ledger.Entry) {
 	t.LiveAfter = append(t.LiveAfter, desired.ClientCertificateID(n.Kubeconfig))
 	t.Last = func(ctx context.Context, t *kind.Task) error {
 		switch o.LookAgain(ctx); o.Sight {

@@ -34,7 +34,7 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 	switch o.Sight {
 	case kind.NodeUnjoined:
 		if n, ok := v.State.Lookup(desired.NodeObjectID(name)).(*desired.NodeObject); ok && rejoins(v, n.Kubeconfig) {
-			takeBackLater(v, t, o, n, key, e)
+			takeBackLater(t, o, n, key, e)
 		}
 	case kind.NodeUnknown:
 		t.Remarks = append(t.Remarks, notLookedAt(o, name, key))
