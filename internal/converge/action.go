@@ -25,14 +25,10 @@ type (
 	Providers = kind.Providers
 	// Fetcher brings the files of an artifact onto the machine.
 	Fetcher = kind.Fetcher
-	// Has is what else a Fetcher can do.
-	Has = kind.Has
 	// Staged is what a Fetcher did.
 	Staged = kind.Staged
 	// Images are the container images of the machine's runtime.
 	Images = kind.Images
-	// Nodes are the Node objects of clusters, each seen by its own node.
-	Nodes = kind.Nodes
 	// NodeSession are the calls of one node.
 	NodeSession = kind.NodeSession
 	// NodeState is what a Node says of its machine.
@@ -72,15 +68,11 @@ const (
 	VerbLoad    = kind.VerbLoad
 	VerbSet     = kind.VerbSet
 	VerbEnable  = kind.VerbEnable
-	VerbDisable = kind.VerbDisable
-	VerbUnmask  = kind.VerbUnmask
 	VerbStart   = kind.VerbStart
 	VerbStop    = kind.VerbStop
 	VerbRestart = kind.VerbRestart
 	VerbReload  = kind.VerbReload
 	VerbCheck   = kind.VerbCheck
-	VerbMount   = kind.VerbMount
-	VerbUnmount = kind.VerbUnmount
 )
 
 // Progress says how many bytes of how many (-1 if unknown) the action that ctx

@@ -65,7 +65,7 @@ func (x *record) newRun() *ledger.Run {
 	r := &ledger.Run{ID: runID(x.v), Owner: x.v.State.Owner, Claims: map[string]ledger.Claim{}, Drops: slices.Clone(x.v.Vanished())}
 	if owed := x.v.Ledger.Owed; owed != nil {
 		r.Regenerated = append(r.Regenerated, owed.Regenerated...)
-		for _, k := range x.resumers() {
+		for _, k := range having[kind.Resumer](x.v.Kinds) {
 			for _, id := range k.Unresumed(x.v, owed.Regenerated) {
 				r.Claims[id] = ledger.Claim{Entry: x.v.Ledger.Entries[id].Unasked()}
 			}
@@ -102,6 +102,16 @@ func runID(v *kind.View) string {
 	return fmt.Sprintf("%d-%s", v.Host.Now().UnixMicro(), hex.EncodeToString(b[:]))
 }
 
+// write makes the ledger durable as it is, beside what a run does. A run that is killed before
+// leaves the next one to write it.
+func write(v *kind.View) error {
+	note := &ledger.Run{ID: runID(v), Owner: v.State.Owner}
+	if err := v.Ledger.Begin(v.Host, note); err != nil {
+		return err
+	}
+	return v.Ledger.Done(v.Host, note, nil)
+}
+
 // keep stores what is foreign and claims every name that changes.
 func (x *record) keep() error {
 	g := errgroup.Group{}
@@ -118,7 +128,7 @@ func (x *record) keep() error {
 				return Safely(func() error {
 					c, err := x.claim(q)
 					if err != nil {
-						return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}
+						return t.Failed(err)
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -215,8 +225,8 @@ func (x *record) enterOne(r desired.Resource, name string) (bool, error) {
 		return false, err
 	}
 	known := x.complement(name)
-	joined, above, chosen := x.join(name, x.v.AskedOf(r)), x.joinUp(path.Dir(name)), x.choose(r, name)
-	return adopted || known || joined || above || chosen, nil
+	joined, above := x.join(name, x.v.AskedOf(r)), x.joinUp(path.Dir(name))
+	return adopted || known || joined || above, nil
 }
 
 // adopt enters a name that is as wanted and that nobody has entered: it is whose it was,
@@ -277,30 +287,21 @@ func (x *record) joinUp(dir string) bool {
 	return joined
 }
 
-// join enters the owner for a name that the ledger knows.
+// join enters the owner for a name that the ledger knows. A directory which was made on the way
+// has then a mode that is wanted, if one is asked for.
 func (x *record) join(name, asked string) bool {
 	e, ok := x.v.Ledger.Entries[name]
 	if !ok {
 		return false
 	}
+	chosen := e.Parent && asked != ""
 	if have, owns := e.Owners[x.v.State.Owner]; owns && asked == "" {
 		asked = have
 	}
 	e, joined := e.Join(x.v.State.Owner, asked)
-	if joined {
+	if joined = joined || chosen; joined {
+		e.Parent = e.Parent && !chosen
 		x.v.Ledger.Entries[name] = e
 	}
 	return joined
-}
-
-// choose notes that a directory which was made on the way has a mode that is
-// wanted.
-func (x *record) choose(r desired.Resource, name string) bool {
-	e := x.v.Ledger.Entries[name]
-	if c, ok := x.v.Kinds[r.Kind()].(kind.Chooser); !ok || !e.Parent || !c.Chooses(x.v, r, name) {
-		return false
-	}
-	e.Parent = false
-	x.v.Ledger.Entries[name] = e
-	return true
 }

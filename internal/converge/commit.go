@@ -140,7 +140,7 @@ func (x *executor) before(ctx context.Context) error {
 		x.came[t.ID] = t.Disrupts()
 		x.try.touch(x.stopped)
 		if err := t.Before(ctx); err != nil {
-			return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}
+			return t.Failed(err)
 		}
 	}
 	return nil

@@ -48,11 +48,7 @@ func (e *Engine) inherit(ctx context.Context, st *desired.State) ([]string, erro
 	if led.Owed != nil { // it stays so, until a run completes it
 		return slices.Sorted(maps.Keys(h.entries)), led.Begin(e.opt.Host, led.Owed)
 	}
-	note := &ledger.Run{ID: runID(p.v), Owner: st.Owner}
-	if err := led.Begin(e.opt.Host, note); err != nil {
-		return nil, err
-	}
-	return slices.Sorted(maps.Keys(h.entries)), led.Done(e.opt.Host, note, nil)
+	return slices.Sorted(maps.Keys(h.entries)), write(p.v)
 }
 
 func owns(led *ledger.Ledger, o desired.Owner) bool {

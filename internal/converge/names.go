@@ -47,7 +47,7 @@ func (x *tree) commit(late bool) (undone bool, err error) {
 	todo, goneDirs := x.nameChanges(late)
 	for i, p := range todo {
 		if err := x.commitName(p, len(todo) > 1); err != nil {
-			err = &ActionError{ID: p.t.ID, Verb: p.t.Verb(), Field: p.t.Base.Field, Err: err}
+			err = p.t.Failed(err)
 			undone, lost := x.takeBack(todo[:i+1], late)
 			return undone, errors.Join(err, lost)
 		}
@@ -55,7 +55,7 @@ func (x *tree) commit(late bool) (undone bool, err error) {
 	dirs, files := map[string]bool{}, []string{}
 	for _, p := range append(todo, goneDirs...) {
 		if err := x.finalizeOne(p); err != nil {
-			return false, &ActionError{ID: p.t.ID, Verb: p.t.Verb(), Field: p.t.Base.Field, Err: err}
+			return false, p.t.Failed(err)
 		}
 		noteDirs(p.q, dirs)
 		if p.q.Type == ledger.Attributes {
@@ -305,7 +305,7 @@ func (x *tree) unchanged() error {
 				continue
 			}
 			if err := x.unchangedOne(q); err != nil {
-				return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}
+				return t.Failed(err)
 			}
 		}
 	}

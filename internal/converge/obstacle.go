@@ -26,7 +26,7 @@ func (p *planner) obstacles(context.Context) error {
 				why, err = o.of(q)
 			}
 			if err != nil {
-				return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}
+				return t.Failed(err)
 			}
 			if why != nil && t.Refused == nil {
 				t.Obstruct(why)

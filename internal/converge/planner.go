@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -154,11 +153,7 @@ func (p *planner) observeOne(ctx context.Context, k kind.Kind, r desired.Resourc
 
 // closing lets kinds look at the plan as a whole.
 func (p *planner) closing(ctx context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(p.v.Kinds)) {
-		k, ok := p.v.Kinds[name].(kind.Closer)
-		if !ok {
-			continue
-		}
+	for _, k := range having[kind.Closer](p.v.Kinds) {
 		if err := k.Close(ctx, p.v); err != nil {
 			return err
 		}

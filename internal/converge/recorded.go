@@ -65,22 +65,15 @@ func (x *record) idle() error {
 		return err
 	}
 	run := x.newRun()
-	if !entered && owed == nil && len(run.Drops)+len(run.Leaves)+len(run.Claims) == 0 {
-		return x.finalize()
-	}
-	if err := x.finalize(); err != nil {
+	same := !entered && owed == nil && len(run.Drops)+len(run.Leaves)+len(run.Claims) == 0
+	if err := x.finalize(); err != nil || same {
 		return err
 	}
 	x.v.Ledger.Enter(run)
 	if err := x.complete(); err != nil {
 		return err
 	}
-	// A run that is killed before the ledger is durable leaves the next one to write it.
-	note := &ledger.Run{ID: run.ID, Owner: run.Owner}
-	if err := x.v.Ledger.Begin(x.v.Host, note); err != nil {
-		return err
-	}
-	return x.v.Ledger.Done(x.v.Host, note, nil)
+	return write(x.v)
 }
 
 // finish ends a run that changed something.
@@ -131,20 +124,11 @@ func (x *record) finalize() error {
 // complete puts originals in order, and what a run before this one owed.
 func (x *record) complete() error {
 	if owed := x.v.Ledger.Owed; owed != nil {
-		for _, k := range x.resumers() {
+		for _, k := range having[kind.Resumer](x.v.Kinds) {
 			if err := k.Resume(x.v, owed.Regenerated); err != nil {
 				return err
 			}
 		}
 	}
 	return x.v.Ledger.Sweep(x.v.Host)
-}
-
-func (x *record) resumers() (out []kind.Resumer) {
-	for _, name := range slices.Sorted(maps.Keys(x.v.Kinds)) {
-		if k, ok := x.v.Kinds[name].(kind.Resumer); ok {
-			out = append(out, k)
-		}
-	}
-	return out
 }

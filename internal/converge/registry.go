@@ -1,6 +1,9 @@
 package converge
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/kind/artifact"
 	"github.com/berth-dev/berth/internal/converge/kind/block"
@@ -34,14 +37,8 @@ var builtin = []kind.Kind{
 type (
 	// MissingError is an artifact that is not to be had.
 	MissingError = artifact.MissingError
-	// ModuleError is a kernel module that could not be loaded.
-	ModuleError = module.Error
-	// SysctlError is a kernel parameter that did not take its value.
-	SysctlError = sysctl.Error
 	// NodeError is a Node object that could not be made as it is wanted.
 	NodeError = nodeobject.Error
-	// TrustError is a CA certificate that did not get into the machine's bundle.
-	TrustError = trust.Error
 )
 
 // Kinds are the names of the kinds that berth knows.
@@ -57,6 +54,16 @@ func register(more []kind.Kind) map[string]kind.Kind {
 	out := map[string]kind.Kind{}
 	for _, k := range append(append([]kind.Kind{}, builtin...), more...) {
 		out[k.Name()] = k
+	}
+	return out
+}
+
+// having are the kinds that can do something besides, by name.
+func having[T any](kinds map[string]kind.Kind) (out []T) {
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		if k, ok := kinds[name].(T); ok {
+			out = append(out, k)
+		}
 	}
 	return out
 }

@@ -43,7 +43,7 @@ func (e *Engine) remember(ctx context.Context, st *desired.State) error {
 	if len(held) == 0 {
 		return nil
 	}
-	return e.learn(v, held)
+	return learn(v, held)
 }
 
 func rememberOne(ctx context.Context, v *kind.View, name string, held map[string]ledger.Held) error {
@@ -78,13 +78,9 @@ func rememberOne(ctx context.Context, v *kind.View, name string, held map[string
 
 // learn makes what programs hold known: in the notes of the kinds, then in the
 // ledger.
-func (e *Engine) learn(v *kind.View, held map[string]ledger.Held) error {
-	for _, k := range e.kinds {
-		l, ok := k.(kind.Learner)
-		if !ok {
-			continue
-		}
-		if err := l.Learn(e.opt.Host, held); err != nil {
+func learn(v *kind.View, held map[string]ledger.Held) error {
+	for _, l := range having[kind.Learner](v.Kinds) {
+		if err := l.Learn(v.Host, held); err != nil {
 			return err
 		}
 	}
@@ -93,9 +89,5 @@ func (e *Engine) learn(v *kind.View, held map[string]ledger.Held) error {
 		entry.Held = &h
 		v.Ledger.Entries[name] = entry
 	}
-	note := &ledger.Run{ID: runID(v), Owner: v.State.Owner}
-	if err := v.Ledger.Begin(e.opt.Host, note); err != nil {
-		return err
-	}
-	return v.Ledger.Done(e.opt.Host, note, nil)
+	return write(v)
 }

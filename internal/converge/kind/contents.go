@@ -11,32 +11,10 @@ import (
 // read: what has the same inode, size and time of change is not read again. The
 // zero value is empty.
 type Contents struct {
-	mu    sync.Mutex
-	of    map[string]content
-	noted map[string]bool
-}
-
-// Note keeps a word of a kind for as long as the process stays; nil keeps none.
-func (c *Contents) Note(word string) {
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.noted == nil {
-		c.noted = map[string]bool{}
-	}
-	c.noted[word] = true
-}
-
-// Noted says whether a word was kept.
-func (c *Contents) Noted(word string) bool {
-	if c == nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.noted[word]
+	mu sync.Mutex
+	of map[string]content
+	// Words are what kinds keep for as long as the process stays.
+	Words sync.Map
 }
 
 type content struct {
@@ -46,9 +24,6 @@ type content struct {
 
 // sum is what a file that is described by info is known to hold; "" if it is not.
 func (c *Contents) sum(path string, info *host.Info) string {
-	if c == nil {
-		return ""
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known, ok := c.of[path]; ok && info.Unchanged(known.info) {
@@ -68,7 +43,7 @@ func (c *Contents) expect(files int) {
 
 // hold notes what a file held that was read after info was made.
 func (c *Contents) hold(path, sum string, info *host.Info, now time.Time) {
-	if c == nil || !info.Settled(now) {
+	if !info.Settled(now) {
 		return
 	}
 	c.mu.Lock()

@@ -103,12 +103,6 @@ type Follower interface {
 	Follows(r desired.Resource) []desired.ID
 }
 
-// Chooser is a kind that asks for the mode and the owner of directories: one that was
-// made on the way to something else is then its resource's.
-type Chooser interface {
-	Chooses(v *View, r desired.Resource, dir string) bool
-}
-
 // Describer is a kind that looks at its files with View.Described: all of a plan are
 // looked at together.
 type Describer interface {

@@ -149,6 +149,11 @@ func (t *Task) Block(v Verb, reason, why string, err error) {
 	t.Refused = &ActionError{ID: t.ID, Verb: VerbCheck, Field: t.Base.Field, Err: err}
 }
 
+// Failed is the error of what was done for the task.
+func (t *Task) Failed(err error) error {
+	return &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: err}
+}
+
 // Postpone enters an action that can't be done under another root.
 func (t *Task) Postpone(v Verb, reason string) {
 	t.Deferred = append(t.Deferred, t.action(v, reason, DisruptNone))
@@ -208,7 +213,7 @@ func (t *Task) Withhold(report bool) {
 
 // Obstruct notes what stands in the way of the actions.
 func (t *Task) Obstruct(why error) {
-	t.Refused = &ActionError{ID: t.ID, Verb: t.Verb(), Field: t.Base.Field, Err: why}
+	t.Refused = t.Failed(why)
 	if len(t.Actions) > 0 {
 		t.Actions[len(t.Actions)-1].Blocked = why.Error()
 	}

@@ -24,8 +24,7 @@ type Options struct {
 	// TakeOver makes this owner's what another contract wants otherwise; without it
 	// that is refused.
 	TakeOver bool
-	// Contents are what files held when an earlier plan of the same process read
-	// them; may be nil.
+	// Contents are what files held when an earlier plan of the same process read them.
 	Contents *Contents
 	// Booting: systemd has yet to start what a boot starts. No start is awaited here: it
 	// would wait for this run, and this run for it.
@@ -65,9 +64,7 @@ func NewView(o Options, kinds map[string]Kind, h host.Host, st *desired.State, l
 	v := &View{Options: o, Machine: machine(o, h, st, l), Scope: Scope{State: st}, TaskList: taskList(n), Forecast: forecast(n),
 		Kinds: kinds, shared: map[string]any{}}
 	v.Claims = claims(o, &v.Machine, st.Owner)
-	if o.Contents != nil {
-		o.Contents.expect(n)
-	}
+	o.Contents.expect(n)
 	for _, r := range st.Resources {
 		v.Add(&Task{ID: r.ID(), Base: r.Order()})
 	}

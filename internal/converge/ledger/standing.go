@@ -53,9 +53,6 @@ func (s *Standing) Attributes() host.Attributes {
 	return host.Attributes{Mode: s.Mode, UID: s.UID, GID: s.GID, Xattrs: s.Xattrs}
 }
 
-// HasAttributes says whether mode and owner are known.
-func (s *Standing) HasAttributes() bool { return s.Type != Link && s.Type != Gone && s.Type != Live }
-
 // SameAttributes compares mode and owner.
 func (s *Standing) SameAttributes(o *Standing) bool {
 	return s.Mode == o.Mode && s.UID == o.UID && s.GID == o.GID

@@ -4,7 +4,6 @@ package directory
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
@@ -15,10 +14,7 @@ import (
 // Kind is the kind of directories.
 type Kind struct{}
 
-var _ interface {
-	kind.Chooser
-	kind.Asker
-} = Kind{}
+var _ kind.Asker = Kind{}
 
 // Name implements kind.Kind.
 func (Kind) Name() string { return "directory" }
@@ -35,11 +31,6 @@ func (Kind) Names(v *kind.View, r desired.Resource) []string {
 func (Kind) Asked(r desired.Resource) string {
 	d := r.(*desired.Directory)
 	return fmt.Sprintf("%04o %d:%d", d.Mode.Perm(), d.UID, d.GID)
-}
-
-// Chooses implements kind.Chooser.
-func (k Kind) Chooses(v *kind.View, r desired.Resource, dir string) bool {
-	return slices.Contains(k.Names(v, r), dir)
 }
 
 // Observe implements kind.Kind. What stands in the way is looked at when the plan

@@ -96,7 +96,7 @@ func (Kind) Unresumed(v *kind.View, regenerated []string) (ids []string) {
 	}
 	for _, p := range regenerated {
 		id := string(desired.TrustAnchorID(strings.TrimSuffix(path.Base(p), s.suffix)))
-		if e, ours := v.Ledger.Entries[p]; ours && v.Ledger.Ours(id) && p != bundle && !v.Contents.Noted(note(p, e.Applied.Sum)) {
+		if e, ours := v.Ledger.Entries[p]; ours && v.Ledger.Ours(id) && p != bundle && !isNoted(v, p, e.Applied.Sum) {
 			ids = append(ids, id)
 		}
 	}
@@ -198,7 +198,7 @@ func (Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.Res
 	t.Live = func(ctx context.Context) error {
 		err := bundlerOf(v, s).add(ctx, a, replaced, cut)
 		if err == nil && (replaced || cut) {
-			v.Contents.Note(note(q.Path, q.Content.Sum()))
+			v.Contents.Words.Store(note(q.Path, q.Content.Sum()), true)
 		}
 		return err
 	}
@@ -217,7 +217,12 @@ func isUnbundled(v *kind.View, a *desired.TrustAnchor, q *kind.Change) bool {
 // isOwed says whether a run that did not come to its end replaced an anchor, and nobody knows
 // of the bundle. A process that stays knows what it has made.
 func isOwed(v *kind.View, q *kind.Change) bool {
-	return v.Ledger.Owed != nil && slices.Contains(v.Ledger.Owed.Regenerated, q.Path) && !v.Contents.Noted(note(q.Path, q.Content.Sum()))
+	return v.Ledger.Owed != nil && slices.Contains(v.Ledger.Owed.Regenerated, q.Path) && !isNoted(v, q.Path, q.Content.Sum())
+}
+
+func isNoted(v *kind.View, anchor, sum string) bool {
+	_, noted := v.Contents.Words.Load(note(anchor, sum))
+	return noted
 }
 
 func note(anchor, sum string) string { return "bundle of " + anchor + " " + sum }
