@@ -33,7 +33,7 @@ func (a *attempt) locked(ctx context.Context) error {
 		a.scope.IDs = nil
 	}
 	e := a.e
-	defer func() { e.kept = nil }() // they are for this run
+	defer func() { e.way.Kept = nil }() // they are for this run
 	err := a.newTry(ctx)
 	if err != nil {
 		return err

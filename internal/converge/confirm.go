@@ -32,12 +32,23 @@ func (e *nodeError) Error() string { return e.err.Error() }
 // Unwrap returns what was seen.
 func (e *nodeError) Unwrap() error { return e.err }
 
-// confirm waits for the evidence that the change holds.
+// confirm waits for the evidence that the change holds. It fails where a person has no time left
+// then: the timer has found this run going on, and does not come again.
 func (t *try) confirm(ctx context.Context) error {
 	g := &graph{workers: 1, phase: "confirm", now: t.e.opt.Host.Now, tell: t.tell}
-	g.nodes = []*node{{id: "trial", verb: "confirm", do: t.observe}}
+	g.nodes = []*node{{id: "trial", verb: "confirm", do: (&evidence{try: t, was: map[string]host.UnitStatus{}}).await}}
 	t.touched = true // of a run that found nothing to do, the one before it did
-	return g.run(ctx)
+	if err := g.run(ctx); err != nil || t.Within == 0 || t.began.IsZero() || time.Since(t.began) < t.Within {
+		return err
+	}
+	return fmt.Errorf("the %s in which it had to be confirmed were over before it was in force", t.Within)
+}
+
+// evidence is what shows that a change holds.
+type evidence struct {
+	*try
+	// was are the units as the change has left them.
+	was map[string]host.UnitStatus
 }
 
 // answer is what the wait for the node came to.
@@ -46,14 +57,13 @@ type answer struct {
 	err    error
 }
 
-// observe returns as soon as all evidence is there: every unit has stayed up, and
+// await returns as soon as all evidence is there: every unit has stayed up, and
 // the node stands as before. A Node that says it is Ready says so of a kubelet that
 // was started after the change, so nothing more is waited for where that alone was.
-func (t *try) observe(ctx context.Context) error {
+func (t *evidence) await(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	was, err := t.standings(ctx)
-	if err != nil {
+	if err := t.start(ctx); err != nil {
 		return err
 	}
 	events, err := t.e.opt.Host.Watch(ctx, host.Watched{Units: t.note.Units})
@@ -81,7 +91,7 @@ func (t *try) observe(ctx context.Context) error {
 			}
 			seen, up = &a, up || t.toldByNode(a)
 		}
-		if err := t.look(ctx, was); err != nil {
+		if err := t.look(ctx); err != nil {
 			if errors.Is(err, context.Canceled) {
 				return context.Cause(ctx) // why nobody waits any more
 			}
@@ -97,7 +107,7 @@ func (t *try) observe(ctx context.Context) error {
 	return nil
 }
 
-func (t *try) awaitNode(ctx context.Context) (a answer) {
+func (t *evidence) awaitNode(ctx context.Context) (a answer) {
 	ctx, cancel := context.WithTimeoutCause(ctx, confirming, fmt.Errorf("not confirmed within %s", confirming))
 	defer cancel()
 	if err := Safely(func() error {
@@ -111,31 +121,28 @@ func (t *try) awaitNode(ctx context.Context) (a answer) {
 }
 
 // toldByNode says that the Node's word is evidence enough.
-func (t *try) toldByNode(a answer) bool {
+func (t *evidence) toldByNode(a answer) bool {
 	return t.note.Before.Ready && a.remark == "" && len(t.note.Units) == 1 && t.note.Units[0] == t.Kubelet
 }
 
-// standings are the units as the change has left them.
-func (t *try) standings(ctx context.Context) (map[string]host.UnitStatus, error) {
-	out := map[string]host.UnitStatus{}
+// start sees the units as the change has left them.
+func (t *evidence) start(ctx context.Context) (err error) {
 	for _, name := range t.note.Units {
-		st, err := t.e.opt.Host.Unit(ctx, name)
-		if err != nil {
-			return nil, err
+		if t.was[name], err = t.e.opt.Host.Unit(ctx, name); err != nil {
+			return err
 		}
-		out[name] = st
 	}
-	return out, t.look(ctx, out)
+	return t.look(ctx)
 }
 
 // look fails where a unit has not stayed up.
-func (t *try) look(ctx context.Context, was map[string]host.UnitStatus) error {
+func (t *evidence) look(ctx context.Context) error {
 	for _, name := range t.note.Units {
 		st, err := t.e.opt.Host.Unit(ctx, name)
 		if err != nil {
 			return err
 		}
-		if st.ActiveState == "failed" || strings.HasPrefix(st.SubState, "auto-restart") || st.NRestarts > was[name].NRestarts {
+		if st.ActiveState == "failed" || strings.HasPrefix(st.SubState, "auto-restart") || st.NRestarts > t.was[name].NRestarts {
 			return t.didNotStayUp(name, cmp.Or(st.Result, "failed"), st)
 		}
 	}
@@ -147,7 +154,7 @@ const restarts = time.Second
 
 // isUp fails where a unit that the state needs is down after all. A oneshot service
 // that ended well has done what it was to do, and a unit that systemd skips is not to run.
-func (t *try) isUp(ctx context.Context) error {
+func (t *evidence) isUp(ctx context.Context) error {
 	needed := t.e.unitsOf(t.st, kind.Runner.Needed)
 	for _, name := range t.note.Units {
 		if !slices.Contains(needed, name) {
@@ -174,11 +181,8 @@ func ended(st host.UnitStatus) bool {
 	return st.ActiveState == "inactive" && st.ServiceType != "oneshot" && st.ConditionResult && st.AssertResult
 }
 
-func (t *try) didNotStayUp(name, result string, st host.UnitStatus) error {
-	return t.unitFailed(name, fmt.Errorf("it did not stay up: %w", &host.JobError{Unit: name, Job: "start", Result: result, Status: st}))
-}
-
-func (t *try) unitFailed(name string, err error) error {
+func (t *evidence) didNotStayUp(name, result string, st host.UnitStatus) error {
+	err := fmt.Errorf("it did not stay up: %w", &host.JobError{Unit: name, Job: "start", Result: result, Status: st})
 	a := &ActionError{ID: desired.UnitID(name), Verb: VerbRestart, Err: &UnitError{Unit: name, Err: err}}
 	if r := t.st.Lookup(a.ID); r != nil {
 		a.Field = r.Order().Field

@@ -53,10 +53,7 @@ func (x *executor) drain(ctx context.Context) error {
 	}
 	d := Disturbance{Changes: x.v.Changes, Repairs: x.repairs}
 	for _, t := range x.v.Tasks() {
-		d.Units = append(d.Units, t.Revive...)
-		if name, ok := x.unitOf(t.ID); ok && startsAnew(t) {
-			d.Units = append(d.Units, name)
-		}
+		d.Units = append(d.Units, x.startedAnew(t)...)
 	}
 	slices.Sort(d.Units)
 	return x.opt.Drainer.Drain(ctx, d)

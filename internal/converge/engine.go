@@ -69,9 +69,7 @@ type Engine struct {
 	ledger   *ledger.Reader
 	// known is of the contract of Options.Trial.
 	known trial.Known
-	// booting, returning and kept: see kind.Options.
-	booting, returning bool
-	kept               map[desired.ID]map[string]kind.Credential
+	way   kind.Return
 }
 
 // New returns an engine.

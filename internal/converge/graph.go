@@ -1,6 +1,7 @@
 package converge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -176,9 +177,22 @@ func (g *graph) one(ctx context.Context, n *node, waited desired.ID) done {
 func (g *graph) do(ctx context.Context, n *node, waited desired.ID) error {
 	span := Span{ID: n.id, Verb: n.verb, Phase: g.phase, Start: g.now(), Waited: waited}
 	g.tell(span)
-	own := &reporter{span: span, tell: g.tell}
-	err := Safely(func() error { return n.do(kind.WithReporter(ctx, own)) })
-	span.Detail, span.Bytes, span.End = own.span.Detail, own.span.Bytes, g.now()
+	var mu sync.Mutex
+	own := span
+	err := Safely(func() error {
+		return n.do(kind.WithReporter(ctx, func(r kind.Report) {
+			mu.Lock()
+			own.Bytes, own.Total, own.Detail = r.Bytes, r.Total, cmp.Or(r.Detail, own.Detail)
+			so := own
+			mu.Unlock()
+			if r.Detail == "" {
+				g.tell(so)
+			}
+		}))
+	})
+	mu.Lock()
+	span.Detail, span.Bytes, span.End = own.Detail, own.Bytes, g.now()
+	mu.Unlock()
 	if err != nil {
 		span.Error = err.Error()
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -191,27 +205,4 @@ func (g *graph) do(ctx context.Context, n *node, waited desired.ID) error {
 	}
 	g.tell(span)
 	return err
-}
-
-// reporter keeps what an action says of itself while it goes on.
-type reporter struct {
-	mu   sync.Mutex
-	span Span
-	tell func(Span)
-}
-
-// Progress implements kind.Reporter.
-func (r *reporter) Progress(done, total int64) {
-	r.mu.Lock()
-	r.span.Bytes, r.span.Total = done, total
-	span := r.span
-	r.mu.Unlock()
-	r.tell(span)
-}
-
-// Detail implements kind.Reporter.
-func (r *reporter) Detail(text string, bytes int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.span.Detail, r.span.Bytes, r.span.Total = text, bytes, 0
 }

@@ -32,8 +32,8 @@ type planner struct {
 // tree and what goes from it, then the units, whose state depends on what happens
 // to their files.
 func (e *Engine) plan(ctx context.Context, st *desired.State, led *ledger.Ledger, s Scope) (*planner, error) {
-	o := kind.Options{Providers: e.opt.Providers,
-		Offline: e.opt.Offline, NoFetch: e.opt.NoFetch, TakeOver: e.opt.TakeOver, Contents: &e.contents, Booting: e.booting, Returning: e.returning, Kept: e.kept,
+	o := kind.Options{Providers: e.opt.Providers, Return: e.way,
+		Offline: e.opt.Offline, NoFetch: e.opt.NoFetch, TakeOver: e.opt.TakeOver, Contents: &e.contents,
 		Mounts: sync.OnceValues(func() ([]host.Mount, error) { return e.opt.Host.Mounts(ctx) })}
 	p := &planner{opt: e.opt, v: kind.NewView(o, e.kinds, e.opt.Host, st, led), scope: s, decided: map[*kind.Task]int{}}
 	if s.IDs != nil {
@@ -231,6 +231,18 @@ func (p *planner) unitOf(id desired.ID) (name string, ok bool) {
 		return "", false
 	}
 	return r.Unit(id), true
+}
+
+// startedAnew are the units that a task starts anew, and those that may stop as a consequence.
+func (p *planner) startedAnew(t *kind.Task) []string {
+	names := slices.Clone(t.Revive)
+	name, isUnit := p.unitOf(t.ID)
+	if isUnit && slices.ContainsFunc(t.Actions, func(a Action) bool {
+		return a.Verb == VerbRestart || a.Verb == VerbReload && a.Disruption == DisruptReload
+	}) {
+		names = append(names, name)
+	}
+	return names
 }
 
 // parents adds the directories that are missing above what the plan creates.

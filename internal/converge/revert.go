@@ -88,19 +88,19 @@ func (t *try) failed(ctx context.Context, cause error) error {
 
 // first has what broke of what is on trial come before what failed beside it.
 func (t *try) first(cause error) error {
-	all := leaves(cause)
-	slices.SortStableFunc(all, func(a, b error) int { return t.rank(a) - t.rank(b) })
+	var tried, beside []error
+	for _, err := range leaves(cause) {
+		if t.isOf(err) {
+			tried = append(tried, err)
+		} else {
+			beside = append(beside, err)
+		}
+	}
+	all := append(tried, beside...)
 	if len(all) == 1 {
 		return all[0]
 	}
 	return errors.Join(all...)
-}
-
-func (t *try) rank(err error) int {
-	if t.isOf(err) {
-		return 0
-	}
-	return 1
 }
 
 // back applies an owner's last good contract and ends the trial.
@@ -123,7 +123,7 @@ func (e *Engine) back(ctx context.Context, owner desired.Owner, res *Result) err
 	}
 	err = (&attempt{e: way, st: st, res: own}).apply(ctx, false)
 	res.Timeline = append(res.Timeline, own.Timeline...)
-	if e.booting { // nobody else has a plan to tell of
+	if e.way.Booting { // nobody else has a plan to tell of
 		res.Plan.Remarks = append(res.Plan.Remarks, own.Plan.Remarks...)
 	}
 	if err != nil {
@@ -137,9 +137,8 @@ func (e *Engine) wayBack(owner desired.Owner) (*Engine, error) {
 	o := e.opt
 	o.TakeOver, o.Drainer, o.UnitTimeout = false, nil, 0 // whoever began the change ends its drain
 	back := New(o)
-	back.booting, back.returning = e.booting, true
-	var err error
-	back.kept, err = keptCredentials(o.Host, owner)
+	kept, err := keptCredentials(o.Host, owner)
+	back.way = kind.Return{Booting: e.way.Booting, Returning: true, Kept: kept}
 	return back, err
 }
 
@@ -152,7 +151,7 @@ func (e *Engine) Restore(ctx context.Context) (done string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reverting)
 	defer cancel()
 	b := New(e.opt)
-	b.booting = true
+	b.way.Booting = true
 	err = b.exclusively(ctx, func() error {
 		n, why, err := e.onTrial(ctx)
 		if err != nil || n == nil {

@@ -168,7 +168,7 @@ func isTorn(err error) bool {
 func (t *try) wayBack() error {
 	good, same, err := t.e.known.Good(t.e.opt.Host, t.st.Owner, &t.Contract)
 	if err == nil && same && t.left != nil {
-		t.e.kept, err = keptCredentials(t.e.opt.Host, t.st.Owner)
+		t.e.way.Kept, err = keptCredentials(t.e.opt.Host, t.st.Owner)
 	}
 	if err != nil || same {
 		return err
@@ -294,11 +294,7 @@ func (e *Engine) unitsOf(st *desired.State, are func(kind.Runner, desired.Resour
 func (t *try) disrupted(ctx context.Context, x *executor) ([]string, error) {
 	var out []string
 	for _, task := range x.v.Tasks() {
-		names := slices.Clone(task.Revive)
-		if name, ok := x.unitOf(task.ID); ok && startsAnew(task) {
-			names = append(names, name)
-		}
-		for _, name := range names {
+		for _, name := range x.startedAnew(task) {
 			st, err := t.e.opt.Host.Unit(ctx, name)
 			if err != nil {
 				return nil, err
@@ -311,12 +307,6 @@ func (t *try) disrupted(ctx context.Context, x *executor) ([]string, error) {
 		}
 	}
 	return out, nil
-}
-
-func startsAnew(t *kind.Task) bool {
-	return slices.ContainsFunc(t.Actions, func(a Action) bool {
-		return a.Verb == VerbRestart || a.Verb == VerbReload && a.Disruption == DisruptReload
-	})
 }
 
 // runsWell says that a unit is active, and is not one that comes and goes: a
@@ -342,22 +332,27 @@ func (t *try) end(ctx context.Context, err error) error {
 	case err != nil && (t.note == nil || !t.touched):
 		return errors.Join(err, t.unchanged(ctx))
 	case t.undone != nil && errors.Is(err, t.undone) && ctx.Err() == nil:
-		return t.local(ctx)
+		return t.decide(ctx, t.confirm(ctx), t.undone)
 	case t.undone != nil && errors.Is(err, t.undone) && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return t.local(context.WithoutCancel(ctx)) // what is undone took all of the time
+		ctx = context.WithoutCancel(ctx) // what is undone took all of the time
+		return t.decide(ctx, t.confirm(ctx), t.undone)
 	case err == nil && t.note != nil:
-		if err = t.confirm(ctx); err == nil {
-			err = t.inTime()
-		}
+		err = t.confirm(ctx)
 	}
+	return t.decide(ctx, err, nil)
+}
+
+// decide keeps a change or goes back; undone is of a part of it that is not done. Then what
+// holds stays, for good or until a person has had a word on it, but the contract as a whole is
+// not known to be good.
+func (t *try) decide(ctx context.Context, err, undone error) error {
 	switch {
 	case err != nil:
-		return t.failed(ctx, err)
+		return t.failed(ctx, errors.Join(err, undone))
 	case t.byHand():
-		if err := trial.KeepTried(t.e.opt.Host, t.st.Owner, &t.Contract); err != nil {
-			return err
-		}
-		return t.wait()
+		return errors.Join(undone, t.wait(undone == nil))
+	case undone != nil:
+		return errors.Join(undone, trial.Disarm(context.WithoutCancel(ctx), t.e.opt.Host, t.note))
 	}
 	return t.keep(ctx)
 }
@@ -379,25 +374,6 @@ func (t *try) aside(do func() error) error {
 	}
 	t.touched = t.touched || before
 	return err
-}
-
-// local decides about a change of which a part is not done. What holds stays, for good or
-// until a person has had a word on it, but the contract as a whole is not known to be good.
-func (t *try) local(ctx context.Context) error {
-	err := t.confirm(ctx)
-	if err == nil {
-		err = t.inTime()
-	}
-	switch {
-	case err != nil:
-		return t.failed(ctx, errors.Join(err, t.undone))
-	case t.byHand():
-		if err := trial.ForgetTried(t.e.opt.Host, t.st.Owner); err != nil {
-			return errors.Join(t.undone, err)
-		}
-		return errors.Join(t.undone, t.wait())
-	}
-	return errors.Join(t.undone, trial.Disarm(context.WithoutCancel(ctx), t.e.opt.Host, t.note))
 }
 
 // tries says whether a unit is on trial.
@@ -444,17 +420,17 @@ func (t *try) keep(ctx context.Context) error {
 	return trial.Disarm(ctx, t.e.opt.Host, &trial.Note{Owner: t.st.Owner})
 }
 
-// inTime fails where a person has no time left: the timer has found this run going
-// on, and does not come again.
-func (t *try) inTime() error {
-	if t.Within == 0 || t.began.IsZero() || time.Since(t.began) < t.Within {
-		return nil
+// wait leaves the change to a person, whose word is on the contract if all of it is done.
+func (t *try) wait(whole bool) error {
+	var err error
+	if whole {
+		err = trial.KeepTried(t.e.opt.Host, t.st.Owner, &t.Contract)
+	} else {
+		err = trial.ForgetTried(t.e.opt.Host, t.st.Owner)
 	}
-	return fmt.Errorf("the %s in which it had to be confirmed were over before it was in force", t.Within)
-}
-
-// wait leaves the change to a person.
-func (t *try) wait() error {
+	if err != nil {
+		return err
+	}
 	t.note.Waiting, t.res.Until = true, t.note.Until
 	if left, ok := t.note.Left(t.e.opt.Host); ok {
 		t.res.Left = left.String()

@@ -2,30 +2,34 @@ package kind
 
 import "context"
 
-// Reporter is told what an action says of itself while it goes on.
-type Reporter interface {
-	Progress(done, total int64)
-	Detail(text string, bytes int64)
+// Report is what an action says of itself while it goes on.
+type Report struct {
+	// Detail is the last word; "" for progress.
+	Detail string
+	// Bytes are those that it has moved, of Total: -1 if unknown.
+	Bytes, Total int64
 }
 
 type reporterKey struct{}
 
-// WithReporter gives an action its reporter.
-func WithReporter(ctx context.Context, r Reporter) context.Context {
-	return context.WithValue(ctx, reporterKey{}, r)
+// WithReporter gives an action somebody to report to.
+func WithReporter(ctx context.Context, tell func(Report)) context.Context {
+	return context.WithValue(ctx, reporterKey{}, tell)
 }
 
 // Progress says how many bytes of how many (-1 if unknown) the action that ctx
 // belongs to has moved. The observer gets its span again, still without End.
 func Progress(ctx context.Context, done, total int64) {
-	if r, ok := ctx.Value(reporterKey{}).(Reporter); ok {
-		r.Progress(done, total)
-	}
+	report(ctx, Report{Bytes: done, Total: total})
 }
 
 // Detail sets what the action's span says when it has ended.
 func Detail(ctx context.Context, text string, bytes int64) {
-	if r, ok := ctx.Value(reporterKey{}).(Reporter); ok {
-		r.Detail(text, bytes)
+	report(ctx, Report{Detail: text, Bytes: bytes})
+}
+
+func report(ctx context.Context, r Report) {
+	if tell, ok := ctx.Value(reporterKey{}).(func(Report)); ok {
+		tell(r)
 	}
 }

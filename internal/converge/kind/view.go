@@ -14,6 +14,7 @@ import (
 // Options are what kinds need of the engine's.
 type Options struct {
 	Providers
+	Return
 	// Mounts is what is mounted, asked for once; may be nil.
 	Mounts func() ([]host.Mount, error)
 	// Offline: the host is a root directory, not a running machine. Live changes
@@ -26,6 +27,10 @@ type Options struct {
 	TakeOver bool
 	// Contents are what files held when an earlier plan of the same process read them.
 	Contents *Contents
+}
+
+// Return is the way back to the last good contract; zero on the way to another.
+type Return struct {
 	// Booting: systemd has yet to start what a boot starts. No start is awaited here: it
 	// would wait for this run, and this run for it.
 	Booting bool
