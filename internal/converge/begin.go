@@ -243,19 +243,26 @@ func (x *record) adopt(name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	applied := ledger.StandingAt(info)
-	if info.Mode&fs.ModeSymlink != 0 {
-		applied = &ledger.Standing{Type: ledger.Link}
-		if applied.Target, err = x.v.Host.Readlink(name); err != nil {
-			return false, err
-		}
-	} else if q := x.v.Expected(name); q != nil {
+	applied, err := x.found(name, info)
+	if err != nil {
+		return false, err
+	}
+	if q := x.v.Expected(name); q != nil && applied.Type != ledger.Link {
 		if applied.Sum = q.Sum(); wrote {
 			*applied = q.Standing()
 		}
 	}
 	x.v.Ledger.Entries[name] = ledger.Entry{Adopted: !wrote, Applied: *applied}
 	return true, nil
+}
+
+// found is what stands at a name: of a link, where it leads.
+func (p *planner) found(name string, info *host.Info) (*ledger.Standing, error) {
+	if info.Mode&fs.ModeSymlink == 0 {
+		return ledger.StandingAt(info), nil
+	}
+	target, err := p.v.Host.Readlink(name)
+	return &ledger.Standing{Type: ledger.Link, Target: target}, err
 }
 
 // complement notes what a name holds of which the ledger does not tell, or no

@@ -2,7 +2,6 @@ package converge
 
 import (
 	"context"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -100,14 +99,13 @@ func (h *heir) path(r desired.Resource, name string) error {
 	if err != nil || info == nil || info.Mode.IsDir() {
 		return err
 	}
-	applied := ledger.StandingAt(info)
+	applied, err := h.found(name, info)
+	if err != nil {
+		return err
+	}
 	e := ledger.Entry{Owners: map[desired.Owner]string{h.v.State.Owner: h.v.AskedOf(r)}}
 	switch q := h.v.Expected(name); {
-	case info.Mode&fs.ModeSymlink != 0:
-		applied = &ledger.Standing{Type: ledger.Link}
-		if applied.Target, err = h.v.Host.Readlink(name); err != nil {
-			return err
-		}
+	case applied.Type == ledger.Link:
 	case h.v.IsDownload(name):
 		e.Mark = ledger.Mark(info)
 	case q != nil && q.Sum() != "":

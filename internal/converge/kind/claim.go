@@ -69,6 +69,16 @@ func (c *Claims) MayChange(q *Change, info *host.Info) error {
 	return err
 }
 
+// Take plans a change of a name, if this owner may.
+func (c *Claims) Take(t *Task, q *Change, info *host.Info, verb Verb, reason string) error {
+	if err := c.MayChange(q, info); err != nil {
+		return err
+	}
+	t.Changes = append(t.Changes, q)
+	t.Act(verb, reason+q.TakenOver(), DisruptNone)
+	return nil
+}
+
 // partsOf are the files of which others than an owner have a part.
 func partsOf(l *ledger.Ledger, owner desired.Owner) map[string]desired.Owner {
 	parts := map[string]desired.Owner{}

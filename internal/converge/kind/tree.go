@@ -22,16 +22,14 @@ func (v *View) Want(t *Task, q *Change, info *host.Info) error {
 		return err
 	}
 	q.Own = desired.IsWritten(have)
-	if err := v.MayChange(q, info); err != nil {
-		return err
-	}
-	t.Changes = append(t.Changes, q)
 	verb := VerbUpdate
 	if info == nil {
 		verb = VerbCreate
 	}
-	a := t.Act(verb, reason+q.TakenOver(), DisruptNone)
-	switch {
+	if err := v.Take(t, q, info, verb, reason); err != nil {
+		return err
+	}
+	switch a := &t.Actions[len(t.Actions)-1]; {
 	case info == nil:
 		a.Diff = Unified(q.Path, nil, q.Content)
 	case have != nil:
@@ -92,12 +90,7 @@ func (v *View) WantLink(t *Task, q *Change, verb Verb) error {
 	} else if verb == VerbUpdate {
 		verb = VerbCreate
 	}
-	if err := v.MayChange(q, info); err != nil {
-		return err
-	}
-	t.Changes = append(t.Changes, q)
-	t.Act(verb, reason+q.TakenOver(), DisruptNone)
-	return nil
+	return v.Take(t, q, info, verb, reason)
 }
 
 // RepairAttributes plans a change of which mode or owner differ from what is
@@ -107,12 +100,7 @@ func (v *View) RepairAttributes(t *Task, q *Change, info *host.Info) error {
 	if reason == "" {
 		return nil
 	}
-	if err := v.MayChange(q, info); err != nil {
-		return err
-	}
-	t.Changes = append(t.Changes, q)
-	t.Act(VerbUpdate, q.Path+": "+reason+q.TakenOver(), DisruptNone)
-	return nil
+	return v.Take(t, q, info, VerbUpdate, q.Path+": "+reason)
 }
 
 // NotDirectoryError is something that stands where a directory is wanted, or the

@@ -135,7 +135,7 @@ func (v *View) Shared(key string, first func() any) any {
 	return v.shared[key]
 }
 
-// NoteChanges has the forecast take up what the tasks are now, before the next pass.
+// NoteChanges has the forecast take up what the tasks are now.
 func (v *View) NoteChanges() { v.note(v.Tasks()) }
 
 // Withhold takes back what a task planned.

@@ -54,10 +54,5 @@ func (k Kind) Observe(_ context.Context, v *kind.View, t *kind.Task, r desired.R
 	if reason == "" {
 		return nil
 	}
-	if err := v.MayChange(q, info); err != nil {
-		return err
-	}
-	t.Changes = append(t.Changes, q)
-	t.Act(verb, reason+q.TakenOver(), kind.DisruptNone)
-	return nil
+	return v.Take(t, q, info, verb, reason)
 }
