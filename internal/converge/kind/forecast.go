@@ -77,8 +77,8 @@ func (f *Forecast) note(tasks []*Task) {
 				f.becomes[name] = ledger.File
 			}
 		}
-		if have := f.demanded[t.Demand.Unit]; have == "" || t.Demand.Reason < have {
-			f.demanded[t.Demand.Unit] = t.Demand.Reason
+		if d := t.Demand; d.Unit != "" && (f.demanded[d.Unit] == "" || d.Reason < f.demanded[d.Unit]) {
+			f.demanded[d.Unit] = d.Reason
 		}
 	}
 }
