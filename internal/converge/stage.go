@@ -61,7 +61,7 @@ func (x *executor) noteUnverified() {
 // abort takes back what stage did. What a run before this one owes stays owed, and
 // so does what stopped as a consequence of what this one stopped.
 func (x *executor) abort() error {
-	err := x.tree.clear()
+	err := x.clear()
 	if x.v.Ledger.Owed != nil || x.stopped {
 		return err
 	}
