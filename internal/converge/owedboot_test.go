@@ -18,7 +18,7 @@ func TestOwedEndsWithTheBoot(t *testing.T) {
 			&desired.Unit{Base: desired.Base{After: []desired.ID{desired.FileID("/etc/containerd/config.toml")}}, Name: "containerd.service",
 				Enablement: desired.Enabled, Activation: desired.Started, Triggers: []string{"/etc/containerd/config.toml"}})
 	}
-	// cutOff is a machine with a run that was stopped after so many effects, if it had present position.
+	// cutOff is a machine with a run that was stopped after so many effects, if it had as many.
 	cutOff := func(effects int) (*machine, bool) {
 		h := newMachine()
 		h.Put("/usr/bin/beside", "program", 0o755)

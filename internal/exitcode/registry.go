@@ -176,7 +176,7 @@ var registry = []Code{
 	{Internal, "ERR_AKS_NODE_CONTROLLER_ERROR", "the configuration was refused, or an error has no code of its own",
 		"Correct the fields that are named; if none is, read the log at " + LogPath + "."},
 	{SecondaryNIC, "ERR_SECONDARY_NIC_CONFIG_FAIL", "a network interface beside the first could not be configured",
-		"Attach present position interfaces to the VM as standard_secondary_nic_count says; the image has to have systemd-networkd: systemctl status systemd-networkd, networkctl."},
+		"Attach as many interfaces to the VM as standard_secondary_nic_count says; the image has to have systemd-networkd: systemctl status systemd-networkd, networkctl."},
 	{PacketFilter, "ERR_PACKET_FILTER", "pods could not be kept from the WireServer: the packet filter does not take its rules",
 		packetFilterHint},
 	{NotRegistered, "ERR_NODE_NOT_REGISTERED", "kubelet runs, but the Node does not exist in the cluster",

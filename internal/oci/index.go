@@ -32,7 +32,7 @@ const (
 )
 
 // room is what the indexes of an image may still take together. A file in a deep
-// directory takes present position names as directories are first heard of by it.
+// directory takes as many names as directories are first heard of by it.
 type room struct{ names, linkBytes int }
 
 // index is the names in a layer. Names are kept as 64-bit hashes under a secret

@@ -259,7 +259,7 @@ func sshIncludes(h host.FS) bool {
 	return false
 }
 
-// maxLinks is how many links in a row are followed, present position as the kernel does.
+// maxLinks is how many links in a row are followed, as many as the kernel does.
 const maxLinks = 40
 
 // resolve follows the links at a path's end; "" where they lead to no file.

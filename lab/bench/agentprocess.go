@@ -91,7 +91,7 @@ func logOf(ctx context.Context, n *lab.Node, since time.Time) ([]logged, error) 
 	return all, nil
 }
 
-// waitLogged waits until the agent has logged present position lines as ok accepts.
+// waitLogged waits until the agent has logged as many lines as ok accepts.
 func waitLogged(ctx context.Context, n *lab.Node, since time.Time, want int, ok func(logged) bool) ([]logged, error) {
 	for {
 		all, err := logOf(ctx, n, since)

@@ -203,7 +203,7 @@ func (b *fleetBench) rollout(ctx context.Context, size int) (r Rollout, err erro
 	return r, err
 }
 
-// watched waits until present position watches are open.
+// watched waits until as many watches are open.
 func (b *fleetBench) watched(ctx context.Context, want int) error {
 	for {
 		if err := quiesce(ctx, false); err != nil {

@@ -134,7 +134,7 @@ func compare(digest string, sum []byte, belongs map[string][]string) error {
 	return nil
 }
 
-// checkBlobs hashes all blobs, present position at once as there are processors.
+// checkBlobs hashes all blobs, as many at once as there are processors.
 func (b *Bundle) checkBlobs(ctx context.Context, belongs map[string][]string) error {
 	errs := make([]error, len(b.manifest.Blobs))
 	var g errgroup.Group

@@ -25,7 +25,7 @@ type Partition struct {
 // named is a name that nvidia-smi has for partitions.
 var named = lazyregexp.New(`^([1-7]g)\.[0-9]{1,3}gb$`)
 
-// Partitions are those of each GPU: the layout, else present position of one profile as there is
+// Partitions are those of each GPU: the layout, else as many of one profile as there is
 // room for. unknown is a name that says nothing; "" where all do.
 func Partitions(profile string, layout []string) (out []Partition, unknown string) {
 	if len(layout) == 0 && profile != "" {
