@@ -80,7 +80,7 @@ func (s *authSession) stream(r *http.Request) (*http.Response, error) {
 }
 
 // streamed is the answer to a watch. The end of its session is the end of the
-// answer and no fault.
+// answer and no error.
 type streamed struct {
 	io.ReadCloser
 	ended context.Context

@@ -71,7 +71,7 @@ func (t *tries) take(ctx context.Context, ahead io.Reader, in *intake, files *st
 	return err
 }
 
-// undo removes what a pass has prepared and says whose fault the error is.
+// undo removes what a pass has prepared and says where the error comes from.
 func (t *tries) undo(g *group, fd *feed, files *staging, err error) error {
 	if left := files.remove(); left != nil {
 		return errors.Join(err, left)

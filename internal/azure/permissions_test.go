@@ -15,10 +15,10 @@ import (
 	"github.com/berth-dev/berth/internal/component"
 )
 
-var update = flag.Bool("update", false, "write the document anew")
+var update = flag.Bool("update", false, "write the page anew")
 
-// The document tells of the table and of nothing else.
-func TestPermissionsDocument(t *testing.T) {
+// The page tells of the table and of nothing else.
+func TestPermissionsPage(t *testing.T) {
 	const file = "../../docs/azure-permissions.md"
 	text, err := template.New("permissions.md").Funcs(template.FuncMap{"rows": rows}).ParseFiles("testdata/permissions.md")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
-// A package comes to its place whole, as it was promised, or not at all.
+// A package comes whole, as it was promised, or not at all.
 func TestFetchPackage(t *testing.T) {
 	const content = "!<arch>\ndebian-binary and the rest, which is not taken apart"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, content) }))

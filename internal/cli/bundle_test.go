@@ -237,7 +237,7 @@ func TestBundleClearsUp(t *testing.T) {
 	s.nothingLeft()
 }
 
-// TestBundleWithoutFilesOfImages: what a bundle can't hold is named, with the place that
+// TestBundleWithoutFilesOfImages: what a bundle can't hold is named, with the source that
 // it has to come from.
 func TestBundleWithoutFilesOfImages(t *testing.T) {
 	s := newSite(t)

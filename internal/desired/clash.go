@@ -12,7 +12,7 @@ type ResourceError struct {
 	// Field is the resource's.
 	Field string
 	// Path is where it would be, or what another resource has there already; empty
-	// for what has no place in the file tree.
+	// for what has no path.
 	Path string
 	Err  error
 }

@@ -27,7 +27,7 @@ func (s Secret) GoString() string { return s.String() }
 // MarshalJSON redacts.
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// Reveal returns the text itself, for the one place that needs it.
+// Reveal returns the text itself, for the one caller that needs it.
 func (s Secret) Reveal() string { return string(s) }
 
 // Content is what a file holds. The zero value is an empty public file.

@@ -92,7 +92,7 @@ func (s *State) Add(rs ...Resource) {
 // Seal sorts the state, validates every resource and checks that ids are unique,
 // that no two want one path, and that every reference names a resource of the
 // state, without a circle. Its error joins a *ResourceError for each resource that
-// is at fault.
+// is wrong.
 func (s *State) Seal() error {
 	s.sort()
 	slices.SortFunc(s.Unused, func(a, b FieldNote) int { return cmp.Compare(a.Path, b.Path) })

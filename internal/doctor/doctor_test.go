@@ -16,10 +16,10 @@ import (
 	"github.com/berth-dev/berth/internal/host/survey"
 )
 
-var update = flag.Bool("update", false, "write the document anew")
+var update = flag.Bool("update", false, "write the page anew")
 
-// TestDocument: docs/preflight.md has the registry of checks.
-func TestDocument(t *testing.T) {
+// TestPage: docs/preflight.md has the registry of checks.
+func TestPage(t *testing.T) {
 	const file, begin, end = "../../docs/preflight.md", "<!-- checks -->\n", "<!-- end of checks -->\n"
 	text, err := os.ReadFile(file)
 	if err != nil {

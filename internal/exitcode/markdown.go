@@ -21,7 +21,7 @@ func Markdown() string {
 
 const registryHead = `# Exit codes
 
-<!-- Generated from internal/exitcode by go test ./internal/exitcode -run RegistryDocument -update. -->
+<!-- Generated from internal/exitcode by go test ./internal/exitcode -run RegistryPage -update. -->
 
 ## provision and provision-wait
 

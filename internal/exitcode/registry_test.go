@@ -27,7 +27,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-func TestRegistryDocument(t *testing.T) {
+func TestRegistryPage(t *testing.T) {
 	golden(t, "../../docs/exit-codes.md", Markdown())
 }
 

@@ -77,7 +77,7 @@ func TestCutWhileStarting(t *testing.T) {
 }
 
 // A unit whose files were replaced between its start and its being ready may run
-// with the old ones: nobody stamped it.
+// with the old ones: nobody wrote its stamp.
 func TestReadyAfterTheFilesChanged(t *testing.T) {
 	each(t, func(t *testing.T, s scenario) {
 		for _, unit := range units {

@@ -140,8 +140,8 @@ func (c *configuration) with(t testing.TB, edits ...func(*aksnodeconfigv1.Config
 	for _, edit := range edits {
 		edit(cfg)
 	}
-	if faults := decode.Validate(cfg); len(faults) > 0 {
-		t.Fatal(faults.ToAggregate())
+	if errs := decode.Validate(cfg); len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
 	}
 	return &configuration{doc: &aks.Document{Config: cfg}}
 }

@@ -39,7 +39,7 @@ func (o *order) unknownHere() string {
 	if o.access.Token == "" {
 		return "the certificate in force is not known to this cluster: put a bootstrap token on the machine"
 	}
-	return fmt.Sprintf("look at the Secret bootstrap-token-%s in namespace kube-system: it may have expired; make a new one (kubeadm token create) and put it %s", tokenID(o.access.Token), o.who.tokenPlace)
+	return fmt.Sprintf("look at the Secret bootstrap-token-%s in namespace kube-system: it may have expired; make a new one (kubeadm token create) and put it %s", tokenID(o.access.Token), o.who.tokenTarget)
 }
 
 // forbiddenHere is the remedy where who asks may not ask for certificates.

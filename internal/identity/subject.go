@@ -28,14 +28,14 @@ type subject struct {
 	seconds *int32
 	// prefix begins the name of the request.
 	prefix string
-	// tokenPlace is where a person puts a token for it.
-	tokenPlace string
+	// tokenTarget is where a person puts a token for it.
+	tokenTarget string
 }
 
 // nodeSubject is as kubelet asks for itself; the controller that approves nodes
 // knows no other form.
 func nodeSubject(node string) *subject {
-	return &subject{name: node, user: nodeUserPrefix + node, group: nodesGroup, prefix: "node-csr-", tokenPlace: "into the contract",
+	return &subject{name: node, user: nodeUserPrefix + node, group: nodesGroup, prefix: "node-csr-", tokenTarget: "into the contract",
 		signer: certificates.KubeAPIServerClientKubeletSignerName,
 		usages: []certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageClientAuth}}
 }
@@ -47,7 +47,7 @@ type Agent struct{ Machine, Group string }
 // agentSubject is as the published agent asks for itself.
 func agentSubject(a Agent) *subject {
 	seconds := int32(agentSeconds)
-	return &subject{name: a.Machine, user: AgentUserPrefix + a.Machine, group: a.Group, prefix: "node-agent-csr-", tokenPlace: "in the place of this one on the machine",
+	return &subject{name: a.Machine, user: AgentUserPrefix + a.Machine, group: a.Group, prefix: "node-agent-csr-", tokenTarget: "in the place of this one on the machine",
 		signer: certificates.KubeAPIServerClientSignerName, seconds: &seconds,
 		usages: []certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageKeyEncipherment, certificates.UsageClientAuth}}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
-// put places a credential as the engine would.
+// put writes a credential as the engine would.
 func put(m *memory.Host, files []converge.CredentialFile) {
 	for _, f := range files {
 		if f.Target != "" {

@@ -1,11 +1,11 @@
-// Package ignition is the part of an Ignition document that berth's libraries write:
+// Package ignition is the part of an Ignition config that berth's libraries write:
 // files, and a unit that is started at boot.
 package ignition
 
-// Version of the specification that the documents follow.
+// Version of the specification that the configs follow.
 const Version = "3.3.0"
 
-// Config is a document. Encode it as JSON.
+// Config is the whole of it. Encode it as JSON.
 type Config struct {
 	Ignition struct {
 		Version string `json:"version"`
@@ -27,7 +27,7 @@ type File struct {
 	Contents  Source `json:"contents"`
 }
 
-// Source is a URL, of scheme data for what stands in the document itself.
+// Source is a URL, of scheme data for what stands in the config itself.
 type Source struct {
 	Source string `json:"source"`
 }
@@ -46,7 +46,7 @@ type Unit struct {
 	Contents string `json:"contents,omitempty"`
 }
 
-// New is an empty document.
+// New is an empty config.
 func New() *Config {
 	c := &Config{}
 	c.Ignition.Version = Version

@@ -127,7 +127,7 @@ func (c *session) connected(ctx context.Context) error {
 	}
 }
 
-// gaveUp is the end of waiting: a cancelled ctx is not containerd's fault.
+// gaveUp is the end of waiting: a cancelled ctx says nothing against containerd.
 func (c *session) gaveUp(ctx, waiting context.Context, start time.Time) error {
 	if ctx.Err() == context.Canceled {
 		return context.Cause(ctx)

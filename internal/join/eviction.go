@@ -105,7 +105,7 @@ func (e *eviction) hopeless(pods []core.Pod) bool {
 	return !slices.ContainsFunc(pods, func(p core.Pod) bool { return !e.refused[string(p.UID)] || p.DeletionTimestamp != nil })
 }
 
-// isFinal says whether an answer is the request's fault, and not the server's of now.
+// isFinal says whether an answer is final for the request, whatever state the server is in.
 func isFinal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) || apierrors.IsMethodNotSupported(err)
 }

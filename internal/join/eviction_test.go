@@ -37,7 +37,7 @@ func TestDrain(t *testing.T) {
 // can, what it said last is told.
 func TestEvictionFailsOnce(t *testing.T) {
 	for name, err := range map[string]error{
-		"its own fault": apierrors.NewInternalError(errors.New("etcd")), "busy": apierrors.NewServiceUnavailable("wait"), "not reached": errors.New("connection refused"),
+		"its own error": apierrors.NewInternalError(errors.New("etcd")), "busy": apierrors.NewServiceUnavailable("wait"), "not reached": errors.New("connection refused"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -29,8 +29,8 @@ func TestLeaveKeepsWhatOthersMounted(t *testing.T) {
 	}
 }
 
-// TestLeaveUnmounts: what kubelet and the runtime mounted for pods goes. What stood at
-// such a place before berth came stays, and so does what other containers have.
+// TestLeaveUnmounts: what kubelet and the runtime mounted for pods goes. What was mounted at
+// such a path before berth came stays, and so does what other containers have.
 // watched says what is in kubelet's directory when a unit stops.
 type watched struct {
 	host.Host

@@ -72,8 +72,8 @@ func meaning(err error) error {
 
 // code is what an error says by itself, then what the kind of the resource
 // implies; 0 where neither does. A lock that another holds says more than that
-// the time is over. A defect, and what others have or change, is no fault of the
-// kind.
+// the time is over. A defect, and what others have or change, is not implied by
+// the kind.
 func code(err error) int {
 	if is[*host.LockedError](err) && !errors.Is(err, exitcode.ErrInterrupted) {
 		return exitcode.Locked

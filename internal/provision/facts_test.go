@@ -252,7 +252,7 @@ func TestUbuntu(t *testing.T) {
 	}
 }
 
-// TestFactsCutShort: facts that an ended context left out are no fault of a document.
+// TestFactsCutShort: facts that an ended context left out are no error of a document.
 func TestFactsCutShort(t *testing.T) {
 	over := errors.New("the time is over")
 	for _, s := range []FactsSource{{}, {Offline: true}} {

@@ -46,7 +46,7 @@ func NodeOf(h host.FS, st *desired.State) Node {
 }
 
 // Kubeconfigs are where kubelet's credential may be on a machine, in the order in which
-// they are to be looked at: where its flags say, berth's place, and that of documents of
+// they are to be looked at: where its flags say, berth's path, and that of documents of
 // the published agent.
 func Kubeconfigs(h host.FS) []string {
 	n := Node{}

@@ -46,7 +46,7 @@ func ReadBoot(ctx context.Context, h host.Host, kubelet string) Boot {
 	return b
 }
 
-// Into puts the times where the published document has them.
+// Into puts the times where the published result has them.
 func (b Boot) Into(d *Result) {
 	d.KernelStartTime, d.SystemdSummary = b.Kernel, b.Summary
 	d.CloudInitLocalStartTime, d.CloudInitStartTime, d.CloudFinalStartTime = b.CloudInitLocal, b.CloudInit, b.CloudFinal

@@ -7,7 +7,7 @@ import (
 	"github.com/berth-dev/berth/pkg/nodeconfigutils"
 )
 
-// Limit is how long a printed document may be, in bytes: the CustomScript
+// Limit is how long a printed result may be, in bytes: the CustomScript
 // extension returns only the last 4 KiB of what a command prints.
 const Limit = 4000
 

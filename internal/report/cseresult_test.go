@@ -34,7 +34,7 @@ func TestEncodeFits(t *testing.T) {
 			t.Errorf("n=%d: %s, %v", n, b, err)
 		}
 		if len(d.Berth.Unhandled) != n {
-			t.Errorf("n=%d: the document itself was cut", n)
+			t.Errorf("n=%d: the result itself was cut", n)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Encode prints a document as one line of JSON of at most Limit bytes. Where it
+// Encode prints a result as one line of JSON of at most Limit bytes. Where it
 // would be longer, Output loses its beginning, then the lists their ends, then
 // Error its end, as much as must be and no more: the exit code and its name
 // always fit.
@@ -27,7 +27,7 @@ func Encode(d Result) ([]byte, error) {
 	return b, err
 }
 
-// cut is a part of a document that may be shortened: how long it is, and what
+// cut is a part of a result that may be shortened: how long it is, and what
 // keeps k of it.
 type cut struct {
 	size int
@@ -42,7 +42,7 @@ func cuts(d *Result, own *Details) []cut {
 	}
 }
 
-// fit keeps as much of the part as lets the document fit, and nothing of it
+// fit keeps as much of the part as lets the result fit, and nothing of it
 // where that is not enough.
 func (c cut) fit(d *Result) ([]byte, error) {
 	low, high := 0, min(c.size, Limit)+1 // low fits or is nothing, high is too much

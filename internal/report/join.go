@@ -57,7 +57,7 @@ type JoinFailure struct {
 	Hint  string `json:"hint,omitempty"`
 }
 
-// Of is the failure as the document has it; nil for none.
+// Of is the failure as the result has it; nil for none.
 func (Join) Of(f Failure) *JoinFailure {
 	if f.Cause == "" {
 		return nil
@@ -74,7 +74,7 @@ func (j *Join) String() string {
 	return fmt.Sprintf("%s is %s since %s, a node of %s", j.Node, j.Milestone, at, j.Server)
 }
 
-// Save writes the document, whole or not at all.
+// Save writes the result, whole or not at all.
 func (j *Join) Save(h host.Host) error {
 	b, err := json.MarshalIndent(j, "", "  ")
 	if err != nil {

@@ -239,7 +239,7 @@ func (b *agentBench) change(ctx context.Context) (c Change, err error) {
 	if err != nil {
 		return c, err
 	}
-	durable, inForce, err := b.stages(ctx, start, sum)
+	durable, inForce, err := b.forceTimes(ctx, start, sum)
 	if err != nil {
 		return c, err
 	}
@@ -257,9 +257,9 @@ func (b *agentBench) change(ctx context.Context) (c Change, err error) {
 	}, err
 }
 
-// stages are when a document was durable and when it was in force, by the agent's log.
+// forceTimes are when a document was durable and when it was in force, by the agent's log.
 // Where no unit had to stay up both are one.
-func (b *agentBench) stages(ctx context.Context, since time.Time, sum string) (durable, inForce time.Time, err error) {
+func (b *agentBench) forceTimes(ctx context.Context, since time.Time, sum string) (durable, inForce time.Time, err error) {
 	const proved = "a document is in force"
 	lines, err := waitLogged(ctx, b.node, since, 1, func(l logged) bool { return l.Msg == proved && l.Checksum == sum })
 	if err != nil {

@@ -118,7 +118,7 @@ func TestPreflight(t *testing.T) {
 }
 
 // scarce is the name of the check that warns where the machine of the lab has less room than
-// is advised, which is no fault of the test; "" where there is enough.
+// is advised, which is no failure of the test; "" where there is enough.
 func scarce(t *testing.T, n *lab.Node) string {
 	t.Helper()
 	const measure = `for d in /var/lib/kubelet /var/lib/containerd /usr/local; do

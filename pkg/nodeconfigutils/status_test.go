@@ -54,7 +54,7 @@ func TestParseCSEStatusOfOutputWithMark(t *testing.T) {
 	}
 }
 
-func TestParseCSEStatusWithoutDocument(t *testing.T) {
+func TestParseCSEStatusWithoutResult(t *testing.T) {
 	got, err := nodeconfigutils.ParseCSEStatus("Enable failed: command terminated with exit status=124\n[stdout]\n\n[stderr]\nkilled")
 	if err != nil || got.ExitCode != "124" {
 		t.Error(got, err)

@@ -88,7 +88,7 @@ type generator struct {
 	used        map[string]bool
 }
 
-// of is the schema of a type at a place: TYPE.field, or TYPE.field[] for its items.
+// of is the schema of a type at a path: TYPE.field, or TYPE.field[] for its items.
 // null is as if it were not there, as the reader has it.
 func (g *generator) of(t reflect.Type, at string) object {
 	out := object{}

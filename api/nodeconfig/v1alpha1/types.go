@@ -171,7 +171,7 @@ type Kubernetes struct {
 	// Version is that of kubelet, e.g. 1.36.3.
 	Version string `json:"version"`
 	// URLs are where the node archive of that version is, tried in order; none is the
-	// project's own place. A digest may stand in the fragment: #sha256=HEX.
+	// project's own address. A digest may stand in the fragment: #sha256=HEX.
 	URLs []string `json:"urls,omitempty"`
 	// SHA256 is the archive's digest, 64 hex digits.
 	SHA256 string `json:"sha256,omitempty"`
@@ -182,7 +182,7 @@ type Component struct {
 	// Version is what the program must say of itself, e.g. 2.2.9; none is any, as
 	// long as the machine has it.
 	Version string `json:"version,omitempty"`
-	// URLs are where it is, tried in order; none is the project's own place. A digest
+	// URLs are where it is, tried in order; none is the project's own address. A digest
 	// may stand in the fragment: #sha256=HEX.
 	URLs []string `json:"urls,omitempty"`
 	// SHA256 is the download's digest, 64 hex digits.
@@ -271,7 +271,7 @@ const (
 
 // Artifacts is how downloads are made.
 type Artifacts struct {
-	// Mirrors are asked before the place of a download.
+	// Mirrors are asked before the source of a download.
 	Mirrors []Mirror `json:"mirrors,omitempty"`
 	// RegistryMirrors stand in for image registries. Read by containerd.
 	RegistryMirrors []RegistryMirror `json:"registryMirrors,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-// mountedWorld has the disk in its place, and something mounted in it.
+// mountedWorld has the disk mounted, and something mounted in it.
 func mountedWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(map[string]*disk{"/dev/vdb": {size: size}})

@@ -56,7 +56,7 @@ func (p *Program) copyPath() string {
 	return copyPath(p.Path, hex.EncodeToString(sum[:8]))
 }
 
-// resource is the program at its copy's place.
+// resource is the program at its copy's path.
 func (p *Program) resource() desired.Resource {
 	at := p.copyPath()
 	if p.Image == "" {

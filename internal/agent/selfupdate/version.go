@@ -110,7 +110,7 @@ func (v *version) state(h host.FS, now desired.Activation, sources ...desired.Re
 	return st, st.Seal()
 }
 
-// copied is a copy at its place: out of a source, else one that is there.
+// copied is a copy at its path: out of a source, else one that is there.
 func copied(p string, sources []desired.Resource) desired.Resource {
 	for _, r := range sources {
 		if slices.Contains(r.FilePaths(), p) {

@@ -122,7 +122,7 @@ func (s *scan) damaged(member, reason string) error {
 	return &DamagedError{Member: member, Offset: s.at, Reason: reason}
 }
 
-// zeros says that what fills a place is empty.
+// zeros says that what fills a gap is empty.
 func (s *scan) zeros(name string, at, n int64) error {
 	fill := make([]byte, n)
 	if err := s.readAt(fill, at); err != nil {

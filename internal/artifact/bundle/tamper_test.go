@@ -62,7 +62,7 @@ func file(name, text string) entry {
 	return entry{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Format: tar.FormatUSTAR}, []byte(text)}
 }
 
-// at is the place of the first member of a name, or of the first blob.
+// at is the first member of a name, or of the first blob.
 func at(all []entry, prefix string) *entry {
 	for i := range all {
 		if strings.HasPrefix(all[i].header.Name, prefix) {

@@ -79,7 +79,7 @@ func TestResources(t *testing.T) {
 			s.Flags["--tls-cert-file"], s.Rotation = "/somewhere", true
 		}),
 		"reserved-slice": settings(func(s *Settings) { s.Config = []byte(`{"kubeReservedCgroup":"/kubereserved.slice"}`) }),
-		"own-places": settings(func(s *Settings) {
+		"own-paths": settings(func(s *Settings) {
 			s.Flags = map[string]string{
 				"--kubeconfig": "/a/kubeconfig", "--bootstrap-kubeconfig": "/a/bootstrap", "--cert-dir": "/a/pki",
 				"--hostname-override": "Other", "--node-ip": "10.0.0.1,fd00::1", "--system-reserved": "cpu=1, memory=1Gi",

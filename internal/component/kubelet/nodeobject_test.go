@@ -27,7 +27,7 @@ func TestNodeObject(t *testing.T) {
 			plain(func(n *desired.NodeObject) { n.Taints = []desired.Taint{gpu} })},
 		"taints in the file": {nil, `{"registerWithTaints":[{"key":"gpu","value":"1","effect":"NoSchedule"}]}`,
 			plain(func(n *desired.NodeObject) { n.Taints = []desired.Taint{gpu} })},
-		"other places": {map[string]string{"--kubeconfig": "/a/k", "--hostname-override": "Other"}, "",
+		"other paths": {map[string]string{"--kubeconfig": "/a/k", "--hostname-override": "Other"}, "",
 			plain(func(n *desired.NodeObject) { n.Kubeconfig, n.Name = "/a/k", "other" })},
 		"no registration, by flag":     {map[string]string{"--register-node": "false"}, "", nil},
 		"no registration, in the file": {nil, `{"registerNode":false}`, nil},

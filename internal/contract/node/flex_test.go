@@ -67,7 +67,7 @@ func TestFromFlexWholeNumbers(t *testing.T) {
 	}
 }
 
-// The first shape: an Azure identity, versions in places of their own, dots in keys.
+// The first shape: an Azure identity, versions in fields of their own, dots in keys.
 func TestFromFirstFlex(t *testing.T) {
 	for name, c := range map[string]struct{ azure, want string }{
 		"arc":               {`"arc": {"location": "westeurope", "machineName": "m", "tags": {"a": "b"}}`, "identity.arc"},
@@ -128,7 +128,7 @@ func TestFromFlexRegisters(t *testing.T) {
 }
 
 // Where services and programs come from is taken, or a note says why it is not.
-func TestFromFlexPlaces(t *testing.T) {
+func TestFromFlexPaths(t *testing.T) {
 	const cli, token = `"azure": {%s "targetCluster": {"resourceId": "x"}}, `, `"azure": {%s "tenantId": "t", "bootstrapToken": {"token": "abcdef.0123456789abcdef"}}, `
 	k8s := "https://mirror/v1.32.7/" + runtime.GOARCH + ".tar.gz"
 	for name, c := range map[string]struct {

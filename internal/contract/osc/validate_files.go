@@ -38,7 +38,7 @@ func (v *validation) file(f located[v1alpha1.File]) {
 	v.content(f.at.Child("content"), &f.of.Content)
 }
 
-// path refuses what is no place for a file, and returns the place otherwise.
+// path refuses what is no path of a file, and returns the path otherwise.
 func (v *validation) path(at *field.Path, p string) string {
 	switch clean := path.Clean(p); {
 	case !v.require(at, p):

@@ -84,7 +84,7 @@ func (v *View) NamesOf(r desired.Resource) []string {
 	return nil
 }
 
-// DirsOf are the directories without which a resource has no place.
+// DirsOf are the directories without which a resource has no path.
 func (v *View) DirsOf(r desired.Resource) []string {
 	var out []string
 	for _, p := range r.FilePaths() {

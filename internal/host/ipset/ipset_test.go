@@ -6,7 +6,7 @@ import (
 	"github.com/mdlayher/netlink"
 )
 
-// FuzzNameIn: what the kernel answers is read without a fault.
+// FuzzNameIn: what the kernel answers is read without a panic.
 func FuzzNameIn(f *testing.F) {
 	e := netlink.NewAttributeEncoder()
 	e.Uint8(protocol, version)

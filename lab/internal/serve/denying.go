@@ -5,7 +5,7 @@ import (
 )
 
 // Denying is an API server that knows nobody: every answer is 401 with the
-// Status document of the real one, or another code.
+// Status object of the real one, or another code.
 type Denying struct {
 	RequestLog
 	handler http.Handler

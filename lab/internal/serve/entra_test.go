@@ -14,7 +14,7 @@ import (
 
 const entraTenant = "11111111-1111-1111-1111-111111111111"
 
-// A token holds by the key that the discovery document leads to.
+// A token holds by the key that the discovery answer leads to.
 func TestEntra(t *testing.T) {
 	e := NewEntra("https://login.test", entraTenant)
 	e.AddApplication(Application{ClientID: "app", ObjectID: "object", Secret: "s"})

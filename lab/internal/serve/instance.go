@@ -7,7 +7,7 @@ import (
 )
 
 // Instance is what the metadata service tells a machine about itself: the
-// fields of the published document that nodes read.
+// fields of the published answer that nodes read.
 type Instance struct {
 	Compute Compute `json:"compute"`
 	Network Network `json:"network"`

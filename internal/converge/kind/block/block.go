@@ -74,7 +74,7 @@ func (w was) inForce(v *kind.View, id string) was {
 const maxText = 16 << 10
 
 // without is a text without the block. Where nobody has touched the rest since, that is the
-// text of before to the byte; else what the keys' lines were comes back at the first place
+// text of before to the byte; else what the keys' lines were comes back at the first line
 // of each key.
 func (w was) without(text, name string) string {
 	if len(w.Keys) == 0 {

@@ -9,7 +9,7 @@ import (
 func begin(name string) string { return "# BEGIN berth " + name + "\n" }
 func end(name string) string   { return "# END berth " + name + "\n" }
 
-// withLines is a text with lines between the marks of a name, at their place or at
+// withLines is a text with lines between the marks of a name, where they are or at
 // the end; without lines the marks go, too. Of marks whose other half somebody took
 // away, what is left goes.
 func withLines(text, name, lines string) string {

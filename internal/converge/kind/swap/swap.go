@@ -1,5 +1,5 @@
 // Package swap is the kind of files that hold a swap area. They are built under a
-// temporary name and marked as berth's: what others left at the path is no place for
+// temporary name and marked as berth's: what others left at the path is no target for
 // one. Units use them; one that goes is no longer in use.
 package swap
 
