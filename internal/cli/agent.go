@@ -13,6 +13,7 @@ import (
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/agent/event"
 	"github.com/berth-dev/berth/internal/agent/reconcile"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/provision"
@@ -47,7 +48,7 @@ func (e *env) runAgent(c *cobra.Command, dir string) error {
 	worked := resident(c.Context())
 	a, err := e.newAgent(h, fromHere(dir), fromHere(os.Getenv("KUBECONFIG")), worked)
 	if is[*config.Error](err) {
-		return refused{err}
+		return &exitcode.RefusedError{Err: err}
 	}
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/agent/selfupdate"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/report"
 )
 
@@ -42,13 +43,13 @@ func (e *env) runAgentBootstrap(c *cobra.Command, dir string) error {
 	}
 	told, _, err := config.Read(h, file)
 	if is[*config.Error](err) {
-		return refused{err}
+		return &exitcode.RefusedError{Err: err}
 	}
 	if err != nil {
 		return err
 	}
 	if _, err := config.ReadOptions(h); is[*config.Error](err) {
-		return refused{err}
+		return &exitcode.RefusedError{Err: err}
 	} else if err != nil {
 		return err
 	}

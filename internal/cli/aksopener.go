@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/berth-dev/berth/internal/agent/reconcile"
+	"github.com/berth-dev/berth/internal/contract"
 )
 
 // openAKS asks the cloud, as provision does.
@@ -19,7 +20,7 @@ func (o *opener) openAKS(ctx context.Context, d *reconcile.Document) (*reconcile
 		return nil, err
 	}
 	t, err := o.target(d, c, p, facts)
-	if is[documentError](err) {
+	if contract.Blames(err) {
 		err = o.refused(err)
 	}
 	return t, err

@@ -71,7 +71,7 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, w
 	d.parts.joinEarly(ctx, d.state)
 	res, err := engine.Apply(ctx, d.state)
 	if err = withCause(ctx, provision.WithUnitLog(ctx, d.host, err)); err != nil {
-		saveTimeline(d.host, applyCommand, e.start, res, classify(err))
+		saveTimeline(d.host, applyCommand, e.start, res, exitcode.OfCommand(err))
 		if s := toConfirm(res); s != "" {
 			p.say(s)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/berth-dev/berth/internal/artifact/bundle/builder"
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // createFlags are the flags of bundle create.
@@ -73,7 +74,7 @@ func (e *env) createBundle(ctx context.Context, f createFlags) error {
 	}
 	r := builder.Request{Platform: f.platform, Artifacts: f.artifacts, Images: f.images}
 	if f.document != "" {
-		if r.Document, err = readContract(ctx, f.document); err != nil {
+		if r.Document, err = provision.ReadContract(ctx, f.document); err != nil {
 			return err
 		}
 	}

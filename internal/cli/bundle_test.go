@@ -24,6 +24,7 @@ import (
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/machine"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // site is a directory in which somebody makes bundles.
@@ -284,7 +285,7 @@ func TestBundleOfGPUs(t *testing.T) {
 func TestBundleOfADocument(t *testing.T) {
 	s := newSite(t)
 	s.pauseArchive()
-	c, err := readContract(t.Context(), "../contract/aks/testdata/full.json")
+	c, err := provision.ReadContract(t.Context(), "../contract/aks/testdata/full.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +329,7 @@ func TestBundleOfANodeConfig(t *testing.T) {
 			if err := os.WriteFile(file, []byte(head+text+tail), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			c, err := readContract(t.Context(), file)
+			c, err := provision.ReadContract(t.Context(), file)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
 
@@ -306,7 +307,7 @@ func TestProgressOnATerminal(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	_, refused := decode([]byte(`{}`))
+	_, refused := provision.Decode([]byte(`{}`))
 	for want, err := range map[int]error{
 		0: nil, exitcode.Failed: errors.New("x"), exitcode.Refused: refused, exitcode.Pending: told(2), exitcode.CommandInterrupted: exitcode.ErrInterrupted,
 	} {

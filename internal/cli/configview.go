@@ -8,7 +8,9 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/contract/node"
+	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/paths"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 func (e *env) configView() *cobra.Command {
@@ -25,13 +27,13 @@ func (e *env) configView() *cobra.Command {
 			if file == "" {
 				return e.viewOptions(output)
 			}
-			text, err := readDocument(c.Context(), file)
+			text, err := provision.ReadDocument(c.Context(), file)
 			if err != nil {
 				return err
 			}
 			doc, err := node.Decode(text)
 			if err != nil {
-				return refused{err}
+				return &exitcode.RefusedError{Err: err}
 			}
 			return encode(e.out, output, node.View(doc))
 		},
@@ -48,7 +50,7 @@ func (e *env) viewOptions(output string) error {
 	}
 	o, err := config.ReadOptions(h)
 	if is[*config.Error](err) {
-		return refused{err}
+		return &exitcode.RefusedError{Err: err}
 	}
 	if err != nil {
 		return err
@@ -75,7 +77,7 @@ func (e *env) fromKubeadm() *cobra.Command {
 			}
 			doc, err := node.FromKubeadm(words(args), version, secrets)
 			if err != nil {
-				return refused{err}
+				return &exitcode.RefusedError{Err: err}
 			}
 			if !secrets.Inline {
 				fmt.Fprintf(e.err, "put the token into %s, mode 0600\n", doc.Identity.BootstrapToken.TokenFile)
@@ -99,13 +101,13 @@ func (e *env) migrate() *cobra.Command {
 			if file == "" {
 				return e.usage(c, errors.New("-f FILE is missing"))
 			}
-			text, err := readDocument(c.Context(), file)
+			text, err := provision.ReadDocument(c.Context(), file)
 			if err != nil {
 				return err
 			}
 			doc, notes, err := node.FromFlex(text, secrets)
 			if err != nil {
-				return refused{err}
+				return &exitcode.RefusedError{Err: err}
 			}
 			for _, n := range notes {
 				fmt.Fprintf(e.err, "%s: %s\n", n.Path, n.Reason)

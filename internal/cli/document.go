@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // documentFlags are the flags of commands that read a document.
@@ -77,10 +74,10 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	p := e.parts(h)
 	p.offline = f.root != "/"
 	p.ask(ctx)
-	if p.document, err = readDocument(ctx, f.file); err != nil {
+	if p.document, err = provision.ReadDocument(ctx, f.file); err != nil {
 		return nil, err
 	}
-	c, err := decode(p.document)
+	c, err := provision.Decode(p.document)
 	if err != nil {
 		return nil, err
 	}
@@ -88,90 +85,15 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := c.Translate(facts)
-	if is[documentError](err) {
-		return nil, refused{err}
-	}
+	st, err := provision.Translate(c, facts, f.file)
 	if err != nil {
-		return nil, fmt.Errorf("translate %s: %w", f.file, err)
+		return nil, err
 	}
 	return &document{c, st, h, p}, nil
-}
-
-// documentError blames fields of the document.
-type documentError interface {
-	error
-	List() field.ErrorList
 }
 
 // unused are the remarks on fields: what validation tolerated, and what has no
 // effect or a part of it.
 func (d *document) unused() []desired.FieldNote {
 	return nonNil(slices.Concat(d.contract.Notes(), d.state.Unused, d.state.Partial))
-}
-
-// readContract reads and decodes a document.
-func readContract(ctx context.Context, file string) (contract.Contract, error) {
-	b, err := readDocument(ctx, file)
-	if err != nil {
-		return nil, err
-	}
-	return decode(b)
-}
-
-// decode takes a document, or refuses it.
-func decode(b []byte) (contract.Contract, error) {
-	c, err := contract.Decode(b)
-	if err != nil {
-		return nil, refused{err}
-	}
-	return c, nil
-}
-
-// readDocument reads a regular file or a pipe, or standard input; anything else
-// could have no end.
-func readDocument(ctx context.Context, file string) ([]byte, error) {
-	if file == "-" {
-		return readInput(ctx, "standard input", func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil })
-	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the document: %w", err)
-	}
-	if t := info.Mode().Type(); t != 0 && t != fs.ModeNamedPipe {
-		return nil, fmt.Errorf("read the document: %s is neither a regular file nor a pipe", file)
-	}
-	return readInput(ctx, file, func() (io.ReadCloser, error) { return os.Open(file) })
-}
-
-// readInput opens and reads to the end, or until ctx ends: a pipe may have nobody
-// at its other end, and somebody at a terminal may have meant something else.
-func readInput(ctx context.Context, name string, open func() (io.ReadCloser, error)) ([]byte, error) {
-	type outcome struct {
-		text []byte
-		err  error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		in, err := open()
-		if err != nil {
-			done <- outcome{nil, err}
-			return
-		}
-		defer in.Close()
-		b, err := contract.Read(in)
-		done <- outcome{b, err}
-	}()
-	select {
-	case o := <-done:
-		if _, ok := errors.AsType[*contract.TooLongError](o.err); ok {
-			return nil, refused{fmt.Errorf("%s: %w", name, o.err)}
-		}
-		if o.err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, o.err)
-		}
-		return o.text, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }

@@ -27,7 +27,7 @@ func (e *env) exit(err error) int {
 	case errors.Is(err, syscall.EPIPE): // whoever read has seen enough
 		return exitcode.Failed
 	}
-	code, f := classify(err), provision.ExplainCommand(err)
+	code, f := exitcode.OfCommand(err), provision.ExplainCommand(err)
 	fmt.Fprintf(e.err, "error: %v\n", err)
 	if f.Field != "" {
 		fmt.Fprintf(e.err, "  field: %s\n", few(f.Field))
@@ -49,22 +49,6 @@ func few(fields string) string {
 		return fields
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), len(paths)-most)
-}
-
-// refused is a document that no contract takes.
-type refused struct{ error }
-
-// Unwrap returns what is wrong with it.
-func (r refused) Unwrap() error { return r.error }
-
-func classify(err error) int {
-	switch {
-	case errors.Is(err, exitcode.ErrInterrupted):
-		return exitcode.CommandInterrupted
-	case is[refused](err):
-		return exitcode.Refused
-	}
-	return exitcode.Failed
 }
 
 func is[E error](err error) bool {

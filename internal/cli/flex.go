@@ -50,7 +50,7 @@ func (e *env) bootstrap() *cobra.Command {
 func (e *env) wantedByFlex(ctx context.Context, p *parts, file string, text []byte) (*join.Wanted, error) {
 	doc, notes, err := node.FromFlex(text, node.SecretLocation{Inline: true})
 	if err != nil {
-		return nil, refused{err}
+		return nil, &exitcode.RefusedError{Err: err}
 	}
 	if text, err = node.Text(doc); err != nil {
 		return nil, fmt.Errorf("translate %s: %w", file, err)

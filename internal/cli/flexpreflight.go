@@ -12,6 +12,7 @@ import (
 	"github.com/berth-dev/berth/internal/contract/node"
 	"github.com/berth-dev/berth/internal/doctor"
 	"github.com/berth-dev/berth/internal/exitcode"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // flexChecks are the published names of checks, and berth's that answers the same
@@ -73,13 +74,13 @@ func (e *env) flexPreflight() *cobra.Command {
 }
 
 func (e *env) runFlexPreflight(c *cobra.Command, file, output string, ignore []string, strict bool) error {
-	published, err := readDocument(c.Context(), file)
+	published, err := provision.ReadDocument(c.Context(), file)
 	if err != nil {
 		return err
 	}
 	doc, notes, err := node.FromFlex(published, node.SecretLocation{Inline: true})
 	if err != nil {
-		return refused{err}
+		return &exitcode.RefusedError{Err: err}
 	}
 	for _, n := range notes {
 		fmt.Fprintf(e.err, "%s: %s\n", n.Path, n.Reason)

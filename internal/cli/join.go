@@ -110,7 +110,7 @@ func (e *env) joining(file string, load func(ctx context.Context, p *parts, text
 		Host: h, Command: joinCommand, Version: Version(), Start: e.start, Say: p.say,
 		Load: func(ctx context.Context) (_ *join.Wanted, err error) {
 			if text == nil {
-				if text, err = readDocument(ctx, file); err != nil {
+				if text, err = provision.ReadDocument(ctx, file); err != nil {
 					return nil, err
 				}
 			}
@@ -120,7 +120,7 @@ func (e *env) joining(file string, load func(ctx context.Context, p *parts, text
 			defer provision.Tell(h, joinCommand, e.start, p.doing)()
 			parts.joinEarly(ctx, st)
 			res, err := engine().Apply(ctx, st)
-			saveTimeline(h, joinCommand, e.start, res, classify(err))
+			saveTimeline(h, joinCommand, e.start, res, exitcode.OfCommand(err))
 			return res, err
 		},
 		Keep:     func(ctx context.Context, st *desired.State) error { return engine().Keep(ctx, st.Owner) },
@@ -128,24 +128,24 @@ func (e *env) joining(file string, load func(ctx context.Context, p *parts, text
 		Remember: func(ctx context.Context, st *desired.State) error { return engine().Remember(ctx, st) },
 		Await:    parts.awaitMilestones,
 		Peers:    parts.peers().Of,
-		Classify: classify,
+		Classify: exitcode.OfCommand,
 	}, nil
 }
 
 // wanted decodes a NodeConfig and translates it for the machine.
 func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, error) {
-	c, err := decode(text)
+	c, err := provision.Decode(text)
 	if err != nil {
 		return nil, err
 	}
 	if c.Kind() != contract.NodeConfig {
-		return nil, refused{&exitcode.Error{Number: exitcode.Internal, During: "read the document",
+		return nil, &exitcode.RefusedError{Err: &exitcode.Error{Number: exitcode.Internal, During: "read the document",
 			Err:    fmt.Errorf("the document is: %s, and joining takes a %s", c.Kind(), contract.NodeConfig),
 			Remedy: "berth apply makes the machine as this document says."}}
 	}
 	keeps := contract.KeepsOf(c)
-	if keeps && !stays(p.file) {
-		return nil, refused{pipedKeep()}
+	if keeps && !provision.DocumentStays(p.file) {
+		return nil, &exitcode.RefusedError{Err: pipedKeep()}
 	}
 	p.document = text
 	p.askMachine(ctx)
@@ -157,12 +157,9 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 		return nil, err
 	}
 	facts.Agent = keeps // it will
-	st, err := c.Translate(facts)
-	switch {
-	case is[documentError](err):
-		return nil, refused{err}
-	case err != nil:
-		return nil, fmt.Errorf("translate the document: %w", err)
+	st, err := provision.Translate(c, facts, "the document")
+	if err != nil {
+		return nil, err
 	}
 	if err := join.LacksProof(p.host, st, azure.New(p.host).Lacks); err != nil {
 		return nil, err

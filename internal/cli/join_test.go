@@ -136,7 +136,7 @@ func TestJoinReadsTheDocumentOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, second := o.Load(t.Context())
-		if !is[refused](first) || !is[refused](second) || first.Error() != second.Error() {
+		if !is[*exitcode.RefusedError](first) || !is[*exitcode.RefusedError](second) || first.Error() != second.Error() {
 			t.Errorf("%s: %v, then %v", name, first, second)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/config"
@@ -21,23 +20,10 @@ import (
 	"github.com/berth-dev/berth/internal/provision"
 )
 
-// stdin is the name of a document that comes by a pipe.
-const stdin = "-"
-
 func pipedKeep() error {
 	return &exitcode.Error{Number: exitcode.Internal, During: "read the document", At: agent.KeepField,
 		Err:    errors.New(agent.KeepField + ": the document comes by a pipe, and the agent would have no file to follow"),
 		Remedy: "Write the document to a file that stays, as /etc/berth/node.yaml, and name it with -f."}
-}
-
-// stays says whether a document can be read again later under its name.
-func stays(file string) bool {
-	full, err := filepath.Abs(file)
-	if err != nil || file == stdin || strings.HasPrefix(full, "/dev/") || strings.HasPrefix(full, "/proc/") {
-		return false
-	}
-	info, err := os.Stat(full)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // stay has the agent keep the node that a document in a file made, or not any more.

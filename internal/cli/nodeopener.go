@@ -21,7 +21,7 @@ func (o *opener) openNode(ctx context.Context, d *reconcile.Document) (*reconcil
 	}
 	facts.Agent = true // also where it is no service of berth's
 	t, err := o.target(d, c, p, facts)
-	if refs := contract.ReferencesOf(c); is[documentError](err) && len(refs.Files) == 0 && refs.Discovery == nil {
+	if refs := contract.ReferencesOf(c); contract.Blames(err) && len(refs.Files) == 0 && refs.Discovery == nil {
 		return nil, o.refused(err)
 	}
 	return t, o.at(err)

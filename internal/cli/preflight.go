@@ -64,7 +64,7 @@ func (e *env) preflight() *cobra.Command {
 			if err != nil {
 				return e.usage(c, err)
 			}
-			text, err := readDocument(c.Context(), file)
+			text, err := provision.ReadDocument(c.Context(), file)
 			if err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func (e *env) examine(ctx context.Context, text []byte, ignore []string) (doctor
 	if err != nil {
 		return doctor.Report{}, err
 	}
-	c, err := decode(text)
+	c, err := provision.Decode(text)
 	if err != nil {
 		return doctor.Report{}, err
 	}

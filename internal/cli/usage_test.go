@@ -2,11 +2,7 @@ package cli
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"io"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
 	"syscall"
@@ -21,40 +17,6 @@ import (
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
-
-// TestInputIsGivenUp: somebody who forgot the document presses Ctrl-C once, and so
-// does who named a pipe that nobody writes into.
-func TestInputIsGivenUp(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(exitcode.ErrInterrupted)
-	input := func(in io.Reader) func() (io.ReadCloser, error) {
-		return func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
-	}
-	in, _ := io.Pipe() // never ends
-	if _, err := readInput(ctx, "x", input(in)); err == nil || (&env{err: io.Discard}).exit(err) != exitcode.CommandInterrupted {
-		t.Errorf("error %v", err)
-	}
-	if b, err := readInput(t.Context(), "x", input(strings.NewReader("{}"))); err != nil || string(b) != "{}" {
-		t.Errorf("%q, %v", b, err)
-	}
-	mute, fifo := path.Join(t.TempDir(), "mute"), path.Join(t.TempDir(), "fifo")
-	for _, p := range []string{mute, fifo} {
-		if err := syscall.Mkfifo(p, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := readDocument(ctx, mute); !errors.Is(err, exitcode.ErrInterrupted) {
-		t.Errorf("error %v", err)
-	}
-	go func() {
-		if err := os.WriteFile(fifo, []byte("{}"), 0o600); err != nil {
-			t.Error(err)
-		}
-	}()
-	if b, err := readDocument(t.Context(), fifo); err != nil || string(b) != "{}" {
-		t.Errorf("%q, %v", b, err)
-	}
-}
 
 // TestDocumentsAreBounded: what has no end is not read into memory.
 func TestDocumentsAreBounded(t *testing.T) {
