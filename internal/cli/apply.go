@@ -68,7 +68,7 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, w
 	if f.root == "/" {
 		defer provision.Tell(d.host, applyCommand, e.start, p.doing)()
 	}
-	d.parts.joinEarly(ctx, d.state)
+	d.parts.inquiry.BeginJoin(ctx, d.state)
 	res, err := engine.Apply(ctx, d.state)
 	if err = withCause(ctx, provision.WithUnitLog(ctx, d.host, err)); err != nil {
 		saveTimeline(d.host, applyCommand, e.start, res, exitcode.OfCommand(err))

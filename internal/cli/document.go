@@ -72,8 +72,8 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 		return nil, err
 	}
 	p := e.parts(h)
-	p.offline = f.root != "/"
-	p.ask(ctx)
+	p.inquiry.Source.Offline = f.root != "/"
+	p.inquiry.Begin(ctx)
 	if p.document, err = provision.ReadDocument(ctx, f.file); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts, err := p.factsOf(ctx, c)
+	facts, err := p.factsFor(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/join"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // upgradeDrain is how long pods have to go before another kubelet starts, unless somebody
@@ -51,5 +52,5 @@ func (p *parts) drainer() converge.Drainer {
 
 // peers asks the cluster that a machine is of, or is to join.
 func (p *parts) peers() join.PeerSource {
-	return join.PeerSource{Host: p.host, Kubeconfig: p.kubeconfig, Tokens: azure.New(p.host).Bootstrap}
+	return join.PeerSource{Host: p.host, Kubeconfig: func() string { return provision.KubeconfigInUse(p.host) }, Tokens: azure.New(p.host).Bootstrap}
 }

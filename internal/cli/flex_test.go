@@ -69,7 +69,9 @@ func TestFlexDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := e.wantedByFlex(t.Context(), &parts{host: h, fetcher: e.parts(h).fetcher, offline: true}, file, text)
+	p := e.parts(h)
+	p.inquiry.Source.Offline = true
+	w, err := e.wantedByFlex(t.Context(), p, file, text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,8 +44,8 @@ var ofKubelet = []string{
 func TestNodeOnABuiltImage(t *testing.T) {
 	h := imageRoot(t)
 	p := (&env{}).parts(h)
-	p.offline = true
-	facts, err := p.facts(t.Context(), h)
+	p.inquiry.Source.Offline = true
+	facts, err := p.inquiry.Facts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func (e *env) joining(file string, load func(ctx context.Context, p *parts, text
 		},
 		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
 			defer provision.Tell(h, joinCommand, e.start, p.doing)()
-			parts.joinEarly(ctx, st)
+			parts.inquiry.BeginJoin(ctx, st)
 			res, err := engine().Apply(ctx, st)
 			saveTimeline(h, joinCommand, e.start, res, exitcode.OfCommand(err))
 			return res, err
@@ -126,7 +126,7 @@ func (e *env) joining(file string, load func(ctx context.Context, p *parts, text
 		Keep:     func(ctx context.Context, st *desired.State) error { return engine().Keep(ctx, st.Owner) },
 		Stay:     stay{host: h, parts: parts, file: file, observe: p.observe}.run,
 		Remember: func(ctx context.Context, st *desired.State) error { return engine().Remember(ctx, st) },
-		Await:    parts.awaitMilestones,
+		Await:    parts.watch().Await,
 		Peers:    parts.peers().Of,
 		Classify: exitcode.OfCommand,
 	}, nil
@@ -148,11 +148,11 @@ func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, 
 		return nil, &exitcode.RefusedError{Err: pipedKeep()}
 	}
 	p.document = text
-	p.askMachine(ctx)
+	p.inquiry.BeginMachine(ctx)
 	if err := e.register(ctx, p, c); err != nil {
 		return nil, err
 	}
-	facts, err := p.factsOf(ctx, c)
+	facts, err := p.factsFor(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -260,15 +260,3 @@ func TestJoinAsksTheVersionWithItsIdentity(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestJoinAsksKubeletWhereItListens: --wait-for kubelet goes by kubeletConfig.
-func TestJoinAsksKubeletWhereItListens(t *testing.T) {
-	st := &desired.State{}
-	st.Add(&desired.File{Path: kubelet.ConfigFile, Content: desired.Text(`{"healthzPort": 10300}`), Mode: 0o644, Life: desired.Managed})
-	if err := st.Seal(); err != nil {
-		t.Fatal(err)
-	}
-	if w := (&parts{host: memory.New()}).watcher(st); w.Healthz != "http://127.0.0.1:10300/healthz" {
-		t.Errorf("asks %q", w.Healthz)
-	}
-}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/reconcile"
-	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component/gpu"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -50,13 +49,13 @@ func TestDriverOfTheImage(t *testing.T) {
 		}
 	}
 	p := (&env{}).parts(h)
-	p.asked = func() (azure.Cloud, error) { return azure.Cloud{}, nil }
+	p.inquiry.WithoutCloud()
 	o := p.options()
 	c, err := o.Decode(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, err := o.Facts(t.Context(), h, unobserved)
+	facts, err := o.Facts(t.Context(), h, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

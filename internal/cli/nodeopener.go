@@ -15,7 +15,7 @@ func (o *opener) openNode(ctx context.Context, d *reconcile.Document) (*reconcil
 		return nil, o.refused(err)
 	}
 	p := o.parts(d.Text)
-	facts, err := p.factsOf(ctx, c)
+	facts, err := p.factsFor(ctx, c)
 	if err != nil {
 		return nil, o.at(err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/reconcile"
-	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
@@ -109,7 +108,7 @@ func (o *opener) LastGood(_ context.Context, owner desired.Owner) (*reconcile.Ta
 func (o *opener) parts(document []byte) *parts {
 	p := o.e.parts(o.host)
 	p.document, p.noRevert, p.yields = document, !o.try, true
-	p.asked = func() (azure.Cloud, error) { return azure.Cloud{}, nil }
+	p.inquiry.WithoutCloud()
 	return p
 }
 

@@ -19,7 +19,7 @@ func (o *opener) openOSC(ctx context.Context, d *reconcile.Document) (*reconcile
 		return nil, o.refused(err)
 	}
 	p := o.parts(d.Text)
-	facts := provision.GatherForChanges(ctx, o.host, p.factsSource())
+	facts := provision.GatherForChanges(ctx, o.host, p.inquiry.Source)
 	facts.Agent = true // also where it is no service of berth's
 	refs := doc.SecretRefs(facts.Hostname)
 	if facts.SecretData, err = o.resolve(ctx, refs); err != nil {
@@ -40,7 +40,7 @@ func (o *opener) Former(ctx context.Context, d *reconcile.Document) (*reconcile.
 		return nil, &reconcile.RefusedError{Err: err}
 	}
 	p := o.parts(d.Text)
-	facts := provision.GatherForChanges(ctx, o.host, p.factsSource())
+	facts := provision.GatherForChanges(ctx, o.host, p.inquiry.Source)
 	facts.Agent, facts.SecretData = true, map[string]map[string][]byte{}
 	for ref, at := range doc.SecretFiles(facts.Hostname) {
 		held, _ := o.host.ReadFile(at) // what is not there is not taken over

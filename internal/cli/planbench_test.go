@@ -67,12 +67,12 @@ func imageRoot(b testing.TB) host.Host {
 func benchmarkPlan(b *testing.B, text []byte, apply bool) {
 	h := imageRoot(b)
 	p := (&env{}).parts(h)
-	p.offline = true
+	p.inquiry.Source.Offline = true
 	doc, err := p.decode(text)
 	if err != nil {
 		b.Fatal(err)
 	}
-	facts, err := p.facts(b.Context(), h)
+	facts, err := p.inquiry.Facts(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}

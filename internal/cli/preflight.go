@@ -136,7 +136,7 @@ func (e *env) examine(ctx context.Context, text []byte, ignore []string) (doctor
 	o.Settled = func() bool { return provision.Settled(h, o.References, contract.ServerOf(c)) }
 	o.Granted = func(ctx context.Context, q doctor.AzureQuestion) ([]azure.Grant, error) { return granted(ctx, h, q) }
 	o.State = func(ctx context.Context) (*desired.State, error) {
-		facts, err := p.factsOf(ctx, c)
+		facts, err := p.factsFor(ctx, c)
 		if err != nil {
 			return nil, err
 		}

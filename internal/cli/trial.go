@@ -29,7 +29,7 @@ func (p *parts) trial() *converge.Trial {
 	program, _ := os.Executable() // what runs has a path; only a broken /proc hides it
 	return &converge.Trial{
 		Contract: trial.Contract{Document: p.document, Facts: facts},
-		State:    p.stateOf, Stands: p.stands, Await: p.awaitAgain,
+		State:    p.stateOf, Stands: p.watch().Stands, Await: p.watch().StandAgain,
 		LastLogLines: func(ctx context.Context, unit string) string { return apiserver.LastLogLines(ctx, p.host, unit) },
 		Kubelet:      kubelet.Unit,
 		Elsewhere:    map[string][]string{containerd.Unit: {containerd.DropInDir}, kubelet.Unit: {kubelet.ConfigDir}},
@@ -52,14 +52,4 @@ func (p *parts) stateOf(_ context.Context, c *trial.Contract) (*desired.State, e
 		return nil, err
 	}
 	return doc.Translate(facts)
-}
-
-// stands says how the node of a state stands.
-func (p *parts) stands(ctx context.Context, st *desired.State) trial.Standing {
-	healthy, ready := p.watcher(st).Stands(ctx)
-	return trial.Standing{Healthy: healthy, Ready: ready}
-}
-
-func (p *parts) awaitAgain(ctx context.Context, st *desired.State, before trial.Standing) (remark string, err error) {
-	return p.watcher(st).StandAgain(ctx, before.Healthy, before.Ready)
 }

@@ -1,22 +1,15 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
-	"io"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/internal/component"
-	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/trial"
@@ -152,59 +145,5 @@ func TestAppliedOnTrial(t *testing.T) {
 		if got := applied(res, time.Second); got != "no changes"+says {
 			t.Error(got)
 		}
-	}
-}
-
-// TestANodeThatWasNotReady: only what stood before is asked for after a change. A Node that
-// was not Ready reverts nothing, however it stands now, nor does kubelet where it was ill.
-func TestANodeThatWasNotReady(t *testing.T) {
-	health := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
-	t.Cleanup(health.Close)
-	asked := atomic.Int32{}
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1"},"status":{"conditions":[{"type":"Ready","status":"False"}]}}`)
-	}))
-	t.Cleanup(api.Close)
-	_, port, err := net.SplitHostPort(health.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := memory.New()
-	h.Value("/proc/sys/kernel/hostname", "n1\n")
-	h.Put("/opt/bin/kubelet", "program", 0o755)
-	h.Put("/etc/systemd/system/kubelet.service", "[Service]\nExecStart=/opt/bin/kubelet\n", 0o644)
-	h.Put(kubelet.Kubeconfig, "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: k, cluster: {server: \""+api.URL+"\"}}]\n"+
-		"contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: {token: t}}]\n", 0o600)
-	if err := h.StartUnit(t.Context(), "kubelet.service"); err != nil {
-		t.Fatal(err)
-	}
-	state := func(port string) *desired.State {
-		st := &desired.State{Owner: desired.OwnerNode}
-		st.Add(&desired.File{Path: kubelet.ConfigFile, Content: desired.Text(`{"healthzBindAddress":"127.0.0.1","healthzPort":` + port + `}`)})
-		return st
-	}
-	p := &parts{host: h}
-	for name, c := range map[string]struct {
-		before trial.Standing
-		port   string
-		fails  bool
-		asks   bool
-	}{
-		"healthy, and still":          {trial.Standing{Healthy: true}, port, false, false},
-		"healthy, and no longer":      {trial.Standing{Healthy: true}, "1", true, false},
-		"ill, and still":              {trial.Standing{}, "1", false, false},
-		"Ready before, and no longer": {trial.Standing{Healthy: true, Ready: true}, port, true, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			asked.Store(0)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			remark, err := p.awaitAgain(ctx, state(c.port), c.before)
-			if (err != nil) != c.fails || remark != "" || (asked.Load() > 0) != c.asks {
-				t.Errorf("%q, %v; the API server was asked %d times", remark, err, asked.Load())
-			}
-		})
 	}
 }

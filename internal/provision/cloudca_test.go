@@ -343,6 +343,3 @@ func TestRenewYieldsToAnotherConfiguration(t *testing.T) {
 		t.Errorf("%+v, %v", kept, err)
 	}
 }
-
-// unobserved: nobody is told of what is asked.
-func unobserved(converge.Span) {}

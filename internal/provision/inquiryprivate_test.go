@@ -1,4 +1,4 @@
-package cli
+package provision
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/hostsagent"
+	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
@@ -42,20 +43,22 @@ func TestPrivateServerIsAskedForAgain(t *testing.T) {
 		if c.file != "" {
 			h.Put(hostsagent.File, c.file, 0o644)
 		}
-		p, asked := (&env{}).parts(h), 0
-		p.offline = c.offline
-		p.asked = func() (azure.Cloud, error) { return azure.Cloud{APIServer: hostsagent.Address(c.told)}, nil }
-		p.askAgain = func(context.Context) azure.Cloud {
+		q, asked := inquiryOf(h), 0
+		q.Source.Offline = c.offline
+		q.Source.Asked = func() (azure.Cloud, error) { return azure.Cloud{APIServer: hostsagent.Address(c.told)}, nil }
+		q.Again = func(context.Context) azure.Cloud {
 			asked++
 			return azure.Cloud{APIServer: netip.MustParseAddr("10.224.0.4")}
 		}
-		doc, err := p.decode([]byte(c.text))
+		doc, err := contract.Decode([]byte(c.text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for who, facts := range map[string]func() (component.Facts, error){
-			"the run": func() (component.Facts, error) { return p.factsOfDecoded(t.Context(), h, unobserved) },
-			"a plan":  func() (component.Facts, error) { return p.factsOf(t.Context(), doc) },
+			"the run": func() (component.Facts, error) {
+				return q.FactsReferred(t.Context(), contract.ReferencesOf(doc), unobserved)
+			},
+			"a plan": func() (component.Facts, error) { return q.FactsFor(t.Context(), doc) },
 		} {
 			asked = 0
 			f, err := facts()

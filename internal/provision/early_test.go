@@ -1,4 +1,4 @@
-package cli
+package provision
 
 import (
 	"encoding/pem"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/component/apicheck"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/desired"
@@ -23,23 +24,23 @@ func TestProbeEarly(t *testing.T) {
 	check := apicheck.At("127.0.0.1", s.Listener.Addr().(*net.TCPAddr).Port, ca, time.Minute)
 	st := &desired.State{Owner: desired.OwnerAKS, Resources: []desired.Resource{check}}
 	h := memory.New()
-	p := (&env{}).parts(h)
-	p.joinEarly(t.Context(), st)
+	q := &Inquiry{Host: h}
+	q.BeginJoin(t.Context(), st)
 	<-asked
 	s.Close() // when it has answered
-	if err := p.engineOptions(h, "test", nil).Prober.Probe(t.Context(), check); err != nil {
+	if err := (Prober{Host: h, Server: apiserver.Prober{Connections: &apiserver.Connections{}, Early: &q.Probe}}).Probe(t.Context(), check); err != nil {
 		t.Error(err)
 	}
-	if got := p.earlyCheck(&desired.State{}); got != nil {
+	if got := q.earlyCheck(&desired.State{}); got != nil {
 		t.Errorf("without a check: %v", got)
 	}
-	p.offline = true
-	if got := p.earlyCheck(st); got != nil {
+	q.Source.Offline = true
+	if got := q.earlyCheck(st); got != nil {
 		t.Errorf("in another root: %v", got)
 	}
 	h.Put(kubelet.Kubeconfig, "", 0o600)
-	p.offline = false
-	if got := p.earlyCheck(st); got != nil {
+	q.Source.Offline = false
+	if got := q.earlyCheck(st); got != nil {
 		t.Errorf("on a node: %v", got)
 	}
 }
@@ -55,8 +56,8 @@ func TestCertificateEarly(t *testing.T) {
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 	check := apicheck.At("127.0.0.1", s.Listener.Addr().(*net.TCPAddr).Port, ca, time.Minute)
 	certificate := &desired.ClientCertificate{Base: desired.Base{After: []desired.ID{check.ID()}}, NodeName: "n", Server: s.URL, CA: ca, Token: "abcdef.0123456789abcdef", Kubeconfig: kubelet.Kubeconfig, Timeout: time.Minute}
-	p := (&env{}).parts(memory.New())
-	p.joinEarly(t.Context(), &desired.State{Owner: desired.OwnerAKS, Resources: []desired.Resource{check, certificate}})
+	q := &Inquiry{Host: memory.New()}
+	q.BeginJoin(t.Context(), &desired.State{Owner: desired.OwnerAKS, Resources: []desired.Resource{check, certificate}})
 	for _, want := range []string{"GET ", "POST Bearer abcdef.0123456789abcdef"} {
 		if got := <-asked; got != want {
 			t.Errorf("asked for %q, want %q", got, want)
