@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/berth-dev/berth/internal/agent/config"
+	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
@@ -37,9 +38,6 @@ type Keep struct {
 	// none. It is read where it is needed.
 	Token func() (desired.Secret, error)
 }
-
-// KeepField is what a NodeConfig asks for it with.
-const KeepField = "agent.keep"
 
 // noSecret stands where the published configuration names a Secret: nobody reads it.
 const noSecret = "none"
@@ -91,13 +89,13 @@ func (k *Keep) isStrict(o *config.Options) error {
 	if !k.RequireDigests || o.RequireDigests {
 		return nil
 	}
-	return &exitcode.Error{Number: exitcode.Internal, During: "have the agent keep the node", At: KeepField,
+	return &exitcode.Error{Number: exitcode.Internal, During: "have the agent keep the node", At: contract.KeepField,
 		Err:    errors.New(config.OptionsPath + " has the agent fetch what has no digest, and --require-digests forbids that"),
 		Remedy: "Put \"requireDigests: true\" into " + config.OptionsPath + ", or artifacts.requireDigests into the document. The machine is a node all the same."}
 }
 
 func (k *Keep) refused(why string) error {
-	return &exitcode.Error{Number: exitcode.Internal, During: "have the agent keep the node", At: KeepField, Err: errors.New(why),
+	return &exitcode.Error{Number: exitcode.Internal, During: "have the agent keep the node", At: contract.KeepField, Err: errors.New(why),
 		Remedy: fmt.Sprintf("Put \"sources: {secret: false, nodeConfig: %s}\" into %s, or take away what is there (berth agent reset); "+
 			"or take agent.keep out of the document. The machine is a node all the same.", k.File, config.OptionsPath)}
 }

@@ -1,17 +1,12 @@
 package cli
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/berth-dev/berth/internal/contract/node"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
-	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/join"
 	"github.com/berth-dev/berth/internal/provision"
 )
@@ -31,9 +26,7 @@ func (e *env) bootstrap() *cobra.Command {
 			if e.uid != 0 {
 				return e.notRootFor("make this machine a node")
 			}
-			o, err := e.joining(file, func(ctx context.Context, p *parts, text []byte) (*join.Wanted, error) {
-				return e.wantedByFlex(ctx, p, file, text)
-			})
+			o, err := e.joining(file, true)
 			if err != nil {
 				return err
 			}
@@ -43,24 +36,6 @@ func (e *env) bootstrap() *cobra.Command {
 	}
 	c.Flags().StringVar(&file, "config", flexConfig, "read the configuration, JSON, from `FILE`")
 	return c
-}
-
-// wantedByFlex decodes a configuration of AKS Flex Node. Its secrets stay inline: it has
-// them itself.
-func (e *env) wantedByFlex(ctx context.Context, p *parts, file string, text []byte) (*join.Wanted, error) {
-	doc, notes, err := node.FromFlex(text, node.SecretLocation{Inline: true})
-	if err != nil {
-		return nil, &exitcode.RefusedError{Err: err}
-	}
-	if text, err = node.Text(doc); err != nil {
-		return nil, fmt.Errorf("translate %s: %w", file, err)
-	}
-	w, err := e.wanted(ctx, p, text)
-	if err != nil {
-		return nil, fmt.Errorf("%s, as a NodeConfig: %w", file, err)
-	}
-	w.Notes = slices.Concat(notes, w.Notes)
-	return w, nil
 }
 
 // unbootstrap is leave under the name of AKS Flex Node: it asks nothing, and what could
@@ -82,7 +57,7 @@ func (e *env) unbootstrap() *cobra.Command {
 				return err
 			}
 			p := newProgress(e)
-			o, err := e.leaving(h, p, "berth leave", func() (*desired.AzureIdentity, error) { return flexRegistrar(h, file) })
+			o, err := e.leaving(h, p, "berth leave", func() (*desired.AzureIdentity, error) { return join.FlexRegistrar(h, fromHere(file)) })
 			if err != nil {
 				return err
 			}
@@ -93,20 +68,6 @@ func (e *env) unbootstrap() *cobra.Command {
 	}
 	c.Flags().StringVar(&file, "config", flexConfig, "the configuration, JSON, is in `FILE`; read for the secret of its service principal alone")
 	return c
-}
-
-// flexRegistrar is who registers machines by a configuration of AKS Flex Node; nil where
-// nobody does.
-func flexRegistrar(h host.FS, file string) (*desired.AzureIdentity, error) {
-	text, err := h.ReadFile(fromHere(file))
-	if err != nil {
-		return nil, err
-	}
-	doc, _, err := node.FromFlex(text, node.SecretLocation{Inline: true})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return node.Registrar(doc), nil
 }
 
 // unlessKept takes exit code 4, of which the published program knows nothing, for done:

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"strings"
@@ -59,27 +58,6 @@ func TestFlexNode(t *testing.T) {
 	}
 }
 
-// TestFlexDocument: what the configuration says comes into force as of a NodeConfig, and
-// what has no place in one is noted.
-func TestFlexDocument(t *testing.T) {
-	h := memory.New()
-	e := &env{err: io.Discard, out: io.Discard}
-	file := flexDocument(t, `"kubernetes": "1.36.3"`)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := e.parts(h)
-	p.inquiry.Source.Offline = true
-	w, err := e.wantedByFlex(t.Context(), p, file, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.Server != "https://api.example:443" || len(w.Notes) == 0 || w.Notes[0].Path != "agent.logLevel" || w.Open {
-		t.Errorf("%+v", w)
-	}
-}
-
 func TestFlexNodeNeedsRoot(t *testing.T) {
 	for _, command := range []string{"bootstrap", "unbootstrap"} {
 		var text strings.Builder
@@ -106,23 +84,5 @@ func TestUnlessKept(t *testing.T) {
 func TestUnlessKeptInAzure(t *testing.T) {
 	if got := unlessKept(join.Outcome{InAzure: true}, told(exitcode.Kept)); !errors.Is(got, told(exitcode.Kept)) {
 		t.Error(got)
-	}
-}
-
-// The secret with which bootstrap registered the machine takes it back.
-func TestFlexRegistrar(t *testing.T) {
-	h := memory.New()
-	if _, err := flexRegistrar(h, flexConfig); err == nil {
-		t.Error("there is no configuration")
-	}
-	for text, want := range map[string]string{
-		`"arc": {}, "servicePrincipal": {"clientId": "c", "clientSecret": "hush"}`:                 "hush",
-		`"arc": {"enabled": false}, "servicePrincipal": {"clientId": "c", "clientSecret": "hush"}`: "",
-	} {
-		h.Put(flexConfig, `{"azure": {"tenantId": "t", `+text+`}}`, 0o600)
-		who, err := flexRegistrar(h, flexConfig)
-		if err != nil || (who != nil) != (want != "") || who != nil && (who.ClientSecret.Reveal() != want || who.TenantID != "t") {
-			t.Errorf("%s: %+v, %v", text, who, err)
-		}
 	}
 }

@@ -1,23 +1,18 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/berth-dev/berth/internal/azure"
+	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/contract"
-	"github.com/berth-dev/berth/internal/contract/node"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
-	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/join"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
@@ -78,7 +73,7 @@ func (e *env) runJoin(c *cobra.Command, f joinFlags) error {
 	if e.uid != 0 {
 		return e.notRootFor("make this machine a node")
 	}
-	o, err := e.joining(f.file, e.wanted)
+	o, err := e.joining(f.file, false)
 	if err != nil {
 		return err
 	}
@@ -91,31 +86,23 @@ func (e *env) notRootFor(what string) error {
 }
 
 // joining is what joining with a document needs of the program; the command adds the
-// rest. The document is read once: a pipe has nothing for who asks again.
-func (e *env) joining(file string, load func(ctx context.Context, p *parts, text []byte) (*join.Wanted, error)) (join.Setup, error) {
+// rest. flex: the document is a configuration of AKS Flex Node.
+func (e *env) joining(file string, flex bool) (join.Setup, error) {
 	h, err := e.open("/")
 	if err != nil {
 		return join.Setup{}, err
 	}
 	p := newProgress(e)
 	parts := e.parts(h)
-	parts.say, parts.file = p.say, file
+	parts.say = p.say
 	engine := func() *converge.Engine {
 		opt := parts.engineOptions(h, joinCommand, p.observe)
 		opt.Trial.Later = true
 		return converge.New(opt)
 	}
-	var text []byte
 	return join.Setup{
 		Host: h, Command: joinCommand, Version: Version(), Start: e.start, Say: p.say,
-		Load: func(ctx context.Context) (_ *join.Wanted, err error) {
-			if text == nil {
-				if text, err = provision.ReadDocument(ctx, file); err != nil {
-					return nil, err
-				}
-			}
-			return load(ctx, parts, text)
-		},
+		Load: e.loader(parts, file, flex).Load,
 		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
 			defer provision.Tell(h, joinCommand, e.start, p.doing)()
 			parts.inquiry.BeginJoin(ctx, st)
@@ -132,77 +119,17 @@ func (e *env) joining(file string, load func(ctx context.Context, p *parts, text
 	}, nil
 }
 
-// wanted decodes a NodeConfig and translates it for the machine.
-func (e *env) wanted(ctx context.Context, p *parts, text []byte) (*join.Wanted, error) {
-	c, err := provision.Decode(text)
-	if err != nil {
-		return nil, err
+func (e *env) loader(p *parts, file string, flex bool) *join.Loader {
+	return &join.Loader{
+		Host: p.host, Inquiry: &p.inquiry, File: file, Flex: flex, Drain: p.drains > 0, Say: p.say,
+		Take: func(text []byte, c contract.Contract, f component.Facts) {
+			p.document, p.gathered = text, f
+			p.take(c)
+		},
+		Fetch: func(ctx context.Context, a *desired.Artifact) error { // a package runs scripts: its digest is known
+			return newFetcher(true).FetchFile(ctx, p.host, a)
+		},
 	}
-	if c.Kind() != contract.NodeConfig {
-		return nil, &exitcode.RefusedError{Err: &exitcode.Error{Number: exitcode.Internal, During: "read the document",
-			Err:    fmt.Errorf("the document is: %s, and joining takes a %s", c.Kind(), contract.NodeConfig),
-			Remedy: "berth apply makes the machine as this document says."}}
-	}
-	keeps := contract.KeepsOf(c)
-	if keeps && !provision.DocumentStays(p.file) {
-		return nil, &exitcode.RefusedError{Err: pipedKeep()}
-	}
-	p.document = text
-	p.inquiry.BeginMachine(ctx)
-	if err := e.register(ctx, p, c); err != nil {
-		return nil, err
-	}
-	facts, err := p.factsFor(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	facts.Agent = keeps // it will
-	st, err := provision.Translate(c, facts, "the document")
-	if err != nil {
-		return nil, err
-	}
-	if err := join.LacksProof(p.host, st, azure.New(p.host).Lacks); err != nil {
-		return nil, err
-	}
-	unsaid := func(n desired.FieldNote) bool { return n.Path == node.ClusterDNSField }
-	return &join.Wanted{State: st, Server: join.ServerOf(st, contract.ServerOf(c)), Version: contract.KubeletOf(c), Drains: p.drains > 0, Keeps: keeps, Notes: c.Notes(), Open: slices.ContainsFunc(st.Partial, unsaid)}, nil
-}
-
-// register makes the machine one of Azure Arc, whose identity everything else needs. Once
-// it is a node, its certificate is what it needs.
-func (e *env) register(ctx context.Context, p *parts, c contract.Contract) error {
-	refs := contract.ReferencesOf(c)
-	r := refs.Arc
-	if r == nil || p.registered {
-		return nil
-	}
-	for _, file := range r.CAFiles {
-		text, err := p.host.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("trust.caFiles: %w", err)
-		}
-		r.Via.CAs = append(r.Via.CAs, string(text))
-	}
-	if r.Agent != nil {
-		r.Agent.Via = r.Via
-	}
-	r.Name = cmp.Or(r.Name, provision.Hostname(p.host))
-	err := azure.New(p.host).Register(ctx, r, provision.Settled(p.host, refs, contract.ServerOf(c)), p.fetchPackage, newProgress(e).say)
-	p.registered = err == nil
-	return err
-}
-
-// fetchPackage brings a single file to its path. Its digest is known: a package runs
-// scripts.
-func (p *parts) fetchPackage(ctx context.Context, a *desired.Artifact) error {
-	if _, err := newFetcher(true).Stage(ctx, p.host, a); err != nil {
-		return err
-	}
-	to := a.Files[0].Path
-	if err := p.host.Rename(host.TempName(to), to); err != nil {
-		return err
-	}
-	return p.host.SyncDir(path.Dir(to))
 }
 
 // joined runs a join and tells what came of it.

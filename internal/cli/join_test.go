@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path"
 	"strings"
 	"testing"
@@ -112,33 +110,6 @@ func TestJoinNeedsRoot(t *testing.T) {
 	}}
 	if code := e.run(t.Context(), []string{"berth", "join", "-f", ownDocument}); code != exitcode.Failed || !strings.Contains(errOut.String(), "only root") {
 		t.Errorf("exit code %d: %s", code, &errOut)
-	}
-}
-
-// TestJoinReadsTheDocumentOnce: a pipe has nothing more for a run that asks the cluster
-// again.
-func TestJoinReadsTheDocumentOnce(t *testing.T) {
-	e := &env{start: time.Now(), err: io.Discard, open: func(string) (host.Host, error) { return memory.New(), nil }}
-	for name, load := range map[string]func(context.Context, *parts, []byte) (*join.Wanted, error){
-		"join": e.wanted,
-		"bootstrap": func(ctx context.Context, p *parts, text []byte) (*join.Wanted, error) {
-			return e.wantedByFlex(ctx, p, "", text)
-		},
-	} {
-		file := path.Join(t.TempDir(), "document")
-		write(t, file, "{}")
-		o, err := e.joining(file, load)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, first := o.Load(t.Context())
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-		_, second := o.Load(t.Context())
-		if !is[*exitcode.RefusedError](first) || !is[*exitcode.RefusedError](second) || first.Error() != second.Error() {
-			t.Errorf("%s: %v, then %v", name, first, second)
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,20 +10,14 @@ import (
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/agent/selfupdate"
 	"github.com/berth-dev/berth/internal/component/kubelet"
+	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
-	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/join"
 	"github.com/berth-dev/berth/internal/provision"
 )
-
-func pipedKeep() error {
-	return &exitcode.Error{Number: exitcode.Internal, During: "read the document", At: agent.KeepField,
-		Err:    errors.New(agent.KeepField + ": the document comes by a pipe, and the agent would have no file to follow"),
-		Remedy: "Write the document to a file that stays, as /etc/berth/node.yaml, and name it with -f."}
-}
 
 // stay has the agent keep the node that a document in a file made, or not any more.
 type stay struct {
@@ -47,7 +40,7 @@ func (s stay) run(ctx context.Context, w *join.Wanted) (*converge.Result, error)
 		return nil, err
 	}
 	kept, err := agent.Reset(ctx, s.host, s.apply)
-	gone := converge.Action{ID: desired.UnitID(config.Unit), Verb: converge.VerbDelete, Reason: "nobody asks for " + agent.KeepField}
+	gone := converge.Action{ID: desired.UnitID(config.Unit), Verb: converge.VerbDelete, Reason: "nobody asks for " + contract.KeepField}
 	return &converge.Result{Plan: &converge.Plan{Actions: []converge.Action{gone}, Kept: kept}}, err
 }
 

@@ -38,8 +38,6 @@ type parts struct {
 	inquiry provision.Inquiry
 	// fetch: download also where the host is a root directory.
 	fetch bool
-	// registered: the machine is one of Azure Arc.
-	registered bool
 	// takeOver makes a path this document's that another one wants otherwise.
 	takeOver bool
 	// requireDigests is the command line's word, which counts for the agent, too.
@@ -58,8 +56,6 @@ type parts struct {
 	say    func(line string)
 	// yields leaves a change alone that a person tries.
 	yields bool
-	// file is where join reads the document.
-	file string
 	// document is what is applied, gathered what translation knew of the machine.
 	document []byte
 	gathered component.Facts

@@ -72,6 +72,9 @@ func KubeletOf(c Contract) string {
 	return ""
 }
 
+// KeepField is what has the agent keep the machine, in a NodeConfig.
+const KeepField = "agent.keep"
+
 // KeepsOf says whether a NodeConfig wants berth's agent to keep the machine.
 func KeepsOf(c Contract) bool {
 	n, ok := c.(*nodeContract)

@@ -1,4 +1,4 @@
-package cli
+package artifact
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/berth-dev/berth/internal/artifact"
 	"github.com/berth-dev/berth/internal/artifact/bundle"
 	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/desired"
@@ -21,7 +20,7 @@ import (
 )
 
 // A package comes whole, as it was promised, or not at all.
-func TestFetchPackage(t *testing.T) {
+func TestFetchFile(t *testing.T) {
 	const content = "!<arch>\ndebian-binary and the rest, which is not taken apart"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, content) }))
 	defer server.Close()
@@ -30,7 +29,7 @@ func TestFetchPackage(t *testing.T) {
 		if _, err := host.MkdirAll(h, "/var/lib/berth"); err != nil {
 			t.Fatal(err)
 		}
-		err := (&parts{host: h}).fetchPackage(t.Context(), &desired.Artifact{Name: component.ArcPackage, URLs: []string{server.URL + "/a.deb"}, SHA256: sum,
+		err := New(Options{RequireDigests: true}).FetchFile(t.Context(), h, &desired.Artifact{Name: component.ArcPackage, URLs: []string{server.URL + "/a.deb"}, SHA256: sum,
 			Files: []desired.ArtifactFile{{Path: component.ArcPackageFile, Mode: 0o600}}})
 		got, _ := h.ReadFile(component.ArcPackageFile) // it may not be there
 		if (err == nil) != (want != "") || string(got) != want {
@@ -44,7 +43,7 @@ func TestFetchPackage(t *testing.T) {
 
 // A package of which the document says no more than that it is wanted comes out of the
 // machine's bundle; without one it is refused.
-func TestPackageOutOfABundle(t *testing.T) {
+func TestFetchFileOutOfABundle(t *testing.T) {
 	const content = "!<arch>\ndebian-binary out of a bundle"
 	var packed bytes.Buffer
 	spec := bundle.Spec{Platform: "linux/" + runtime.GOARCH, Artifacts: []bundle.ArtifactSpec{{Name: component.ArcPackage, Content: bundle.Content{
@@ -57,9 +56,9 @@ func TestPackageOutOfABundle(t *testing.T) {
 		h := memory.New()
 		h.PutDir("/var/lib/berth")
 		if there {
-			h.Put(artifact.BundleDir+"/site.bundle", packed.String(), 0o600)
+			h.Put(BundleDir+"/site.bundle", packed.String(), 0o600)
 		}
-		err := (&parts{host: h}).fetchPackage(t.Context(), wanted)
+		err := New(Options{RequireDigests: true}).FetchFile(t.Context(), h, wanted)
 		got, _ := h.ReadFile(component.ArcPackageFile) // it may not be there
 		if there && (err != nil || string(got) != content) || !there && (err == nil || got != nil || !strings.Contains(err.Error(), component.ArcPackage)) {
 			t.Errorf("a bundle: %v; %q, %v", there, got, err)
