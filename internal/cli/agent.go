@@ -12,6 +12,7 @@ import (
 	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/agent/event"
+	"github.com/berth-dev/berth/internal/agent/footprint"
 	"github.com/berth-dev/berth/internal/agent/reconcile"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
@@ -71,10 +72,10 @@ func (e *env) newAgent(h host.Host, configDir, kubeconfig string, worked func())
 		Status:  notifyStatus,
 		Explain: explain,
 		Open: func(src agent.Source, secrets agent.SecretReader, try bool) reconcile.Opener {
-			return &opener{e: e, host: h, secrets: secrets, source: src, try: try}
+			return e.opener(h, src, secrets, try)
 		},
 		Release: func(size int) {
-			release(size)
+			footprint.Release(size)
 			worked()
 		},
 		Updater: func(o *config.Options, events *event.Recorder, log *slog.Logger) reconcile.SelfUpdate {

@@ -9,16 +9,6 @@ import (
 	"github.com/berth-dev/berth/internal/agent/footprint"
 )
 
-// large is a document after which memory goes back to the system at once.
-const large = 256 << 10
-
-// release gives back what a large document took.
-func release(size int) {
-	if size > large {
-		footprint.GiveBack()
-	}
-}
-
 // resident prepares the program for a long life: bounded memory, and a sign of life
 // for systemd where that asks for one. worked is to be called after work.
 func resident(ctx context.Context) (worked func()) {

@@ -9,24 +9,11 @@ import (
 	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/agent/selfupdate"
-	"github.com/berth-dev/berth/internal/contract/osc"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
-
-// agentParts are a document's words on the agent, as the agent takes them.
-func agentParts(p *osc.AgentParts) *selfupdate.Parts {
-	if p == nil {
-		return nil
-	}
-	out := &selfupdate.Parts{Field: p.Field, Unit: p.Unit, DropIns: p.DropIns}
-	if p.Path != "" {
-		out.Program = &selfupdate.Program{Path: p.Path, Image: p.Image, Member: p.Member, Ahead: p.Ahead, Content: p.Content}
-	}
-	return out
-}
 
 // updater is what puts the agent of a document in this one's place.
 func (e *env) updater(h host.Host, dir string, o *config.Options, events selfupdate.Recorder, log *slog.Logger) *selfupdate.Updater {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -92,8 +91,7 @@ func (e *env) load(ctx context.Context, f documentFlags) (*document, error) {
 	return &document{c, st, h, p}, nil
 }
 
-// unused are the remarks on fields: what validation tolerated, and what has no
-// effect or a part of it.
+// unused are the remarks on fields.
 func (d *document) unused() []desired.FieldNote {
-	return nonNil(slices.Concat(d.contract.Notes(), d.state.Unused, d.state.Partial))
+	return provision.Unused(d.contract, d.state)
 }

@@ -111,7 +111,7 @@ func (e *env) joining(file string, flex bool) (join.Setup, error) {
 			return res, err
 		},
 		Keep:     func(ctx context.Context, st *desired.State) error { return engine().Keep(ctx, st.Owner) },
-		Stay:     stay{host: h, parts: parts, file: file, observe: p.observe}.run,
+		Stay:     parts.stay(file, p.observe),
 		Remember: func(ctx context.Context, st *desired.State) error { return engine().Remember(ctx, st) },
 		Await:    parts.watch().Await,
 		Peers:    parts.peers().Of,

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/reconcile"
 	"github.com/berth-dev/berth/internal/converge"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/machine"
 	"github.com/berth-dev/berth/internal/host/memory"
@@ -31,7 +33,7 @@ func benchmarkLook(b *testing.B, document string) {
 	mem.Put("/usr/bin/sleep", "program", 0o755)
 	scope := converge.Scope{Decide: func(converge.Action) converge.Decision { return converge.Do }} // as the agent's
 	look := func(h host.Host) func() *converge.Result {
-		t, err := openerOf(h, true).Open(b.Context(), reconcile.DocumentOf([]byte(document)))
+		t, err := (&env{}).opener(h, agent.Source{Owners: []desired.Owner{desired.OwnerOSC}}, nil, true).Open(b.Context(), reconcile.DocumentOf([]byte(document)))
 		if err != nil {
 			b.Fatal(err)
 		}

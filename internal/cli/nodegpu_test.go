@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/berth-dev/berth/internal/agent"
+	"github.com/berth-dev/berth/internal/agent/documents"
 	"github.com/berth-dev/berth/internal/agent/reconcile"
 	"github.com/berth-dev/berth/internal/component/gpu"
 	"github.com/berth-dev/berth/internal/desired"
@@ -61,12 +62,11 @@ func TestDriverOfTheImage(t *testing.T) {
 	}
 	st, err := c.Translate(facts)
 	brings("the run", st, err)
-	if st, err = p.stateOf(t.Context(), &p.trial().Contract); err != nil {
+	if st, err = documents.StateOf(h, &p.trial().Contract); err != nil {
 		t.Fatal(err)
 	}
 	brings("what the run goes back to", st, err)
-	keeper := openerOf(h, true)
-	keeper.source = agent.Source{Owners: []desired.Owner{desired.OwnerAKS}}
+	keeper := (&env{}).opener(h, agent.Source{Owners: []desired.Owner{desired.OwnerAKS}}, nil, true)
 	target, err := keeper.Open(t.Context(), reconcile.DocumentOf(text))
 	if err != nil {
 		t.Fatal(err)

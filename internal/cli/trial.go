@@ -3,17 +3,14 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 
 	"github.com/berth-dev/berth/internal/agent/config"
-	"github.com/berth-dev/berth/internal/agent/selfupdate"
+	"github.com/berth-dev/berth/internal/agent/documents"
 	"github.com/berth-dev/berth/internal/apiserver"
-	"github.com/berth-dev/berth/internal/component"
 	"github.com/berth-dev/berth/internal/component/containerd"
 	"github.com/berth-dev/berth/internal/component/kubelet"
 	"github.com/berth-dev/berth/internal/component/swap"
-	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
@@ -29,27 +26,14 @@ func (p *parts) trial() *converge.Trial {
 	program, _ := os.Executable() // what runs has a path; only a broken /proc hides it
 	return &converge.Trial{
 		Contract: trial.Contract{Document: p.document, Facts: facts},
-		State:    p.stateOf, Stands: p.watch().Stands, Await: p.watch().StandAgain,
+		State: func(_ context.Context, c *trial.Contract) (*desired.State, error) {
+			return documents.StateOf(p.host, c)
+		},
+		Stands: p.watch().Stands, Await: p.watch().StandAgain,
 		LastLogLines: func(ctx context.Context, unit string) string { return apiserver.LastLogLines(ctx, p.host, unit) },
 		Kubelet:      kubelet.Unit,
 		Elsewhere:    map[string][]string{containerd.Unit: {containerd.DropInDir}, kubelet.Unit: {kubelet.ConfigDir}},
 		Program:      program, First: []string{report.ServiceUnit, config.Unit, swap.Unit},
 		NoRevert: p.noRevert, Within: p.within, Yields: p.yields,
 	}
-}
-
-// stateOf translates a kept contract with the facts of its time.
-func (p *parts) stateOf(_ context.Context, c *trial.Contract) (*desired.State, error) {
-	if selfupdate.IsVersion(c.Document) {
-		return selfupdate.State(p.host, c.Document)
-	}
-	var facts component.Facts
-	if err := json.Unmarshal(c.Facts, &facts); err != nil {
-		return nil, fmt.Errorf("read the facts: %w", err)
-	}
-	doc, err := contract.Decode(c.Document)
-	if err != nil {
-		return nil, err
-	}
-	return doc.Translate(facts)
 }

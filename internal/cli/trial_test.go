@@ -1,16 +1,10 @@
 package cli
 
 import (
-	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/berth-dev/berth/internal/component"
-	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
@@ -18,44 +12,6 @@ import (
 	"github.com/berth-dev/berth/internal/host/memory"
 	"github.com/berth-dev/berth/internal/report"
 )
-
-// What is kept of a contract comes to the same state again, on a machine that
-// answers nothing any more.
-func TestKeptContractIsTheSameState(t *testing.T) {
-	document, err := os.ReadFile(sample)
-	if err != nil {
-		t.Fatal(err)
-	}
-	facts := component.Facts{Hostname: "node-1", NodeIP: "10.0.0.4,fd00::4", IPv6: true, Resolved: true, ContainerdVersion: "2.2.9",
-		ContainerdPath: "/usr/bin/containerd", VendorUnits: []string{"containerd.service"}, VersionedPrograms: []string{"kubelet-1.34.2"},
-		Images: []component.BundledImage{{Reference: "r", Digest: "sha256:d"}}}
-	doc, err := contract.Decode(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := doc.Translate(facts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &parts{host: memory.New(), document: document, gathered: facts}
-	kept := p.trial().Contract
-	got, err := (&parts{host: memory.New()}).stateOf(t.Context(), &kept)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(printed(t, want), printed(t, got)); d != "" {
-		t.Error(d)
-	}
-}
-
-func printed(t *testing.T, st *desired.State) string {
-	t.Helper()
-	b, err := json.Marshal(st)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
 
 func TestConfirmCommandLine(t *testing.T) {
 	for args, c := range map[string]struct {

@@ -124,6 +124,11 @@ func (p *parts) engineOptions(h host.Host, command string, o converge.Observer) 
 func (p *parts) take(c contract.Contract) {
 	p.kubelet, p.server = contract.KubeletOf(c), contract.ServerOf(c)
 	p.drains = cmp.Or(p.drains, contract.DrainOf(c))
+	p.takeDigests(c)
+}
+
+// takeDigests has nothing fetched without a digest where a document says so.
+func (p *parts) takeDigests(c contract.Contract) {
 	if c.Terms().RequireDigests {
 		p.fetcher = newFetcher(true)
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/component"
@@ -106,4 +107,10 @@ func Translate(c contract.Contract, f component.Facts, name string) (*desired.St
 		return nil, &exitcode.RefusedError{Err: err}
 	}
 	return nil, fmt.Errorf("translate %s: %w", name, err)
+}
+
+// Unused are the remarks on fields of a document: what validation tolerated, and what has no
+// effect or a part of it. They are never nil.
+func Unused(c contract.Contract, st *desired.State) []desired.FieldNote {
+	return append([]desired.FieldNote{}, slices.Concat(c.Notes(), st.Unused, st.Partial)...)
 }

@@ -88,6 +88,16 @@ func GiveBack() {
 	_ = dropProgram() // without it memory is larger, no more
 }
 
+// large is a document after which memory goes back to the system at once, in bytes.
+const large = 256 << 10
+
+// Release gives back what a document of so many bytes took, where that is much.
+func Release(size int) {
+	if size > large {
+		GiveBack()
+	}
+}
+
 // dropProgram unmaps the pages of the program's file that are as they are in the file.
 func dropProgram() error {
 	program, err := os.Readlink("/proc/self/exe")

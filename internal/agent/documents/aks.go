@@ -1,4 +1,4 @@
-package cli
+package documents
 
 import (
 	"context"
@@ -9,18 +9,17 @@ import (
 )
 
 // openAKS asks the cloud, as provision does.
-func (o *opener) openAKS(ctx context.Context, d *reconcile.Document) (*reconcile.Target, error) {
-	p := o.parts(d.Text)
-	p.inquiry.Source.Asked = nil
-	c, err := p.decode(d.Text)
+func (o *Opener) openAKS(ctx context.Context, d *reconcile.Document) (*reconcile.Target, error) {
+	c, err := contract.Decode(d.Text)
 	if err != nil {
 		return nil, o.refused(err)
 	}
-	facts, err := p.factsOfDecoded(ctx, o.host, func(converge.Span) {})
+	p := o.Providers()
+	facts, err := p.Inquiry.FactsReferred(ctx, contract.ReferencesOf(c), func(converge.Span) {})
 	if err != nil {
 		return nil, err
 	}
-	t, err := o.target(d, c, p, facts)
+	t, err := p.target(d, Applied{Text: d.Text, Contract: c, Facts: facts})
 	if contract.Blames(err) {
 		err = o.refused(err)
 	}

@@ -1,4 +1,4 @@
-package cli
+package documents
 
 import (
 	"context"
@@ -12,24 +12,25 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/reconcile"
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/host/memory"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
-// TestAgentTriesAsItsOptionsSay: the agent has no flag --no-revert, but an option.
-func TestAgentTriesAsItsOptionsSay(t *testing.T) {
-	for _, try := range []bool{true, false} {
-		o := openerOf(memory.New(), try)
-		if got := o.parts(nil).trial().NoRevert; got == try {
-			t.Errorf("trial: %v: no revert is %v", try, got)
-		}
-	}
+func openerOf(h host.Host) *Opener {
+	return &Opener{Host: h, Source: agent.Source{Owners: []desired.Owner{desired.OwnerOSC, desired.OwnerNode}}, Release: func(int) {},
+		Providers: func() Providers {
+			return Providers{
+				Inquiry: &provision.Inquiry{Host: h, Agent: func(host.FS) (bool, error) { return false, nil },
+					Source: provision.FactsSource{Version: func(context.Context, host.Host, string) (string, error) { return "", nil }}},
+				Engine: func(Applied) *converge.Engine { return converge.New(converge.Options{Host: h, Command: "test"}) },
+			}
+		}}
 }
 
-func openerOf(h host.Host, try bool) *opener {
-	return &opener{e: &env{}, host: h, source: agent.Source{Owners: []desired.Owner{desired.OwnerOSC, desired.OwnerNode}}, try: try}
-}
+const oscHead = "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: OperatingSystemConfig\n"
 
 // BenchmarkOpen opens a document of 1 MB: what the agent does before a plan is made.
 func BenchmarkOpen(b *testing.B) {
@@ -37,7 +38,7 @@ func BenchmarkOpen(b *testing.B) {
 	for i := range 200 {
 		text += fmt.Sprintf("  - path: /etc/large/%03d\n    content: {inline: {encoding: b64, data: %s}}\n", i, strings.Repeat("QUJD", 1300))
 	}
-	o, d := openerOf(memory.New(), true), reconcile.DocumentOf([]byte(text))
+	o, d := openerOf(memory.New()), reconcile.DocumentOf([]byte(text))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := o.Open(b.Context(), d); err != nil {
@@ -49,14 +50,19 @@ func BenchmarkOpen(b *testing.B) {
 // TestOpenNodeConfig: the agent resolves what a NodeConfig names as apply does. What is
 // missing may come, what is wrong stays so.
 func TestOpenNodeConfig(t *testing.T) {
-	text, err := os.ReadFile(ownDocument)
+	text, err := os.ReadFile("../../contract/node/testdata/minimal.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text = append(text, "agent: {keep: true}\n"...)
-	h := ownMachine(t)
+	ca, err := os.ReadFile("../../contract/node/testdata/ca.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := memory.New()
+	h.Put("/etc/berth/ca.pem", string(ca), 0o644)
 	h.Put("/proc/sys/kernel/hostname", "n\n", 0o444)
-	o := openerOf(h, true)
+	o := openerOf(h)
 	d := reconcile.DocumentOf(text)
 	target, err := o.Open(t.Context(), d)
 	if err != nil || o.Owner(d) != desired.OwnerNode || target.State.Owner != desired.OwnerNode || len(target.State.Unhandled) > 0 {
@@ -86,7 +92,8 @@ func TestOpenRefuses(t *testing.T) {
 		"no kind in a NodeConfig's file":      {agent.Source{Owners: []desired.Owner{desired.OwnerNode}, File: "/n"}, "node: {}\n", "/n: NodeConfig refused"},
 		"a wrong value":                       {agent.Source{Owners: all}, node + "cluster: {server: 7}\n", "cluster.server"},
 	} {
-		o := &opener{e: &env{}, host: memory.New(), source: c.source}
+		o := openerOf(memory.New())
+		o.Source = c.source
 		_, err := o.Open(t.Context(), reconcile.DocumentOf([]byte(c.text)))
 		if !is[*reconcile.RefusedError](err) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -104,7 +111,7 @@ func TestOpenReadsSecrets(t *testing.T) {
 	h.Put("/proc/sys/kernel/hostname", "n\n", 0o444)
 	h.Put("/etc/a", "left a", 0o600)
 	h.Put("/etc/b", "left b", 0o600)
-	o, asked := openerOf(h, true), 0
+	o, asked := openerOf(h), 0
 	holds := func(target *reconcile.Target, want ...string) {
 		t.Helper()
 		for i, p := range []string{"/etc/a", "/etc/b"} {
@@ -115,7 +122,7 @@ func TestOpenReadsSecrets(t *testing.T) {
 		}
 	}
 	secret := map[string][]byte{"a": []byte("one"), "b": []byte("two")}
-	o.secrets = func(_ context.Context, name string) (*core.Secret, error) {
+	o.Secrets = func(_ context.Context, name string) (*core.Secret, error) {
 		if asked++; name != "s" || secret == nil {
 			return nil, errors.New("no Secret " + name)
 		}
@@ -139,4 +146,9 @@ func TestOpenReadsSecrets(t *testing.T) {
 		t.Fatalf("%v, asked %d times", err, asked)
 	}
 	holds(target, "left a", "left b")
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }

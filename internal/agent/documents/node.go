@@ -1,4 +1,4 @@
-package cli
+package documents
 
 import (
 	"context"
@@ -9,18 +9,18 @@ import (
 
 // openNode reads what the document names: files of the machine, and the cluster's CA.
 // What is missing may come, so that such a document is tried again.
-func (o *opener) openNode(ctx context.Context, d *reconcile.Document) (*reconcile.Target, error) {
+func (o *Opener) openNode(ctx context.Context, d *reconcile.Document) (*reconcile.Target, error) {
 	c, err := contract.DecodeAs(contract.NodeConfig, d.Text)
 	if err != nil {
 		return nil, o.refused(err)
 	}
-	p := o.parts(d.Text)
-	facts, err := p.factsFor(ctx, c)
+	p := o.withoutCloud()
+	facts, err := p.Inquiry.FactsFor(ctx, c)
 	if err != nil {
 		return nil, o.at(err)
 	}
 	facts.Agent = true // also where it is no service of berth's
-	t, err := o.target(d, c, p, facts)
+	t, err := p.target(d, Applied{Text: d.Text, Contract: c, Facts: facts, Drains: true})
 	if refs := contract.ReferencesOf(c); contract.Blames(err) && len(refs.Files) == 0 && refs.Discovery == nil {
 		return nil, o.refused(err)
 	}
