@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/component/azureidentity"
-	"github.com/berth-dev/berth/internal/desired"
-	"github.com/berth-dev/berth/internal/exitcode"
 )
 
 // tokenFlags are those of token.
@@ -63,63 +59,17 @@ func (e *env) kubelogin() *cobra.Command {
 }
 
 func (e *env) runToken(c *cobra.Command, f tokenFlags) error {
-	version, err := azure.ExecVersion(os.Getenv(azure.ExecInfo))
-	if err != nil {
-		return err
-	}
 	h, err := e.open("/")
 	if err != nil {
 		return err
 	}
-	identity, err := f.read(h)
-	if err != nil {
-		return err
-	}
-	if f.server != "" && !strings.EqualFold(f.server, identity.ServerID) {
-		return &exitcode.Error{Err: fmt.Errorf("a token for %s is asked for, and the cluster of this machine is %s", f.server, identity.ServerID),
-			Remedy: "Leave --server-id out: this machine has tokens for its own cluster's API server only."}
-	}
-	ctx, cancel := context.WithTimeout(c.Context(), azure.Budget)
-	defer cancel()
-	source, err := azure.NewRecorded(h, &identity)
-	if err != nil {
-		return err
-	}
-	credential, err := e.credential(ctx, source, &identity)
-	if err != nil {
-		return err
-	}
-	text, err := credential.ExecCredential(version)
+	text, err := azure.ExecPlugin{
+		Host: h, Identity: fromHere(f.identity), Server: f.server, Environment: f.environment, Keep: e.uid == 0, Getenv: os.Getenv,
+		Warn: func(err error) { fmt.Fprintf(e.err, "warning: %v\n", err) },
+	}.Credential(c.Context())
 	if err != nil {
 		return err
 	}
 	_, err = e.out.Write(text)
 	return err
-}
-
-// credential is one of those that are kept, where the caller may keep any.
-func (e *env) credential(ctx context.Context, s *azure.Source, a *desired.AzureIdentity) (azure.Credential, error) {
-	if e.uid != 0 {
-		t, err := s.ForServer(ctx, a)
-		return azure.Credential{Token: t, Renew: t.Expires}, err
-	}
-	c, err := s.Cached(ctx, a)
-	if c.Trouble != nil {
-		fmt.Fprintf(e.err, "warning: %v\n", c.Trouble)
-	}
-	return c, err
-}
-
-// read reads who the machine is.
-func (f tokenFlags) read(h azure.Host) (desired.AzureIdentity, error) {
-	if f.environment {
-		if a, ok, err := azure.Published(h, os.Getenv); ok || err != nil {
-			return a, err
-		}
-	}
-	instead := "a file of your own with --identity"
-	if f.environment {
-		instead = "an identity of your own with AAD_LOGIN_METHOD"
-	}
-	return azure.Recorded(h, fromHere(f.identity), instead)
 }
