@@ -67,14 +67,14 @@ func (e *env) runAgentBootstrap(c *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	progress := newProgress(e)
+	progress := e.progress()
 	p := e.parts(h)
-	opt := p.engineOptions(h, "berth agent bootstrap", progress.observe)
+	opt := p.engineOptions(h, "berth agent bootstrap", progress.Observe)
 	opt.Trial = nil
 	res, err := converge.New(opt).Apply(c.Context(), st)
 	if err != nil {
 		return err
 	}
-	progress.say(fmt.Sprintf("%s runs; %s", config.Unit, report.Count(len(res.Plan.Actions), "change")))
+	progress.Say(fmt.Sprintf("%s runs; %s", config.Unit, report.Count(len(res.Plan.Actions), "change")))
 	return nil
 }

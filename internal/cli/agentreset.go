@@ -23,7 +23,7 @@ func (e *env) agentReset() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := newProgress(e)
+			p := e.progress()
 			o, err := e.leaving(h, p, "berth agent reset", nil)
 			if err != nil {
 				return err
@@ -41,7 +41,7 @@ func (e *env) agentReset() *cobra.Command {
 			}
 			kept, err := join.TakeAgent(c.Context(), o, documents, desired.OwnerBerth)
 			for _, k := range kept {
-				p.say("kept: " + k)
+				p.Say("kept: " + k)
 			}
 			if err != nil {
 				return err
@@ -49,7 +49,7 @@ func (e *env) agentReset() *cobra.Command {
 			if len(kept) > 0 {
 				return told(exitcode.Kept)
 			}
-			p.say("the agent is gone")
+			p.Say("the agent is gone")
 			return nil
 		},
 	}

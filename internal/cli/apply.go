@@ -62,24 +62,24 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, w
 		return withCause(ctx, err)
 	}
 	d.parts.fetch, d.parts.within = fetch, within
-	p := newProgress(e)
-	d.parts.say = p.say
-	engine := d.parts.engine(d.host, applyCommand, p.observe)
+	p := e.progress()
+	d.parts.say = p.Say
+	engine := d.parts.engine(d.host, applyCommand, p.Observe)
 	if f.root == "/" {
-		defer provision.Tell(d.host, applyCommand, e.start, p.doing)()
+		defer provision.Tell(d.host, applyCommand, e.start, p.Doing)()
 	}
 	d.parts.inquiry.BeginJoin(ctx, d.state)
 	res, err := engine.Apply(ctx, d.state)
 	if err = withCause(ctx, provision.WithUnitLog(ctx, d.host, err)); err != nil {
 		saveTimeline(d.host, applyCommand, e.start, res, exitcode.OfCommand(err))
 		if s := toConfirm(res); s != "" {
-			p.say(s)
+			p.Say(s)
 		}
 		return err
 	}
-	p.say(applied(res, time.Since(e.start)))
+	p.Say(applied(res, time.Since(e.start)))
 	if err := engine.Remember(ctx, d.state); err != nil {
-		p.say("left for the next run: " + err.Error())
+		p.Say("left for the next run: " + err.Error())
 	}
 	if len(res.Plan.Kept) > 0 {
 		saveTimeline(d.host, applyCommand, e.start, res, exitcode.Kept)

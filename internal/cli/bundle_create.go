@@ -15,6 +15,7 @@ import (
 	"github.com/berth-dev/berth/internal/azure"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/provision"
+	"github.com/berth-dev/berth/internal/report"
 )
 
 // createFlags are the flags of bundle create.
@@ -78,18 +79,18 @@ func (e *env) createBundle(ctx context.Context, f createFlags) error {
 			return err
 		}
 	}
-	p := newProgress(e)
+	p := e.progress()
 	built, err := builder.Build(ctx, e.builder(h, p), r, f.output, key)
 	if err != nil {
 		return err
 	}
-	p.say("wrote " + f.output + ": " + describe(built))
+	p.Say("wrote " + f.output + ": " + describe(built))
 	return nil
 }
 
-func (e *env) builder(h host.Host, p *progress) builder.Options {
+func (e *env) builder(h host.Host, p *report.Progress) builder.Options {
 	return builder.Options{
-		Host: h, UID: e.uid, GID: os.Getegid(), RequireDigests: e.requireDigests, Observer: p.observe, Say: p.say,
+		Host: h, UID: e.uid, GID: os.Getegid(), RequireDigests: e.requireDigests, Observer: p.Observe, Say: p.Say,
 		Identity: azure.RegistryIdentity,
 	}
 }

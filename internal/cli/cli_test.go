@@ -291,21 +291,6 @@ func refusesCommands(t *testing.T, more []string) {
 	}
 }
 
-func TestProgressOnATerminal(t *testing.T) {
-	var out bytes.Buffer
-	p := newProgress(&env{err: &out, terminal: true, width: 40})
-	start := time.Unix(0, 0)
-	s := converge.Span{ID: "unit:kubelet.service", Verb: "start", Phase: "commit", Start: start}
-	p.observe(s)
-	p.say("between")
-	s.End, s.Error = start.Add(time.Second), "no"
-	p.observe(s)
-	want := "… start unit:kubelet.service\r\x1b[Kbetween\n… start unit:kubelet.service\r\x1b[Kstart unit:kubelet.service (1s) FAILED: no\n"
-	if d := cmp.Diff(want, out.String()); d != "" {
-		t.Error(d)
-	}
-}
-
 func TestExitCodes(t *testing.T) {
 	_, refused := provision.Decode([]byte(`{}`))
 	for want, err := range map[int]error{

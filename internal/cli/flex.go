@@ -56,7 +56,7 @@ func (e *env) unbootstrap() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := newProgress(e)
+			p := e.progress()
 			o, err := e.leaving(h, p, "berth leave", func() (*desired.AzureIdentity, error) { return join.FlexRegistrar(h, fromHere(file)) })
 			if err != nil {
 				return err

@@ -92,26 +92,26 @@ func (e *env) joining(file string, flex bool) (join.Setup, error) {
 	if err != nil {
 		return join.Setup{}, err
 	}
-	p := newProgress(e)
+	p := e.progress()
 	parts := e.parts(h)
-	parts.say = p.say
+	parts.say = p.Say
 	engine := func() *converge.Engine {
-		opt := parts.engineOptions(h, joinCommand, p.observe)
+		opt := parts.engineOptions(h, joinCommand, p.Observe)
 		opt.Trial.Later = true
 		return converge.New(opt)
 	}
 	return join.Setup{
-		Host: h, Command: joinCommand, Version: Version(), Start: e.start, Say: p.say,
+		Host: h, Command: joinCommand, Version: Version(), Start: e.start, Say: p.Say,
 		Load: e.loader(parts, file, flex).Load,
 		Apply: func(ctx context.Context, st *desired.State) (*converge.Result, error) {
-			defer provision.Tell(h, joinCommand, e.start, p.doing)()
+			defer provision.Tell(h, joinCommand, e.start, p.Doing)()
 			parts.inquiry.BeginJoin(ctx, st)
 			res, err := engine().Apply(ctx, st)
 			saveTimeline(h, joinCommand, e.start, res, exitcode.OfCommand(err))
 			return res, err
 		},
 		Keep:     func(ctx context.Context, st *desired.State) error { return engine().Keep(ctx, st.Owner) },
-		Stay:     parts.stay(file, p.observe),
+		Stay:     parts.stay(file, p.Observe),
 		Remember: func(ctx context.Context, st *desired.State) error { return engine().Remember(ctx, st) },
 		Await:    parts.watch().Await,
 		Peers:    parts.peers().Of,

@@ -20,6 +20,7 @@ import (
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/join"
 	"github.com/berth-dev/berth/internal/paths"
+	"github.com/berth-dev/berth/internal/report"
 )
 
 // drainTimeout is how long pods have to go by themselves unless the command line says
@@ -57,7 +58,7 @@ func (e *env) leave() *cobra.Command {
 					return err
 				}
 			}
-			p := newProgress(e)
+			p := e.progress()
 			o, err := e.leaving(h, p, "berth leave", nil)
 			if err != nil {
 				return err
@@ -93,7 +94,7 @@ func knownOwner(name string) bool {
 
 // leaving is what leaving needs of the program; the command adds the rest. secret is of
 // who registered the machine, where a document that is there still has it.
-func (e *env) leaving(h host.Host, p *progress, command string, secret azure.Secret) (join.Options, error) {
+func (e *env) leaving(h host.Host, p *report.Progress, command string, secret azure.Secret) (join.Options, error) {
 	owner, err := agent.DocumentsOwner(h)
 	if err != nil {
 		return join.Options{}, err
@@ -103,11 +104,11 @@ func (e *env) leaving(h host.Host, p *progress, command string, secret azure.Sec
 	} else if keeps {
 		owner = desired.OwnerNode // it goes with the document that asked for it
 	}
-	opt := e.parts(h).engineOptions(h, command, p.observe)
+	opt := e.parts(h).engineOptions(h, command, p.Observe)
 	opt.Trial = nil // what is left of the machine can't prove itself
 	apply := converge.New(opt).Apply
 	return join.Options{
-		Host: h, Apply: apply, AgentOwner: owner, AgentThere: func() (bool, error) { return agent.There(h) }, AgentUnit: config.Unit, Command: command, Say: p.say,
+		Host: h, Apply: apply, AgentOwner: owner, AgentThere: func() (bool, error) { return agent.There(h) }, AgentUnit: config.Unit, Command: command, Say: p.Say,
 		Unregister: func(ctx context.Context, did func(string)) []error { return azure.New(h).Unregister(ctx, secret, did) },
 		Reset:      func(ctx context.Context) ([]string, error) { return agent.Reset(ctx, h, apply) },
 		Network:    podnet.Network{Programs: h, Files: h},
@@ -122,20 +123,20 @@ func (e *env) leaving(h host.Host, p *progress, command string, secret azure.Sec
 	}, nil
 }
 
-func (e *env) runLeave(ctx context.Context, p *progress, o join.Options) (join.Outcome, error) {
+func (e *env) runLeave(ctx context.Context, p *report.Progress, o join.Options) (join.Outcome, error) {
 	out, err := join.Leave(ctx, o)
 	for _, s := range out.Stayed {
-		p.say("left: " + s)
+		p.Say("left: " + s)
 	}
 	switch {
 	case err != nil:
 		return out, err
 	case out.Nothing:
-		p.say("nothing to do: berth has nothing on this machine")
+		p.Say("nothing to do: berth has nothing on this machine")
 	case len(out.Stayed) > 0:
 		return out, told(exitcode.Kept)
 	default:
-		p.say("the machine is as it was")
+		p.Say("the machine is as it was")
 	}
 	return out, nil
 }

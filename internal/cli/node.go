@@ -95,13 +95,13 @@ func (e *env) goBack(c *cobra.Command, verb string, back func(context.Context, *
 	if err != nil {
 		return err
 	}
-	p, parts := newProgress(e), e.parts(h)
-	parts.ending, parts.say = true, p.say
-	done, err := back(c.Context(), parts.engine(h, "berth node "+verb, p.observe))
+	p, parts := e.progress(), e.parts(h)
+	parts.ending, parts.say = true, p.Say
+	done, err := back(c.Context(), parts.engine(h, "berth node "+verb, p.Observe))
 	if done == "" || err != nil {
 		return err
 	}
-	p.say(done)
+	p.Say(done)
 	return nil
 }
 

@@ -23,7 +23,7 @@ func (e *env) nodeCloudCA() *cobra.Command {
 			engine := func(document []byte, facts component.Facts, note converge.Observer) *converge.Engine {
 				p := e.parts(h)
 				p.document, p.gathered, p.noRevert, p.yields = document, facts, true, true
-				shown := newProgress(e).observe
+				shown := e.progress().Observe
 				return p.engine(h, "berth node cloud-ca", func(s converge.Span) { shown(s); note(s) })
 			}
 			said, err := provision.CloudCAs{Ask: azure.CloudCAs, Engine: engine}.Renew(c.Context(), h)

@@ -61,10 +61,10 @@ func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
 	if err != nil {
 		return err
 	}
-	p := newProgress(e)
+	p := e.progress()
 	o := e.parts(h).options()
 	o.Config, o.Boot, o.WaitFor, o.Start = fromHere(f.config), f.boot, milestone, e.start
-	o.Command, o.Version, o.Program, o.Observer, o.Say, o.Status = c.CommandPath(), Version(), e.program, p.observe, p.say, notifyStatus
+	o.Command, o.Version, o.Program, o.Observer, o.Say, o.Status = c.CommandPath(), Version(), e.program, p.Observe, p.Say, notifyStatus
 	o.Refused = refusal(f)
 	return ending(provision.Provision(c.Context(), o))
 }

@@ -7,13 +7,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/contract"
-	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
@@ -91,29 +89,5 @@ func TestMissingProgramHasAHint(t *testing.T) {
 	code, _, stderr := invoke(h, "berth", "plan", "-f", sample)
 	if code != exitcode.Failed || !strings.Contains(stderr, "hint: ") {
 		t.Errorf("code %d: %s", code, stderr)
-	}
-}
-
-// TestProgressTellsEachAction: what is prepared is told when it is done, once,
-// and the engine's own steps are not told.
-func TestProgressTellsEachAction(t *testing.T) {
-	var out bytes.Buffer
-	p := newProgress(&env{err: &out})
-	at := time.Unix(0, 0)
-	for _, s := range []converge.Span{
-		{ID: "file:/etc/x", Verb: "create", Phase: "stage"},
-		{ID: "unit:kubelet.service", Verb: "enable", Phase: "stage"},
-		{ID: "artifact:runc", Verb: "fetch", Phase: "stage", Detail: "9 MiB"},
-		{ID: "names", Verb: "update", Phase: "commit"},
-		{ID: "unit:containerd.service", Verb: "start", Phase: "commit"},
-		{ID: "file:/etc/y", Verb: "create", Phase: "stage", Error: converge.GivenUp},
-		{ID: "enablement", Verb: "enable", Phase: "commit"},
-	} {
-		s.Start, s.End = at, at.Add(time.Millisecond)
-		p.observe(s)
-	}
-	want := "fetch artifact:runc (1ms) 9 MiB\ncreate file:/etc/x (1ms)\nstart unit:containerd.service (1ms)\nenable unit:kubelet.service (1ms)\n"
-	if d := cmp.Diff(want, out.String()); d != "" {
-		t.Error(d)
 	}
 }

@@ -1,24 +1,25 @@
-package cli
+package report
 
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 )
 
-// progress tells people what a run does: one line for each action that ended
+// Progress tells people what a run does: one line for each action that ended
 // and, on a terminal, a last line with what is being done.
-type progress struct {
-	env     *env
+type Progress struct {
+	// to is written to; where it is a terminal, width is its columns.
+	to       io.Writer
+	terminal bool
+	width    int
+
 	mu      sync.Mutex
 	running []converge.Span
 	// prepared are actions that wait for the moment at which all get their names.
@@ -26,10 +27,13 @@ type progress struct {
 	live     bool
 }
 
-func newProgress(e *env) *progress { return &progress{env: e} }
+// NewProgress writes to w; terminal says whether that is one, width how many columns it has.
+func NewProgress(w io.Writer, terminal bool, width int) *Progress {
+	return &Progress{to: w, terminal: terminal, width: width}
+}
 
-// observe is a converge.Observer.
-func (p *progress) observe(s converge.Span) {
+// Observe is a converge.Observer.
+func (p *Progress) Observe(s converge.Span) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	same := func(o converge.Span) bool { return o.ID == s.ID && o.Phase == s.Phase && o.Verb == s.Verb }
@@ -63,7 +67,7 @@ func prepares(s converge.Span) bool {
 }
 
 // named tells of the actions that are done with a span of names.
-func (p *progress) named(by desired.ID) {
+func (p *Progress) named(by desired.ID) {
 	var rest []converge.Span
 	for _, s := range p.prepared {
 		if (s.Verb == converge.VerbEnable) != (by == enablement) {
@@ -75,8 +79,8 @@ func (p *progress) named(by desired.ID) {
 	p.prepared = rest
 }
 
-// doing is what was begun last and goes on; "" for nothing.
-func (p *progress) doing() string {
+// Doing is what was begun last and goes on; "" for nothing.
+func (p *Progress) Doing() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.running) == 0 {
@@ -86,8 +90,8 @@ func (p *progress) doing() string {
 	return fmt.Sprintf("%s %s", last.Verb, last.ID)
 }
 
-// say prints a line between the actions.
-func (p *progress) say(line string) {
+// Say prints a line between the actions.
+func (p *Progress) Say(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.line(line)
@@ -109,21 +113,21 @@ func ended(s converge.Span) string {
 	return line
 }
 
-func (p *progress) line(s string) {
+func (p *Progress) line(s string) {
 	p.clear()
-	fmt.Fprintln(p.env.err, s)
+	fmt.Fprintln(p.to, s)
 }
 
-func (p *progress) clear() {
+func (p *Progress) clear() {
 	if p.live {
-		_, _ = io.WriteString(p.env.err, "\r\x1b[K")
+		_, _ = io.WriteString(p.to, "\r\x1b[K")
 		p.live = false
 	}
 }
 
 // status draws the last line of a terminal.
-func (p *progress) status() {
-	if !p.env.terminal {
+func (p *Progress) status() {
+	if !p.terminal {
 		return
 	}
 	p.clear()
@@ -135,19 +139,6 @@ func (p *progress) status() {
 		names = append(names, doing(s, time.Now()))
 	}
 	text := []rune("… " + strings.Join(names, ", "))
-	_, _ = io.WriteString(p.env.err, string(text[:min(len(text), p.env.width-1)]))
+	_, _ = io.WriteString(p.to, string(text[:min(len(text), p.width-1)]))
 	p.live = true
-}
-
-// terminal says whether a file is a terminal, and how wide; 100 columns where
-// that is unknown.
-func terminal(f *os.File) (bool, int) {
-	fd := int(f.Fd())
-	if !term.IsTerminal(fd) {
-		return false, 100
-	}
-	if w, _, err := term.GetSize(fd); err == nil && w > 20 {
-		return true, w
-	}
-	return true, 100
 }
