@@ -8,9 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/exitcode"
-	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -71,21 +69,21 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, w
 	d.parts.inquiry.BeginJoin(ctx, d.state)
 	res, err := engine.Apply(ctx, d.state)
 	if err = withCause(ctx, provision.WithUnitLog(ctx, d.host, err)); err != nil {
-		saveTimeline(d.host, applyCommand, e.start, res, exitcode.OfCommand(err))
-		if s := toConfirm(res); s != "" {
+		report.KeepTimeline(d.host, applyCommand, Version(), e.start, res, exitcode.OfCommand(err))
+		if s := report.ToConfirm(res); s != "" {
 			p.Say(s)
 		}
 		return err
 	}
-	p.Say(applied(res, time.Since(e.start)))
+	p.Say(report.Applied(res, time.Since(e.start)))
 	if err := engine.Remember(ctx, d.state); err != nil {
 		p.Say("left for the next run: " + err.Error())
 	}
 	if len(res.Plan.Kept) > 0 {
-		saveTimeline(d.host, applyCommand, e.start, res, exitcode.Kept)
+		report.KeepTimeline(d.host, applyCommand, Version(), e.start, res, exitcode.Kept)
 		return told(exitcode.Kept)
 	}
-	saveTimeline(d.host, applyCommand, e.start, res, 0)
+	report.KeepTimeline(d.host, applyCommand, Version(), e.start, res, 0)
 	return nil
 }
 
@@ -98,46 +96,4 @@ func bounded(ctx context.Context, timeout time.Duration) (context.Context, conte
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the time of --timeout %s is over", timeout))
-}
-
-func applied(res *converge.Result, took time.Duration) string {
-	s := fmt.Sprintf("applied %s in %s", report.Count(len(res.Plan.Actions), "change"), took.Round(time.Millisecond))
-	if res.Plan.Empty() {
-		s = "no changes"
-	}
-	if c := toConfirm(res); c != "" {
-		s += "\n" + c
-	}
-	for _, u := range res.Unverified {
-		s += "\nwarning: " + u + " came without a digest"
-	}
-	for _, m := range res.Plan.Remarks {
-		s += "\nleft alone: " + m
-	}
-	for _, m := range res.Plan.Kept {
-		s += "\nkept: " + m
-	}
-	return s
-}
-
-// toConfirm says how long a person has to confirm what was done; "" where nobody has to.
-func toConfirm(res *converge.Result) string {
-	switch {
-	case res == nil || res.Until.IsZero():
-		return ""
-	case res.Left != "":
-		return fmt.Sprintf("run berth confirm within %s, or the last good configuration comes back", res.Left)
-	}
-	return fmt.Sprintf("run berth confirm until %s, or the last good configuration comes back", report.SystemdTime(res.Until))
-}
-
-// saveTimeline keeps the timeline for `berth timeline`. It is not worth a failure.
-func saveTimeline(h host.Host, command string, start time.Time, res *converge.Result, code int) {
-	if res == nil {
-		return
-	}
-	t := &report.Timeline{
-		Command: command, Version: Version(), Start: start, End: h.Now(), ExitCode: code, Spans: res.Timeline,
-	}
-	_ = t.Save(h, report.TimelinePath)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"syscall"
 
 	"github.com/berth-dev/berth/internal/exitcode"
@@ -30,7 +29,7 @@ func (e *env) exit(err error) int {
 	code, f := exitcode.OfCommand(err), provision.ExplainCommand(err)
 	fmt.Fprintf(e.err, "error: %v\n", err)
 	if f.Field != "" {
-		fmt.Fprintf(e.err, "  field: %s\n", few(f.Field))
+		fmt.Fprintf(e.err, "  field: %s\n", f.Fields())
 	}
 	switch {
 	case e.uid != 0 && errors.Is(err, fs.ErrPermission):
@@ -39,16 +38,6 @@ func (e *env) exit(err error) int {
 		fmt.Fprintf(e.err, "  hint: %s\n", f.Hint)
 	}
 	return code
-}
-
-// few are the first of many fields: the error names them all.
-func few(fields string) string {
-	const most = 3
-	paths := strings.Split(fields, ", ")
-	if len(paths) <= most {
-		return fields
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), len(paths)-most)
 }
 
 func is[E error](err error) bool {

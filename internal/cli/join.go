@@ -107,7 +107,7 @@ func (e *env) joining(file string, flex bool) (join.Setup, error) {
 			defer provision.Tell(h, joinCommand, e.start, p.Doing)()
 			parts.inquiry.BeginJoin(ctx, st)
 			res, err := engine().Apply(ctx, st)
-			saveTimeline(h, joinCommand, e.start, res, exitcode.OfCommand(err))
+			report.KeepTimeline(h, joinCommand, Version(), e.start, res, exitcode.OfCommand(err))
 			return res, err
 		},
 		Keep:     func(ctx context.Context, st *desired.State) error { return engine().Keep(ctx, st.Owner) },
@@ -135,7 +135,7 @@ func (e *env) loader(p *parts, file string, flex bool) *join.Loader {
 // joined runs a join and tells what came of it.
 func (e *env) joined(ctx context.Context, output string, o join.Setup) error {
 	r, err := join.Join(ctx, o)
-	for _, line := range joinLines(&r) {
+	for _, line := range r.Lines() {
 		o.Say(line)
 	}
 	if err != nil {
@@ -149,33 +149,4 @@ func (e *env) joined(ctx context.Context, output string, o join.Setup) error {
 		}
 	}
 	return ending(r.ExitCode)
-}
-
-// joinLines tell a person what came of a join; why it failed not.
-func joinLines(r *report.Join) []string {
-	var lines []string
-	for _, n := range r.Notes {
-		lines = append(lines, "note: "+n.Path+": "+n.Reason)
-	}
-	for _, l := range []struct {
-		texts       []string
-		begin, then string
-	}{
-		{r.Unhandled, "not acted on: ", ""},
-		{r.Unverified, "warning: ", " came without a digest"},
-		{r.Left, "left alone: ", ""},
-		{r.Kept, "kept: ", ""},
-	} {
-		for _, text := range l.texts {
-			lines = append(lines, l.begin+text+l.then)
-		}
-	}
-	if r.Failure != nil {
-		return lines
-	}
-	did := report.Count(r.Changes, "change")
-	if r.Changes == 0 {
-		did = "no changes"
-	}
-	return append(lines, fmt.Sprintf("%s is %s, a node of %s: %s in %s", r.Node, r.Milestone, r.Server, did, r.End.Sub(r.Start).Round(time.Millisecond)))
 }

@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/spf13/cobra"
 
-	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -27,10 +24,9 @@ func (e *env) timeline() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t, err := report.LoadTimeline(h, report.TimelinePath)
-			e.tellUnderway(h)
-			if errors.Is(err, fs.ErrNotExist) {
-				return noTimeline(h)
+			t, underway, err := provision.LastTimeline(h)
+			for _, run := range underway {
+				fmt.Fprintln(e.err, run)
 			}
 			if err != nil {
 				return err
@@ -41,27 +37,6 @@ func (e *env) timeline() *cobra.Command {
 	c.Flags().StringVar(&root, "root", "/", "read that of the machine whose root is `DIR`")
 	c.Flags().StringVarP(&output, "output", "o", "text", "print as `FORMAT`: text, json or svg")
 	return c
-}
-
-// tellUnderway tells of a run whose timeline is not there yet.
-func (e *env) tellUnderway(h host.Host) {
-	for _, run := range []struct {
-		does string
-		find func(host.Host) (provision.Progress, bool)
-	}{{"provisioning", provision.Underway}, {"applying", provision.Applying}} {
-		if p, ok := run.find(h); ok {
-			fmt.Fprintf(e.err, "%s %s; the timeline is that of the run before\n", run.does, p)
-		}
-	}
-}
-
-// noTimeline says what is known of a run whose timeline is gone.
-func noTimeline(h host.Host) error {
-	last, err := provision.LastResult(h)
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("there is no timeline (%s); of provisioning: %s", report.TimelinePath, last)
 }
 
 func (e *env) writeTimeline(t *report.Timeline, output string) error {

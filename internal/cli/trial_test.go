@@ -5,12 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host/memory"
-	"github.com/berth-dev/berth/internal/report"
 )
 
 func TestConfirmCommandLine(t *testing.T) {
@@ -86,20 +84,5 @@ func TestStatusOfATrial(t *testing.T) {
 	}
 	if _, stdout, _ := invoke(h, "berth", "status", "-ojson"); !strings.Contains(stdout, `"owner": "aks"`) {
 		t.Error(stdout)
-	}
-}
-
-// TestAppliedOnTrial: how long there is goes by running time; the clock is named only
-// where nothing else is known.
-func TestAppliedOnTrial(t *testing.T) {
-	until := time.Date(2026, 11, 22, 8, 5, 0, 0, time.UTC)
-	for says, res := range map[string]*converge.Result{
-		"\nrun berth confirm within 4m58s, or the last good configuration comes back":                            {Until: until, Left: "4m58s"},
-		"\nrun berth confirm until " + report.SystemdTime(until) + ", or the last good configuration comes back": {Until: until},
-	} {
-		res.Plan = &converge.Plan{}
-		if got := applied(res, time.Second); got != "no changes"+says {
-			t.Error(got)
-		}
 	}
 }

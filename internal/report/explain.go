@@ -29,3 +29,13 @@ func Explain(f Failure) []string {
 	}
 	return lines
 }
+
+// Fields are the first of the fields: the error names them all.
+func (f Failure) Fields() string {
+	const most = 3
+	paths := strings.Split(f.Field, ", ")
+	if len(paths) <= most {
+		return f.Field
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), len(paths)-most)
+}

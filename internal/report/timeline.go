@@ -100,3 +100,14 @@ func roundMillis(d time.Duration) string {
 	}
 	return d.Round(100 * time.Millisecond).String()
 }
+
+// KeepTimeline keeps the timeline for `berth timeline`. It is not worth a failure.
+func KeepTimeline(h host.Host, command, version string, start time.Time, res *converge.Result, code int) {
+	if res == nil {
+		return
+	}
+	t := &Timeline{
+		Command: command, Version: version, Start: start, End: h.Now(), ExitCode: code, Spans: res.Timeline,
+	}
+	_ = t.Save(h, TimelinePath)
+}
