@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,36 +13,6 @@ import (
 	"github.com/berth-dev/berth/internal/provision"
 )
 
-// flexChecks are the published names of checks, and berth's that answers the same
-// question; "" where berth asks it of nobody, since its joins need no such thing.
-var flexChecks = []struct{ published, own string }{
-	{"is-privileged-user", "root"}, {"existing-deployment", "earlier-node"}, {"host-os-configuration", "plan"}, {"docker-active", "runtimes"},
-	{"swap-active", "swap"}, {"disk-space", "disk"}, {"cgroups", "cgroups"}, {"api-server-reachable", "api-server"},
-	{"kubernetes-artifacts", "artifacts"}, {"cri-artifacts", "artifacts"}, {"cni-artifacts", "artifacts"},
-	{"host-packages", ""}, {"nspawn-runtime", ""}, {"nvidia-driver", ""}, {"oci-image-reachable", ""}, {"nspawn-machine-provisioning", ""}, {"npd-artifact", ""},
-}
-
-// flexReport is the published shape of a report. What can't be known has the severity
-// unknown, which is berth's own.
-type flexReport struct {
-	Status  string      `json:"status"`
-	Checks  []flexCheck `json:"checks"`
-	Summary struct {
-		OK       int `json:"ok"`
-		Warnings int `json:"warnings"`
-		Errors   int `json:"errors"`
-		Unknown  int `json:"unknown"`
-	} `json:"summary"`
-}
-
-type flexCheck struct {
-	Name     string `json:"name"`
-	Target   string `json:"target"`
-	Severity string `json:"severity"`
-	Message  string `json:"message"`
-	Ignored  bool   `json:"ignored"`
-}
-
 func (e *env) flexPreflight() *cobra.Command {
 	var file, output, ignore string
 	var strict bool
@@ -53,7 +21,10 @@ func (e *env) flexPreflight() *cobra.Command {
 		Long: "Find out what keeps this machine from being the node that a configuration of AKS Flex Node asks for. Nothing is changed.\n" +
 			"Exit code 0: nothing, as far as it can be known; 1: an error, or a warning with --fail-on-warnings.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			names, err := flexIgnored(ignore)
+			names, err := doctor.IgnoredAsPublished(ignore)
+			if err != nil {
+				err = fmt.Errorf("--ignore-preflight-errors %w", err)
+			}
 			if err == nil && file == "" {
 				err = errors.New("--config FILE is missing")
 			}
@@ -96,47 +67,10 @@ func (e *env) runFlexPreflight(c *cobra.Command, file, output string, ignore []s
 	if output == "text" {
 		err = r.Write(e.out)
 	} else {
-		err = encode(e.out, output, asPublished(r))
+		err = encode(e.out, output, doctor.AsPublished(r))
 	}
 	if err == nil && (r.Summary.Errors > 0 || strict && r.Summary.Warnings > 0) {
 		err = told(exitcode.Failed)
 	}
 	return err
-}
-
-// flexIgnored are berth's names for those of a list, which may hold either.
-func flexIgnored(list string) ([]string, error) {
-	var out []string
-	for name := range strings.SplitSeq(list, ",") {
-		name = strings.TrimSpace(name)
-		at := slices.IndexFunc(flexChecks, func(c struct{ published, own string }) bool { return c.published == name })
-		switch {
-		case at >= 0 && flexChecks[at].own != "":
-			out = append(out, flexChecks[at].own)
-		case name != "" && at < 0:
-			if doctor.UnknownCheck([]string{name}) != "" {
-				return nil, fmt.Errorf("--ignore-preflight-errors %s: there is no such check", name)
-			}
-			out = append(out, name)
-		}
-	}
-	return out, nil
-}
-
-// asPublished gives a report the published shape and names.
-func asPublished(r doctor.Report) flexReport {
-	out := flexReport{Status: r.Status}
-	for _, c := range r.Checks {
-		name := c.Name
-		if at := slices.IndexFunc(flexChecks, func(f struct{ published, own string }) bool { return f.own == name }); at >= 0 {
-			name = flexChecks[at].published
-		}
-		message := c.Finding
-		if c.Remedy != "" && c.Status != doctor.OK {
-			message += " (" + c.Remedy + ")"
-		}
-		out.Checks = append(out.Checks, flexCheck{Name: name, Target: "machine", Severity: string(c.Status), Message: message, Ignored: c.Ignored})
-	}
-	out.Summary.OK, out.Summary.Warnings, out.Summary.Errors, out.Summary.Unknown = r.Summary.OK, r.Summary.Warnings, r.Summary.Errors, r.Summary.Unknown
-	return out
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -134,7 +133,7 @@ func (e *env) examine(ctx context.Context, text []byte, ignore []string) (doctor
 	o.Config, o.Fetcher = contract.NodeConfigOf(c), p.fetcher
 	o.References = contract.ReferencesOf(c)
 	o.Settled = func() bool { return provision.Settled(h, o.References, contract.ServerOf(c)) }
-	o.Granted = func(ctx context.Context, q doctor.AzureQuestion) ([]azure.Grant, error) { return granted(ctx, h, q) }
+	o.Granted = func(ctx context.Context, q doctor.AzureQuestion) ([]azure.Grant, error) { return q.Ask(ctx, h) }
 	o.State = func(ctx context.Context) (*desired.State, error) {
 		facts, err := p.factsFor(ctx, c)
 		if err != nil {
@@ -146,26 +145,6 @@ func (e *env) examine(ctx context.Context, text []byte, ignore []string) (doctor
 		return p.engine(p.host, "berth preflight", nil).Plan(ctx, st)
 	}
 	return doctor.Run(ctx, doctor.Preflight, o, ignore), nil
-}
-
-// granted asks Azure what an identity may do.
-func granted(ctx context.Context, h host.Host, q doctor.AzureQuestion) ([]azure.Grant, error) {
-	via := q.Via
-	for _, file := range q.CAFiles {
-		text, err := h.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("trust.caFiles: %w", err)
-		}
-		wider := *via // there are CAs, and so there is a way
-		wider.CAs = append(slices.Clone(via.CAs), string(text))
-		via = &wider
-	}
-	m, err := azure.New(host.ReadOnly{Host: h}).Manager(ctx, q.Who, via, q.Manager)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
-	return m.Granted(ctx, q.Scope)
 }
 
 // reportChecks prints what was found, and returns what the program ends with.
