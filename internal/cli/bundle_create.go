@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 
@@ -69,7 +67,7 @@ func (e *env) createBundle(ctx context.Context, f createFlags) error {
 	if err != nil {
 		return err
 	}
-	key, err := privateKey(f.key)
+	key, err := bundle.ReadPrivateKey(f.key)
 	if err != nil {
 		return err
 	}
@@ -84,7 +82,7 @@ func (e *env) createBundle(ctx context.Context, f createFlags) error {
 	if err != nil {
 		return err
 	}
-	p.Say("wrote " + f.output + ": " + describe(built))
+	p.Say("wrote " + f.output + ": " + built.Text())
 	return nil
 }
 
@@ -93,28 +91,4 @@ func (e *env) builder(h host.Host, p *report.Progress) builder.Options {
 		Host: h, UID: e.uid, GID: os.Getegid(), RequireDigests: e.requireDigests, Observer: p.Observe, Say: p.Say,
 		Identity: azure.RegistryIdentity,
 	}
-}
-
-// describe says what was made.
-func describe(b builder.Built) string {
-	signed := "warning: it is not signed"
-	if b.KeyID != "" {
-		signed = "signed by key " + b.KeyID
-	}
-	return fmt.Sprintf("%s\n%s\nsha256 of the file: %x", contents(b.Manifest), signed, b.SHA256)
-}
-
-func privateKey(name string) (ed25519.PrivateKey, error) {
-	if name == "" {
-		return nil, nil
-	}
-	text, err := readKey(name)
-	if err != nil {
-		return nil, err
-	}
-	key, err := bundle.ParsePrivateKey(text)
-	if err != nil {
-		return nil, &bundle.KeyError{File: name, Err: err}
-	}
-	return key, nil
 }

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,36 +25,15 @@ func (e *env) bundleInspect() *cobra.Command {
 			if err := oneOf(output, "text", "json", "yaml"); err != nil {
 				return e.usage(c, err)
 			}
-			return withBundle(args[0], func(b *bundle.Bundle) error {
+			return bundle.With(args[0], func(b *bundle.Bundle) error {
 				if output != "text" {
 					return encode(e.out, output, inspected{b.KeyID(), b.Manifest()})
 				}
-				_, err := io.WriteString(e.out, inspection(b))
+				_, err := io.WriteString(e.out, b.Text())
 				return err
 			})
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "text", "print as `FORMAT`: text, json or yaml")
 	return c
-}
-
-func inspection(b *bundle.Bundle) string {
-	var text strings.Builder
-	m := b.Manifest()
-	fmt.Fprintf(&text, "%s\n", contents(m))
-	if id := b.KeyID(); id != "" {
-		fmt.Fprintf(&text, "says to be signed by key %s\n", id)
-	} else {
-		text.WriteString("not signed\n")
-	}
-	for _, a := range m.Artifacts {
-		fmt.Fprintf(&text, "\nartifact %s\n  sha256:%s, %s\n", strings.TrimSpace(a.Name+" "+a.Version), a.SHA256, megabytes(a.Size))
-		for _, u := range a.URLs {
-			fmt.Fprintf(&text, "  %s\n", u)
-		}
-	}
-	for _, i := range m.Images {
-		fmt.Fprintf(&text, "\nimage %s\n  %s\n", i.Reference, i.Digest)
-	}
-	return text.String()
 }

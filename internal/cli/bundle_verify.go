@@ -26,7 +26,7 @@ func (e *env) bundleVerify() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withBundle(args[0], func(b *bundle.Bundle) error { return e.verify(c.Context(), args[0], b, keys, output) })
+			return bundle.With(args[0], func(b *bundle.Bundle) error { return e.verify(c.Context(), args[0], b, keys, output) })
 		},
 	}
 	c.Flags().StringArrayVar(&keyFiles, "key", nil, "trust the public key in `FILE` (PEM), and none of the machine's; may be repeated")
@@ -43,19 +43,7 @@ func (e *env) trusted(files []string) ([]ed25519.PublicKey, error) {
 		}
 		return bundle.TrustedKeys(h)
 	}
-	var all []ed25519.PublicKey
-	for _, name := range files {
-		text, err := readKey(name)
-		if err != nil {
-			return nil, err
-		}
-		keys, err := bundle.ParsePublicKeys(text)
-		if err != nil {
-			return nil, &bundle.KeyError{File: name, Err: err}
-		}
-		all = append(all, keys...)
-	}
-	return all, nil
+	return bundle.ReadPublicKeys(files)
 }
 
 func (e *env) verify(ctx context.Context, name string, b *bundle.Bundle, keys []ed25519.PublicKey, output string) error {
@@ -66,17 +54,6 @@ func (e *env) verify(ctx context.Context, name string, b *bundle.Bundle, keys []
 	if output != "text" {
 		return encode(e.out, output, r)
 	}
-	_, err = fmt.Fprintf(e.out, "%s is whole: %s\n%s\n", name, contents(b.Manifest()), signer(r))
+	_, err = fmt.Fprintf(e.out, "%s is whole: %s\n%s\n", name, b.Manifest().Summary(), r.Signer())
 	return err
-}
-
-// signer says what is known of who made a bundle.
-func signer(r bundle.Report) string {
-	switch {
-	case r.Trusted:
-		return "signed by the trusted key " + r.KeyID
-	case r.KeyID != "":
-		return "warning: it says to be signed by key " + r.KeyID + ", and no key is trusted here: the signature was not verified"
-	}
-	return "warning: it is not signed"
 }
