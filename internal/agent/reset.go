@@ -90,6 +90,30 @@ func DocumentsOwner(h host.FS) (desired.Owner, error) {
 	return reconcile.OwnerOf(h, reconcile.RecordPath, desired.OwnerOSC)
 }
 
+// LeavesWith is with whose documents the agent leaves the machine: one that keeps a node as a
+// file says goes with the document that asked for it.
+func LeavesWith(h host.Host) (desired.Owner, error) {
+	documents, err := DocumentsOwner(h)
+	if err != nil {
+		return "", err
+	}
+	keeps, err := KeepsFile(h)
+	if keeps {
+		documents = desired.OwnerNode
+	}
+	return documents, err
+}
+
+// KeptByReset are the paths at which nothing is taken away with the agent: what is mounted
+// there holds data.
+func KeptByReset(h host.FS) ([]string, error) {
+	disk, err := datadisk.Mounted(h)
+	if err != nil || !disk {
+		return nil, err
+	}
+	return []string{datadisk.Dir}, nil
+}
+
 // There says whether the agent of berth is on the machine: its unit is berth's, or it has begun to
 // work and was not wholly taken away since. A reset removes its credentials before what it
 // remembers.

@@ -37,3 +37,16 @@ func TestStay(t *testing.T) {
 		t.Errorf("the machine (-before +after):\n%s", d)
 	}
 }
+
+// TestLeavesWith: an agent that keeps a node goes with the document that asked for it; one that
+// follows a Secret with the Secret's.
+func TestLeavesWith(t *testing.T) {
+	h, k, apply := joined(t)
+	if got, err := LeavesWith(h); err != nil || got != desired.OwnerOSC {
+		t.Errorf("%q, %v", got, err)
+	}
+	start(t, h, k, apply)
+	if got, err := LeavesWith(h); err != nil || got != desired.OwnerNode {
+		t.Errorf("%q, %v", got, err)
+	}
+}

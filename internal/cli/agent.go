@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"io"
 	"log/slog"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/identity"
-	"github.com/berth-dev/berth/internal/provision"
 )
 
 func (e *env) agent() *cobra.Command {
@@ -68,9 +66,9 @@ func (e *env) newAgent(h host.Host, configDir, kubeconfig string, worked func())
 	}
 	return agent.New(agent.Settings{
 		Host: h, Issuer: identity.New(h).Telling(tellLate), Version: Version(), ConfigDir: configDir, Kubeconfig: kubeconfig,
-		NewLog:  e.newLog,
+		NewLog:  func(level, format string) *slog.Logger { return agent.NewLog(e.err, level, format) },
 		Status:  notifyStatus,
-		Explain: explain,
+		Explain: agent.Explain,
 		Open: func(src agent.Source, secrets agent.SecretReader, try bool) reconcile.Opener {
 			return e.opener(h, src, secrets, try)
 		},
@@ -87,25 +85,7 @@ func (e *env) newAgent(h host.Host, configDir, kubeconfig string, worked func())
 
 // tellLate tells that the agent's certificate is waited for, and who would end that.
 func tellLate(err error) {
-	code, cause, remedy := explain(err)
+	code, cause, remedy := agent.Explain(err)
 	slog.Warn("the agent's certificate is waited for", "code", code, "error", cause, "hint", remedy)
 	notifyStatus(code + ": " + cause + " — " + remedy)
-}
-
-// newLog is the log of the whole process.
-func (e *env) newLog(level, format string) *slog.Logger {
-	o := &slog.HandlerOptions{Level: map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level]}
-	var h slog.Handler = slog.NewJSONHandler(e.err, o)
-	if format == "text" {
-		h = slog.NewTextHandler(e.err, o)
-	}
-	log := slog.New(h)
-	slog.SetDefault(log)
-	return log
-}
-
-// explain is what the Node is told of an error.
-func explain(err error) (code, cause, remedy string) {
-	f := provision.ExplainCommand(err)
-	return f.Code.Name, f.Cause, cmp.Or(f.Hint, "Correct what is named: the agent tries again by itself.")
 }

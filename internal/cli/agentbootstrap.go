@@ -8,7 +8,6 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/config"
-	"github.com/berth-dev/berth/internal/agent/selfupdate"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/report"
@@ -36,42 +35,19 @@ func (e *env) runAgentBootstrap(c *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	dir = fromHere(dir)
-	file, err := config.Find(h, dir, Version())
-	if err != nil {
-		return err
-	}
-	told, _, err := config.Read(h, file)
-	if is[*config.Error](err) {
-		return &exitcode.RefusedError{Err: err}
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := config.ReadOptions(h); is[*config.Error](err) {
-		return &exitcode.RefusedError{Err: err}
-	} else if err != nil {
-		return err
-	}
-	if err := agent.DataDisk(c.Context(), h, told); err != nil {
-		return err
-	}
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	if err := selfupdate.Forget(c.Context(), h); err != nil {
-		return err
-	}
-	st, err := agent.Setup(h, &e.ledger, selfupdate.Called(program), dir)
-	if err != nil {
-		return err
-	}
 	progress := e.progress()
-	p := e.parts(h)
-	opt := p.engineOptions(h, "berth agent bootstrap", progress.Observe)
+	opt := e.parts(h).engineOptions(h, "berth agent bootstrap", progress.Observe)
 	opt.Trial = nil
-	res, err := converge.New(opt).Apply(c.Context(), st)
+	res, err := agent.Bootstrap{
+		Host: h, Ledger: &e.ledger, ConfigDir: fromHere(dir), Program: program, Version: Version(), Apply: converge.New(opt).Apply,
+	}.Run(c.Context())
+	if is[*config.Error](err) {
+		return &exitcode.RefusedError{Err: err}
+	}
 	if err != nil {
 		return err
 	}

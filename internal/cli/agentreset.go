@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berth-dev/berth/internal/agent"
-	"github.com/berth-dev/berth/internal/agent/datadisk"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/join"
@@ -32,12 +31,8 @@ func (e *env) agentReset() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			disk, err := datadisk.Mounted(h)
-			if err != nil {
+			if o.Keep, err = agent.KeptByReset(h); err != nil {
 				return err
-			}
-			if disk {
-				o.Keep = []string{datadisk.Dir}
 			}
 			kept, err := join.TakeAgent(c.Context(), o, documents, desired.OwnerBerth)
 			for _, k := range kept {

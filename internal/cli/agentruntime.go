@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"time"
 
-	"github.com/coreos/go-systemd/v22/daemon"
-
+	"github.com/berth-dev/berth/internal/agent"
 	"github.com/berth-dev/berth/internal/agent/footprint"
 )
 
@@ -13,23 +11,6 @@ import (
 // for systemd where that asks for one. worked is to be called after work.
 func resident(ctx context.Context) (worked func()) {
 	f := footprint.Keep()
-	every, err := daemon.SdWatchdogEnabled(false)
-	if err == nil && every > 0 {
-		go feed(ctx, every/2) // as systemd advises
-	}
+	agent.FeedWatchdog(ctx)
 	return f.Worked
-}
-
-// feed tells systemd's watchdog that the program lives.
-func feed(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		_, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }

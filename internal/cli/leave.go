@@ -42,7 +42,7 @@ func (e *env) leave() *cobra.Command {
 			"cluster. A run that was cut off is continued by the next one; where berth has nothing on the machine, there is\n" +
 			"nothing to do.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if !knownOwner(owner) {
+			if owner != "" && !desired.Owner(owner).Known() {
 				return e.usage(c, fmt.Errorf("--owner %s: must be aks, osc, node or berth", owner))
 			}
 			if drain < 0 {
@@ -54,7 +54,7 @@ func (e *env) leave() *cobra.Command {
 			}
 			if kubeconfig != "" {
 				kubeconfig = fromHere(kubeconfig)
-				if err := canOpen(h, kubeconfig); err != nil {
+				if err := apiserver.CanOpen(h, kubeconfig); err != nil {
 					return err
 				}
 			}
@@ -75,34 +75,12 @@ func (e *env) leave() *cobra.Command {
 	return c
 }
 
-// canOpen refuses a kubeconfig that nobody can be asked with.
-func canOpen(h host.Host, kubeconfig string) error {
-	c, err := apiserver.Open(h, kubeconfig)
-	if err == nil {
-		c.Close()
-	}
-	return err
-}
-
-func knownOwner(name string) bool {
-	switch desired.Owner(name) {
-	case "", desired.OwnerAKS, desired.OwnerOSC, desired.OwnerNode, desired.OwnerBerth:
-		return true
-	}
-	return false
-}
-
 // leaving is what leaving needs of the program; the command adds the rest. secret is of
 // who registered the machine, where a document that is there still has it.
 func (e *env) leaving(h host.Host, p *report.Progress, command string, secret azure.Secret) (join.Options, error) {
-	owner, err := agent.DocumentsOwner(h)
+	owner, err := agent.LeavesWith(h)
 	if err != nil {
 		return join.Options{}, err
-	}
-	if keeps, err := agent.KeepsFile(h); err != nil {
-		return join.Options{}, err
-	} else if keeps {
-		owner = desired.OwnerNode // it goes with the document that asked for it
 	}
 	opt := e.parts(h).engineOptions(h, command, p.Observe)
 	opt.Trial = nil // what is left of the machine can't prove itself

@@ -20,6 +20,15 @@ const (
 	OwnerBerth Owner = "berth"
 )
 
+// Known says whether a ledger may name the owner.
+func (o Owner) Known() bool {
+	switch o {
+	case OwnerAKS, OwnerOSC, OwnerNode, OwnerBerth:
+		return true
+	}
+	return false
+}
+
 // ID names one resource of a machine: its kind, a colon, and what identifies it
 // within that kind, e.g. "file:/etc/kubernetes/certs/ca.crt".
 type ID string
