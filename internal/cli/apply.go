@@ -10,7 +10,6 @@ import (
 
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/provision"
-	"github.com/berth-dev/berth/internal/report"
 )
 
 func (e *env) apply() *cobra.Command {
@@ -57,34 +56,19 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, w
 	defer cancel()
 	d, err := e.load(ctx, f)
 	if err != nil {
-		return withCause(ctx, err)
+		return provision.WithCause(ctx, err)
 	}
 	d.parts.fetch, d.parts.within = fetch, within
 	p := e.progress()
 	d.parts.say = p.Say
-	engine := d.parts.engine(d.host, applyCommand, p.Observe)
-	if f.root == "/" {
-		defer provision.Tell(d.host, applyCommand, e.start, p.Doing)()
+	kept, err := provision.Application{
+		Host: d.host, ThisMachine: f.root == "/", Command: applyCommand, Version: Version(), Start: e.start,
+		BeginJoin: d.parts.inquiry.BeginJoin, Engine: d.parts.engine(d.host, applyCommand, p.Observe), Doing: p.Doing, Say: p.Say,
+	}.Run(ctx, d.state)
+	if err == nil && kept {
+		err = told(exitcode.Kept)
 	}
-	d.parts.inquiry.BeginJoin(ctx, d.state)
-	res, err := engine.Apply(ctx, d.state)
-	if err = withCause(ctx, provision.WithUnitLog(ctx, d.host, err)); err != nil {
-		report.KeepTimeline(d.host, applyCommand, Version(), e.start, res, exitcode.OfCommand(err))
-		if s := report.ToConfirm(res); s != "" {
-			p.Say(s)
-		}
-		return err
-	}
-	p.Say(report.Applied(res, time.Since(e.start)))
-	if err := engine.Remember(ctx, d.state); err != nil {
-		p.Say("left for the next run: " + err.Error())
-	}
-	if len(res.Plan.Kept) > 0 {
-		report.KeepTimeline(d.host, applyCommand, Version(), e.start, res, exitcode.Kept)
-		return told(exitcode.Kept)
-	}
-	report.KeepTimeline(d.host, applyCommand, Version(), e.start, res, 0)
-	return nil
+	return err
 }
 
 // applyCommand is what the command calls itself where it holds the lock.

@@ -3,7 +3,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/provision"
 )
 
 // env is what the commands have of the world.
@@ -70,16 +70,11 @@ func (e *env) run(ctx context.Context, args []string) int {
 	root.SetArgs(args[1:])
 	root.SetOut(e.out)
 	root.SetErr(e.err)
-	return e.exit(withCause(ctx, root.ExecuteContext(ctx)))
-}
-
-// withCause adds why a command was told to end to the error that came of it.
-func withCause(ctx context.Context, err error) error {
-	cause := context.Cause(ctx)
-	if err == nil || cause == nil || errors.Is(err, cause) || is[told](err) {
-		return err
+	err := root.ExecuteContext(ctx)
+	if !is[told](err) {
+		err = provision.WithCause(ctx, err)
 	}
-	return fmt.Errorf("%w: %w", cause, err)
+	return e.exit(err)
 }
 
 // interruptible is a context that the first signal ends; a second one ends the
