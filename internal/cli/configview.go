@@ -75,7 +75,7 @@ func (e *env) fromKubeadm() *cobra.Command {
 			if len(args) == 0 || version == "" {
 				return e.usage(c, errors.New("the command line of kubeadm, in quotes, and --kubernetes-version are needed"))
 			}
-			doc, err := node.FromKubeadm(words(args), version, secrets)
+			doc, err := node.FromKubeadm(node.CommandWords(args), version, secrets)
 			if err != nil {
 				return &exitcode.RefusedError{Err: err}
 			}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/berth-dev/berth/internal/agent/selfupdate"
 	"github.com/berth-dev/berth/internal/converge"
-	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/provision"
 	"github.com/berth-dev/berth/internal/report"
 )
@@ -73,21 +72,12 @@ func restore(ctx context.Context, engine *converge.Engine) (string, error) {
 	return engine.Restore(ctx)
 }
 
-// revert goes back, unless what is on trial is an agent that can't speak for itself and
-// has stayed up.
 func (e *env) revert(ctx context.Context, engine *converge.Engine) (string, error) {
 	h, err := e.open("/")
 	if err != nil {
 		return "", err
 	}
-	if good, err := selfupdate.TimeIsOver(ctx, h); err != nil || !good {
-		if err != nil {
-			fmt.Fprintln(e.err, "look at the agent on trial:", err)
-		}
-		return engine.Revert(ctx)
-	}
-	_, err = engine.Confirm(ctx, desired.OwnerBerth)
-	return "", err
+	return selfupdate.Revert(ctx, h, engine, func(err error) { fmt.Fprintln(e.err, "look at the agent on trial:", err) })
 }
 
 func (e *env) goBack(c *cobra.Command, verb string, back func(context.Context, *converge.Engine) (string, error)) error {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/berth-dev/berth/internal/component/gpu"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/nodegpu"
 )
@@ -20,15 +19,7 @@ func (e *env) nodeGPU() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text, err := h.ReadFile(gpu.SettingsFile)
-			if err != nil {
-				return fmt.Errorf("read GPU settings: %w", err)
-			}
-			s, err := gpu.Read(text)
-			if err != nil {
-				return err
-			}
-			err = nodegpu.Node{Host: h, Settings: s, Say: func(text string) { fmt.Fprintln(e.err, text) }}.Prepare(c.Context())
+			err = nodegpu.Prepare(c.Context(), h, func(text string) { fmt.Fprintln(e.err, text) })
 			if n := exitcode.Known(err); n != 0 {
 				e.exit(err)
 				return told(n)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -46,7 +45,7 @@ func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
 		return e.usage(c, fmt.Errorf("--wait-for: %w", err))
 	}
 	if f.dryRun {
-		switch err := refusal(f); {
+		switch err := provision.RefuseArguments(f.config, f.command); {
 		case err != nil && f.command != "":
 			return e.explain(err)
 		case err != nil:
@@ -65,7 +64,7 @@ func (e *env) runProvision(c *cobra.Command, f provisionFlags) error {
 	o := e.parts(h).options()
 	o.Config, o.Boot, o.WaitFor, o.Start = fromHere(f.config), f.boot, milestone, e.start
 	o.Command, o.Version, o.Program, o.Observer, o.Say, o.Status = c.CommandPath(), Version(), e.program, p.Observe, p.Say, notifyStatus
-	o.Refused = refusal(f)
+	o.Refused = provision.RefuseArguments(f.config, f.command)
 	return ending(provision.Provision(c.Context(), o))
 }
 
@@ -89,27 +88,9 @@ func (e *env) notRoot() error {
 // explain tells a failure where no result is written, and no log that a hint
 // could lead to.
 func (e *env) explain(err error) error {
-	f := provision.ExplainCommand(err)
-	if f.Hint == "" && f.Field != "" {
-		f.Hint = "Correct the fields that are named."
-	}
+	f := provision.ExplainWithoutLog(err)
 	for _, line := range report.Explain(f) {
 		fmt.Fprintln(e.err, line)
 	}
 	return told(f.Code.Number)
-}
-
-// refusal is what is wrong with the command line; it becomes a result, since
-// somebody waits for one.
-func refusal(f provisionFlags) error {
-	switch {
-	case f.command != "": // beside --provision-config, too: AKS lets it decide then
-		return &exitcode.Error{Number: exitcode.CommandDocument, During: "read --nbc-cmd " + f.command, Err: errors.New("--nbc-cmd is not supported")}
-	case f.config != "":
-		return nil
-	}
-	return &exitcode.Error{
-		Number: exitcode.Internal, During: "read the command line", Err: errors.New("--provision-config is required"),
-		Remedy: "berth provision --provision-config=" + report.ConfigPath,
-	}
 }

@@ -26,6 +26,19 @@ type Node struct {
 	Say func(string)
 }
 
+// Prepare makes the GPUs ready as the machine's settings say.
+func Prepare(ctx context.Context, h host.Host, say func(string)) error {
+	text, err := h.ReadFile(gpu.SettingsFile)
+	if err != nil {
+		return fmt.Errorf("read GPU settings: %w", err)
+	}
+	s, err := gpu.Read(text)
+	if err != nil {
+		return err
+	}
+	return Node{Host: h, Settings: s, Say: say}.Prepare(ctx)
+}
+
 // errBudget ends whatever goes on when the time for all of it is over.
 var errBudget = fmt.Errorf("nothing is left of the %.0f minutes that the GPUs may take in all", gpu.Budget.Minutes())
 

@@ -46,6 +46,16 @@ func ExplainCommand(err error) report.Failure {
 	return f
 }
 
+// ExplainWithoutLog is ExplainCommand where neither a result nor a log is written: the fields
+// are all that a hint can lead to.
+func ExplainWithoutLog(err error) report.Failure {
+	f := ExplainCommand(err)
+	if f.Hint == "" && f.Field != "" {
+		f.Hint = "Correct the fields that are named."
+	}
+	return f
+}
+
 var commandHints = map[int]string{
 	exitcode.Internal:    "",
 	exitcode.Interrupted: "Run it again: it continues where it stopped.",

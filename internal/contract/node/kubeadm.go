@@ -59,6 +59,11 @@ func newJoin() *join {
 	return j
 }
 
+// CommandWords are those of a command line that stands in one argument or in several.
+func CommandWords(args []string) []string {
+	return strings.Fields(strings.ReplaceAll(strings.Join(args, " "), "\\\n", " "))
+}
+
 // FromKubeadm makes a document of the command line that `kubeadm token create
 // --print-join-command` prints, and of the version that kubeadm has in its own name.
 // A flag that has no place in a document is an error.
