@@ -6,218 +6,214 @@ import (
 	"strings"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
-	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
-	"github.com/berth-dev/berth/internal/unitname"
 )
-
-// Remove implements kind.Remover: what ran before berth runs, with what it ran
-// with then, and what did not stops.
-func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e ledger.Entry) error {
-	_, activation, _ := strings.Cut(e.Applied.Value, "/")
-	name := strings.TrimPrefix(id, "unit:")
-	if v.Offline || unitname.IsTemplate(name) || activation == "" || e.Was == nil {
-		return nil
-	}
-	p := &planner{View: v, sys: systemdOf(v), t: t, name: name, u: &desired.Unit{Name: name, Activation: desired.Started}}
-	if err := p.ask(ctx); err != nil {
-		return err
-	}
-	if e.Was.Value == "active" {
-		masked, err := p.isToBeMasked()
-		if err != nil || masked && running(p.status) && !p.Changes(p.Real(p.status.FragmentPath)) {
-			return err
-		}
-		if masked {
-			t.Kept = append(t.Kept, id+" stays stopped: it ran before berth, but was masked already, so that nobody can start it")
-			p.fragment = ""
-			p.stop("its mask comes back")
-			return nil
-		}
-		made, err := p.generated()
-		if err != nil {
-			return err
-		}
-		if p.fragment != "" || made {
-			p.triggers, p.reloads = sorted(p.last.Triggers), sorted(p.last.Reloads)
-			return p.activation()
-		}
-		if activation == string(desired.Stopped) && down(p.status) {
-			t.Kept = append(t.Kept, id+" is no longer wanted stopped and stays so: it ran before berth, without a definition to start it by")
-		}
-	}
-	p.stop("was not running before berth")
-	return nil
-}
 
 // Close implements kind.Closer: it sees to units that the state does not name, and
 // to what follows for all from what happens to some.
 func (Kind) Close(ctx context.Context, v *kind.View) error {
-	s := systemdOf(v)
 	if v.Offline {
 		return nil
 	}
-	names := slices.DeleteFunc(s.touched(), func(name string) bool { _, ok := partOf(name); return !ok })
-	if len(names) > 0 {
-		if err := s.list(ctx); err != nil {
-			return err
-		}
-	}
+	r := runOf(v)
+	names := slices.DeleteFunc(r.systemd.touched(), func(name string) bool { _, ok := partOf(name); return !ok })
 	for _, name := range names {
-		if err := s.reread(ctx, name); err != nil {
+		if err := r.reread(ctx, name); err != nil {
 			return err
 		}
 	}
-	if err := s.consequences(ctx); err != nil {
+	c := consequences{run: r, acting: map[string]*kind.Task{}}
+	if err := c.plan(ctx); err != nil {
 		return err
 	}
-	s.end(names)
+	if len(names)+len(c.acting)+len(r.revive) > 0 {
+		r.end(names)
+	}
 	return nil
 }
 
 // reread plans what follows from a change of a definition, a drop-in or a link for
-// each unit that systemd has loaded.
-func (s *systemd) reread(ctx context.Context, name string) error {
+// each unit that systemd has loaded; from a link that is made when everything runs, nothing.
+func (r *run) reread(ctx context.Context, name string) error {
 	p, _ := partOf(name)
-	concerned, err := s.concerned(ctx, p)
+	if p.role == wantedLink && r.isLate(name) {
+		return nil
+	}
+	concerned, err := r.systemd.concerned(ctx, p)
 	if err != nil {
 		return err
 	}
-	for _, known := range concerned {
-		if p.role == wantedLink && (!running(known) || s.isLate(name)) {
-			continue
-		}
-		if err := s.see(ctx, name, p, known); err != nil {
+	for _, unit := range concerned {
+		if err := r.see(ctx, name, p.role, unit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// planned says whether this plan changes a name; else a run before this one did.
-func (s *systemd) planned(name string) bool { return s.v.Changes(name) }
-
-// owed says whether a run that was cut off may have changed a name without telling
-// systemd, which goes by times and can miss it.
-func (s *systemd) owed(name string) bool {
-	o := s.v.Owed
-	return o != nil && slices.Contains(o.Definitions, name)
-}
-
 // isLate says whether a link is made when everything runs.
-func (s *systemd) isLate(name string) bool {
-	return slices.ContainsFunc(s.v.Tasks(), func(t *kind.Task) bool {
+func (r *run) isLate(name string) bool {
+	return slices.ContainsFunc(r.v.Tasks(), func(t *kind.Task) bool {
 		return slices.ContainsFunc(t.Changes, func(q *kind.Change) bool { return q.Path == name && q.Late })
 	})
 }
 
-// see plans for one unit.
-func (s *systemd) see(ctx context.Context, name string, what part, known host.UnitStatus) error {
-	t := s.v.Task(desired.UnitID(known.Name))
-	p := &planner{View: s.v, sys: s, t: t, name: known.Name, u: &desired.Unit{Name: known.Name, Activation: desired.Started}}
+// see plans for one unit. A run that was cut off may have changed a name without telling
+// systemd, which goes by times and can miss it.
+func (r *run) see(ctx context.Context, name string, role role, unit string) error {
+	known := r.v.Task(desired.UnitID(unit))
+	t := known
 	if t == nil {
-		p.t = &kind.Task{ID: desired.UnitID(known.Name), Base: &desired.Base{}}
+		t = &kind.Task{ID: desired.UnitID(unit), Base: &desired.Base{}}
 	}
-	if err := p.ask(ctx); err != nil {
+	p, err := newPlanner(ctx, r.v, t, &desired.Unit{Name: unit, Activation: desired.Started})
+	if err != nil || role == wantedLink && !running(p.unit.status) {
 		return err
 	}
-	old := s.planned(name) || what.role == wantedLink || s.owed(name) || p.holdsOld(p.status)
+	owed := r.v.Owed != nil && slices.Contains(r.v.Owed.Definitions, name)
+	old := r.v.Changes(name) || role == wantedLink || owed || p.unit.holdsOld()
 	if old {
-		s.outdated()
+		r.systemd.outdated()
 	}
-	if t != nil && (t.Live != nil || t.Before != nil) {
+	if acts(t) {
 		return nil // what it does is done with what systemd reads then
 	}
-	if err := p.follow(name, what, old); err != nil {
+	if err := p.follow(name, role, old); err != nil {
 		return err
 	}
-	if t == nil && len(p.t.Actions) > 0 {
-		s.v.Add(p.t)
+	if known == nil && len(t.Actions) > 0 {
+		r.v.Add(t)
 	}
 	return nil
 }
+
+// acts says whether a task does anything to its unit, if only systemd reads it again.
+func acts(t *kind.Task) bool { return t.Live != nil || t.Before != nil }
 
 // follow plans for a unit that does nothing else in this run: it stops when its
 // definition goes; it restarts where another contract wants it to run and what it
 // runs with goes; else systemd reads what it would start it with, where it holds
 // something old.
-func (p *planner) follow(name string, what part, old bool) error {
-	inState := p.State.Lookup(desired.UnitID(p.u.Name)) != nil
+func (p *planner) follow(name string, role role, old bool) error {
+	inState := p.v.State.Lookup(p.u.ID()) != nil
 	switch {
-	case !inState && p.fragment == "" && what.role == definition && p.Deletes(name):
+	case !inState && p.unit.in.definition.fragment == "" && role == unitFile && p.v.Deletes(name):
 		p.stop("its definition goes")
 		return nil
 	case !inState && p.wantedByOthers():
-		p.triggers = sorted(p.last.Triggers)
+		p.unit.in.triggers = sorted(p.unit.in.last.Triggers)
 		if err := p.activation(); err != nil || p.t.Live != nil {
 			return err
 		}
 	}
 	switch {
 	case !old:
-		return nil
-	case !p.sys.planned(name):
-		p.t.Act(kind.VerbReload, "systemd holds another definition: "+name+" changed", kind.DisruptNone)
-	case p.Deletes(name):
-		p.t.Act(kind.VerbReload, name+" goes", kind.DisruptNone)
+	case !p.v.Changes(name):
+		p.readAgain("systemd holds another definition: " + name + " changed")
+	case p.v.Deletes(name):
+		p.readAgain(name + " goes")
 	default:
-		p.t.Act(kind.VerbReload, name+" changes", kind.DisruptNone)
+		p.readAgain(name + " changes")
 	}
-	p.t.Live = p.sys.current
 	return nil
 }
 
 // wantedByOthers says whether another contract wants the unit to run.
 func (p *planner) wantedByOthers() bool {
-	e := p.Ledger.Entries[string(desired.UnitID(p.u.Name))]
-	return slices.ContainsFunc(e.Others(p.State.Owner), func(o desired.Owner) bool {
+	e := p.v.Ledger.Entries[string(p.u.ID())]
+	return slices.ContainsFunc(e.Others(p.v.State.Owner), func(o desired.Owner) bool {
 		return strings.HasSuffix(e.Owners[o], "/"+string(desired.Started))
 	})
 }
 
-// consequences finds what stops along with units that stop or restart, and the
-// order in which systemd would take them.
-func (s *systemd) consequences(ctx context.Context) error {
-	acting := map[string]*kind.Task{}
-	for _, t := range s.v.Tasks() {
-		if name, ok := strings.CutPrefix(string(t.ID), "unit:"); ok && isUnit(name) && (t.Live != nil || t.Before != nil) {
-			acting[name] = t
+// end enters what comes when all else is done: systemd reads what it has not read yet, and what
+// stopped as a consequence comes back.
+func (r *run) end(names []string) {
+	t := r.v.Add(&kind.Task{ID: "systemd", Record: kind.Record{Definitions: names, Revive: r.revive}, Work: kind.Work{StayUp: r.stayUp}})
+	t.Last = func(ctx context.Context, t *kind.Task) error {
+		err := r.systemd.readAll(ctx, names)
+		if err == nil {
+			err = r.bringBack(ctx)
+		}
+		t.Remarks = append(t.Remarks, r.remarks...)
+		return err
+	}
+}
+
+// consequences are what stops along with units that stop or restart, and the order in which
+// systemd would take them.
+type consequences struct {
+	run *run
+	// acting are the tasks of units to which something is done.
+	acting map[string]*kind.Task
+}
+
+func (c *consequences) plan(ctx context.Context) error {
+	for _, t := range c.run.v.Tasks() {
+		if name, ok := strings.CutPrefix(string(t.ID), "unit:"); ok && isUnit(name) && acts(t) {
+			c.acting[name] = t
 		}
 	}
-	for _, name := range sorted(acting) {
-		st, err := s.unit(ctx, name)
+	for _, name := range sorted(c.acting) {
+		st, err := c.run.systemd.unit(ctx, name)
 		if err != nil {
 			return err
 		}
-		for _, need := range slices.Concat(st.Needs, st.TriggeredBy, namesakes(name)) {
-			if other := acting[need]; other != nil && need != name && !s.comesAfter(other, acting[name]) {
-				acting[name].LiveAfter = append(acting[name].LiveAfter, other.ID)
-			}
-		}
-		s.stopsFirst(acting, name, st)
-		if t := acting[name]; t.Disrupts() || t.Verb() == kind.VerbStart && strings.HasSuffix(name, ".socket") {
-			if err := s.takenAlong(ctx, append(slices.Clone(st.Dependents), socketServices(name, st)...), acting); err != nil {
+		c.order(name, st)
+		if t := c.acting[name]; t.Disrupts() || t.Verb() == kind.VerbStart && strings.HasSuffix(name, ".socket") {
+			if err := c.takenAlong(ctx, slices.Concat(st.Dependents, socketServices(name, st))); err != nil {
 				return err
 			}
 		}
 	}
-	if o := s.v.Owed; o != nil {
-		return s.owedRevivals(ctx, o.Revive, acting)
+	if o := c.run.v.Owed; o != nil && !c.run.v.Booting {
+		return c.owedRevivals(ctx, o.Revive)
 	}
 	return nil
 }
 
-// stopsFirst orders units as systemd would: what comes after another stops before
-// that does. An order that is there already stays: a socket stops before its service,
+// order takes units as systemd would: one comes after what it needs, and what comes after another
+// stops before that does. An order that is there already stays: a socket stops before its service,
 // so that nobody starts that meanwhile.
-func (s *systemd) stopsFirst(acting map[string]*kind.Task, name string, st host.UnitStatus) {
-	for _, earlier := range st.After {
-		other := acting[earlier]
-		if other != nil && earlier != name && other.Disrupts() && acting[name].Verb() == kind.VerbStop && !s.comesAfter(acting[name], other) {
-			other.LiveAfter = append(other.LiveAfter, acting[name].ID)
+func (c *consequences) order(name string, st host.UnitStatus) {
+	t := c.acting[name]
+	for _, need := range slices.Concat(st.Needs, st.TriggeredBy, namesakes(name)) {
+		if other := c.acting[need]; other != nil {
+			c.follows(t, other)
 		}
 	}
+	for _, earlier := range st.After {
+		if other := c.acting[earlier]; other != nil && other.Disrupts() && t.Verb() == kind.VerbStop {
+			c.follows(other, t)
+		}
+	}
+}
+
+// follows orders one task after another, unless that comes after it already.
+func (c *consequences) follows(t, other *kind.Task) {
+	if t != other && !c.comesAfter(other, t) {
+		t.LiveAfter = append(t.LiveAfter, other.ID)
+	}
+}
+
+// comesAfter says whether one task is ordered after another already.
+func (c *consequences) comesAfter(t, other *kind.Task) bool {
+	seen := map[desired.ID]bool{}
+	var visit func(t *kind.Task) bool
+	visit = func(t *kind.Task) bool {
+		if t == nil || seen[t.ID] {
+			return false
+		}
+		seen[t.ID] = true
+		for _, id := range slices.Concat(t.Base.After, t.LiveAfter) {
+			if id == other.ID || visit(c.run.v.Task(id)) {
+				return true
+			}
+		}
+		return false
+	}
+	return visit(t)
 }
 
 // namesakes are the sockets that a service belongs to where they say nothing else:
@@ -242,40 +238,21 @@ func socketServices(name string, st host.UnitStatus) []string {
 	return st.Triggers
 }
 
-// comesAfter says whether one task is ordered after another already.
-func (s *systemd) comesAfter(t, other *kind.Task) bool {
-	seen := map[desired.ID]bool{}
-	var visit func(t *kind.Task) bool
-	visit = func(t *kind.Task) bool {
-		if t == nil || seen[t.ID] {
-			return false
-		}
-		seen[t.ID] = true
-		for _, id := range slices.Concat(t.Base.After, t.LiveAfter) {
-			if id == other.ID || visit(s.v.Task(id)) {
-				return true
-			}
-		}
-		return false
-	}
-	return visit(t)
-}
-
 // takenAlong notes which units run that may stop, and theirs in turn.
-func (s *systemd) takenAlong(ctx context.Context, names []string, acting map[string]*kind.Task) error {
+func (c *consequences) takenAlong(ctx context.Context, names []string) error {
 	for _, name := range names {
-		if slices.Contains(s.revive, name) || actsOnItself(acting[name]) {
+		if !c.stops(name) {
 			continue
 		}
-		st, err := s.unit(ctx, name)
+		st, err := c.run.systemd.unit(ctx, name)
 		if err != nil {
 			return err
 		}
 		if !running(st) {
 			continue
 		}
-		s.revive = append(s.revive, name)
-		if err := s.takenAlong(ctx, st.Dependents, acting); err != nil {
+		c.run.comesBack(name)
+		if err := c.takenAlong(ctx, st.Dependents); err != nil {
 			return err
 		}
 	}
@@ -283,76 +260,41 @@ func (s *systemd) takenAlong(ctx context.Context, names []string, acting map[str
 }
 
 // owedRevivals plans to start what a run that was cut off has left stopped.
-func (s *systemd) owedRevivals(ctx context.Context, names []string, acting map[string]*kind.Task) error {
+func (c *consequences) owedRevivals(ctx context.Context, names []string) error {
 	for _, name := range names {
-		if actsOnItself(acting[name]) || slices.Contains(s.revive, name) {
+		if !c.stops(name) {
 			continue
 		}
-		st, err := s.unit(ctx, name)
+		st, err := c.run.systemd.unit(ctx, name)
 		if err != nil {
 			return err
 		}
-		if !down(st) || st.LoadState != "loaded" {
+		if !down(st) || !loaded(st) {
 			continue
 		}
-		need, err := s.needed(ctx, st.Requires, s.wantedStopped)
+		c.run.comesBack(name) // as long as it is down the next run owes it, too
+		need, err := c.run.needed(ctx, st.Requires)
 		if err != nil {
 			return err
 		}
 		if need != "" {
-			s.remark(staysStopped(name, need))
 			continue
 		}
-		s.revive = append(s.revive, name) // as long as it is down the next run owes it, too
-		t := acting[name]
+		t := c.acting[name]
 		if t == nil {
-			t = s.v.Add(&kind.Task{ID: desired.UnitID(name)})
+			t = c.run.v.Add(&kind.Task{ID: desired.UnitID(name)})
 		}
-		t.Act(kind.VerbStart, "stopped in a run that was cut off", kind.DisruptNone)
-		t.Live = func(ctx context.Context) error {
-			if err := s.current(ctx); err != nil {
-				return err
-			}
-			now, err := s.v.Host.Unit(ctx, name)
-			if err != nil {
-				return err
-			}
-			return s.startAgain(ctx, now)
-		}
+		t.Act(kind.VerbStart, "stopped in a run that was cut off", kind.DisruptNone) // in the end
 	}
 	return nil
 }
 
-// actsOnItself says whether a task starts, stops or reloads its unit: one that only has systemd
-// read its definition does not.
-func actsOnItself(t *kind.Task) bool {
-	return t != nil && slices.ContainsFunc(t.Actions, func(a kind.Action) bool {
+// stops says that a unit may stop only as a consequence, and that it is not noted yet: a task
+// that starts, stops or reloads it sees to it, one that only has systemd read its definition
+// does not.
+func (c *consequences) stops(name string) bool {
+	t := c.acting[name]
+	return !slices.Contains(c.run.revive, name) && (t == nil || !slices.ContainsFunc(t.Actions, func(a kind.Action) bool {
 		return a.Verb != kind.VerbReload || a.Disruption != kind.DisruptNone
-	})
-}
-
-// end enters what comes when all else is done.
-func (s *systemd) end(names []string) {
-	acts := slices.ContainsFunc(s.v.Tasks(), func(t *kind.Task) bool {
-		return strings.HasPrefix(string(t.ID), "unit:") && (t.Live != nil || t.Before != nil)
-	})
-	if len(names) == 0 && !acts {
-		return
-	}
-	t := s.v.Add(&kind.Task{ID: "systemd", Record: kind.Record{Definitions: names, Revive: s.revive}})
-	t.Last = func(ctx context.Context, t *kind.Task) error {
-		err := s.last(ctx, names)
-		t.Remarks = append(t.Remarks, s.remarks...)
-		return err
-	}
-	t.StayUp = s.confirm
-}
-
-// last makes systemd read what it has not read yet, and brings back what stopped as a
-// consequence.
-func (s *systemd) last(ctx context.Context, names []string) error {
-	if err := s.readAll(ctx, names); err != nil {
-		return err
-	}
-	return s.bringBack(ctx)
+	}))
 }

@@ -1,6 +1,7 @@
 package unit
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ type part struct {
 type role int
 
 const (
-	definition role = iota + 1
+	unitFile role = iota + 1
 	dropIn
 	// wantedLink is a link that makes another unit pull in this one.
 	wantedLink
@@ -38,7 +39,7 @@ const (
 func partOf(name string) (part, bool) {
 	dir, base := path.Dir(name), path.Base(name)
 	if slices.Contains(dirs, dir) && slices.Contains(unitTypes, path.Ext(base)) {
-		return part{base, definition}, true
+		return part{base, unitFile}, true
 	}
 	if !slices.Contains(dirs, path.Dir(dir)) {
 		return part{}, false
@@ -59,12 +60,7 @@ var pulling = map[string]string{"WantedBy": ".wants", "RequiredBy": ".requires",
 
 // pullsIn says whether a directory is one of those.
 func pullsIn(dir string) bool {
-	for _, suffix := range pulling {
-		if strings.HasSuffix(dir, suffix) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(slices.Collect(maps.Values(pulling)), path.Ext(dir))
 }
 
 // isUnit says whether a name is that of a unit, and not of a template, a prefix
@@ -80,6 +76,17 @@ func definers(name string) []string {
 		return []string{name, t}
 	}
 	return []string{name}
+}
+
+// places are the paths at which it may lie, the strongest first: a template's are weaker wherever
+// they are.
+func places(name string) (out []string) {
+	for _, definer := range definers(name) {
+		for _, dir := range dirs {
+			out = append(out, dir+"/"+definer)
+		}
+	}
+	return out
 }
 
 // configurers are the names under which its drop-ins may lie, those first that win: its own,
@@ -105,7 +112,7 @@ func configurers(name string) []string {
 // concerns says whether a part is one of a unit's.
 func (p part) concerns(unit string) bool {
 	switch p.role {
-	case definition:
+	case unitFile:
 		return slices.Contains(definers(unit), p.of)
 	case dropIn:
 		return slices.Contains(configurers(unit), p.of)

@@ -5,13 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"maps"
-	"slices"
-	"strings"
-	"time"
 
-	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
 	"github.com/berth-dev/berth/internal/host"
 )
@@ -45,6 +39,18 @@ const (
 // revision is what the stamp says of a path; "" for nothing.
 func (s *stamp) revision(at string) string {
 	return cmp.Or(s.Definition[at], s.Triggers[at], s.Reloads[at])
+}
+
+// leaveOut notes the expressions by which the revisions go of what has any.
+func (s *stamp) leaveOut(unread func(at string) []string) {
+	s.Unread = map[string][]string{}
+	for _, part := range []map[string]string{s.Triggers, s.Reloads} {
+		for at := range part {
+			if expressions := unread(at); len(expressions) > 0 {
+				s.Unread[at] = expressions
+			}
+		}
+	}
 }
 
 func stampPath(unit string) string { return ledger.StampDir + "/" + unit }
@@ -88,42 +94,6 @@ func writeStamp(h host.FS, unit string, s stamp) error {
 	return nil
 }
 
-// revision identifies what is at a path now, in the way in which last does where that
-// is known.
-func revision(v *kind.View, path, last string) (string, error) {
-	info, err := v.Lstat(path)
-	switch {
-	case err != nil:
-		return "", err
-	case info == nil:
-		return kind.Absent, nil
-	case info.Mode&fs.ModeSymlink != 0:
-		target, err := v.Host.Readlink(path)
-		return "link:" + target, err
-	case info.Mode.IsDir():
-		return "directory", nil
-	case info.Size > kind.MaxRead && (v.IsDownload(path) || strings.HasPrefix(last, unhashed)):
-		return program(v, path, info, last)
-	}
-	return v.Digest(path, info)
-}
-
-// unhashed begins the revision of a program of which nobody has read what it holds.
-const unhashed = "stat:"
-
-// program identifies a large program by its digest where that is known, or can be
-// compared with one. The first run has no time to read it: Learn puts the digest in
-// this revision.
-func program(v *kind.View, path string, info *host.Info, last string) (string, error) {
-	switch sum := v.KnownDigest(path, info); {
-	case strings.HasPrefix(last, unhashed), sum == "" && last == "":
-		return unhashed + ledger.Seen(info), nil
-	case sum != "":
-		return sum, nil
-	}
-	return v.Digest(path, info)
-}
-
 // Learn implements kind.Learner.
 func (Kind) Learn(h host.Host, held map[string]ledger.Held) error {
 	names, err := h.ReadDir(ledger.StampDir)
@@ -151,30 +121,4 @@ func (Kind) Learn(h host.Host, held map[string]ledger.Held) error {
 		}
 	}
 	return nil
-}
-
-// newest is the latest change of any path.
-func newest(v *kind.View, paths []string) (string, time.Time, error) {
-	var at time.Time
-	var which string
-	for _, p := range paths {
-		info, err := v.Lstat(p)
-		if err != nil {
-			return "", at, err
-		}
-		if info != nil && info.ChangeTime.After(at) {
-			at, which = info.ChangeTime, p
-		}
-	}
-	return which, at, nil
-}
-
-// differing names the first path that both know and that differs.
-func differing(have, want map[string]string) string {
-	for _, p := range slices.Sorted(maps.Keys(want)) {
-		if old, ok := have[p]; ok && old != want[p] {
-			return p
-		}
-	}
-	return ""
 }

@@ -3,307 +3,220 @@ package unit
 import (
 	"context"
 	"errors"
+	"maps"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/converge/ledger"
+	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host"
 )
 
+// job is what is done to one unit when the plan is carried out.
+type job struct {
+	v    *kind.View
+	run  *run
+	u    *desired.Unit
+	unit *observed
+	// assumed: the unit's status is what the plan expects of a service that systemd has not loaded.
+	assumed bool
+}
+
 // baseline notes, before anything changes, the triggers that somebody names for
 // the first time: a change of them in this run then shows, also after a kill.
-func (p *planner) baseline(context.Context) error {
-	if !p.stamped() {
+func (j *job) baseline(context.Context) error {
+	if !j.unit.stamped() {
 		return nil
 	}
-	s, added := p.last, false
-	for _, part := range []struct {
-		into *map[string]string
-		of   []string
-	}{{&s.Triggers, p.triggers}, {&s.Reloads, p.reloads}} {
-		now, err := p.revisions(part.of)
-		if err != nil {
-			return err
-		}
-		*part.into, added = merged(*part.into, now, added)
+	s, added, err := j.unit.in.extended()
+	if err != nil || !added {
+		return err
 	}
-	if !added {
-		return nil
-	}
-	s.Unread = leaving(p.unread, s.Triggers, s.Reloads)
-	p.last = s
-	return writeStamp(p.Host, p.u.Name, s)
+	j.unit.in.last = s
+	return writeStamp(j.v.Host, j.u.Name, s)
 }
 
 // start brings the unit up with what is on the disk now. The state is looked at
 // again: a unit that meanwhile runs with the present inputs is left alone.
-func (p *planner) start(ctx context.Context) error {
-	err := p.startUnit(ctx)
+func (j *job) start(ctx context.Context) error {
+	err := j.startUnit(ctx)
 	switch _, failed := errors.AsType[*host.JobError](err); {
 	case err == nil:
 		return nil
-	case failed && p.u.Optional:
-		p.sys.remark(p.u.Name + " did not start, and the machine does without: " + err.Error())
+	case failed && j.u.Optional:
+		j.run.remark(j.u.Name + " did not start, and the machine does without: " + err.Error())
 		return nil
 	}
-	return &kind.UnitError{Unit: p.u.Name, Err: err}
+	return &kind.UnitError{Unit: j.u.Name, Err: err}
 }
 
-func (p *planner) startUnit(ctx context.Context) error {
-	planned := p.status.InvocationID
-	if err := p.refresh(ctx); err != nil {
+func (j *job) startUnit(ctx context.Context) error {
+	planned := j.unit.status.InvocationID
+	if err := j.refresh(ctx); err != nil {
 		return err
 	}
-	now, err := p.present()
+	now, err := j.present()
 	if err != nil {
 		return err
 	}
-	if p.failedBefore() {
+	if j.failedBefore() {
 		// The start limit is for units that end by themselves; this one has new inputs.
-		if err := p.Host.ResetFailed(ctx, p.u.Name); err != nil {
+		if err := j.v.Host.ResetFailed(ctx, j.u.Name); err != nil {
 			return err
 		}
 	}
-	fresh, err := p.startedSince(planned)
-	if err != nil || fresh {
-		return errors.Join(err, p.note(ctx, now))
+	fresh, err := j.isFresh(planned)
+	if err != nil || fresh && running(j.unit.status) {
+		return j.note(ctx, now, err)
 	}
-	job, joins, err := p.job(ctx, planned)
-	if err != nil {
-		return err
+	if path.Ext(j.unit.name) == ".socket" {
+		if err := j.stopTriggered(ctx); err != nil {
+			return err
+		}
 	}
-	err = job(ctx, p.u.Name)
-	if _, failed := errors.AsType[*host.JobError](err); failed && joins {
-		err = p.Host.RestartUnit(ctx, p.u.Name) // that run may have read its files right before they changed
+	do := j.v.Host.RestartUnit
+	if fresh || !j.begun() && !pausing(j.unit.status) {
+		do = j.startFresh
 	}
-	if errors.Is(err, host.ErrOnlyByDependency) && pausing(p.status) {
-		err = p.Host.StartUnit(ctx, p.u.Name) // after the pause: a restart would be a stop, too
+	err = do(ctx, j.u.Name)
+	if _, failed := errors.AsType[*host.JobError](err); failed && fresh {
+		err = j.v.Host.RestartUnit(ctx, j.u.Name) // that run may have read its files right before they changed
 	}
-	if err == nil && p.assumed {
-		return p.verify(ctx, now)
+	if errors.Is(err, host.ErrOnlyByDependency) && pausing(j.unit.status) {
+		err = j.v.Host.StartUnit(ctx, j.u.Name) // after the pause: a restart would be a stop, too
 	}
 	if startLimited(err) {
-		if err := p.Host.ResetFailed(ctx, p.u.Name); err != nil {
+		if err := j.v.Host.ResetFailed(ctx, j.u.Name); err != nil {
 			return err
 		}
-		err = job(ctx, p.u.Name)
+		err = do(ctx, j.u.Name)
 	}
-	if err != nil && !isSkipped(err) {
-		return err
-	}
-	return p.note(ctx, now)
+	return j.note(ctx, now, err)
+}
+
+// startFresh starts the unit, with what it reads read ahead.
+func (j *job) startFresh(ctx context.Context, name string) error {
+	return j.v.Host.StartUnit(ctx, name, j.u.ReadAhead...)
 }
 
 // refresh asks systemd anew, when it has read what changed.
-func (p *planner) refresh(ctx context.Context) error {
-	if err := p.sys.current(ctx); err != nil {
+func (j *job) refresh(ctx context.Context) error {
+	if err := j.run.systemd.current(ctx); err != nil {
 		return err
 	}
-	if p.new() {
-		if loaded, err := p.Host.Loaded(ctx, p.u.Name); err != nil || !loaded {
-			p.status, p.assumed = p.planned(), true
+	if j.new() {
+		if loaded, err := j.v.Host.Loaded(ctx, j.u.Name); err != nil || !loaded {
+			// It reads the definition when it starts it, and each question before would make it do so
+			// once more.
+			name, d := j.unit.name, j.unit.in.definition
+			j.unit.status = host.UnitStatus{Name: name, ID: name, LoadState: "loaded", ActiveState: "inactive", SubState: "dead", FragmentPath: d.fragment, DropInPaths: d.drops}
+			j.assumed = true
 			return err
 		}
 	}
-	st, err := p.Host.Unit(ctx, p.u.Name)
-	if err != nil {
+	if err := j.ask(ctx); err != nil || !j.unit.holdsOld() {
 		return err
 	}
-	if p.holdsOld(st) {
-		if err := p.sys.reload(ctx); err != nil {
-			return err
-		}
-		if st, err = p.Host.Unit(ctx, p.u.Name); err != nil {
-			return err
-		}
+	return j.reread(ctx)
+}
+
+func (j *job) ask(ctx context.Context) (err error) {
+	j.unit.status, err = j.v.Host.Unit(ctx, j.u.Name)
+	return err
+}
+
+// reread has systemd read the definitions, and asks it anew.
+func (j *job) reread(ctx context.Context) error {
+	if err := j.run.systemd.reload(ctx); err != nil {
+		return err
 	}
-	p.status = st
-	return nil
+	return j.ask(ctx)
 }
 
 // new says that systemd had not loaded this service when the plan was made, which has a
 // definition of its own name and is no alias.
-func (p *planner) new() bool {
-	_, known := p.sys.known[p.name]
-	return !known && path.Ext(p.name) == ".service" && path.Base(p.fragment) == p.u.Name && p.name == p.u.Name
+func (j *job) new() bool {
+	_, known := j.run.systemd.known[j.unit.name]
+	return !known && path.Ext(j.unit.name) == ".service" && path.Base(j.unit.in.definition.fragment) == j.u.Name && j.unit.name == j.u.Name
 }
 
-// planned is a service that systemd has not loaded: it reads the definition when it starts
-// it, and each question before would make it do so once more.
-func (p *planner) planned() host.UnitStatus {
-	return host.UnitStatus{
-		Name: p.name, ID: p.name, LoadState: "loaded", ActiveState: "inactive", SubState: "dead",
-		FragmentPath: p.fragment, DropInPaths: p.drops,
-	}
-}
+// present is what the unit is started with: what systemd says that it consists of, and what is
+// there now.
+func (j *job) present() (stamp, error) { return j.unit.in.present(heldBy(j.v, j.unit.status)) }
 
-// verify looks whether systemd read what is on the disk when it started a service, and has
-// it do so where it found something else.
-func (p *planner) verify(ctx context.Context, now stamp) error {
-	st, err := p.Host.State(ctx, p.u.Name)
-	if err != nil {
+// startAgain has systemd read the definitions, where it read something else than what is on the
+// disk, and restarts the unit with them.
+func (j *job) startAgain(ctx context.Context) error {
+	if err := j.reread(ctx); err != nil {
 		return err
 	}
-	p.status, p.assumed = st, false
-	if p.Real(st.FragmentPath) != p.fragment || p.holdsOld(st) {
-		return p.startAgain(ctx)
-	}
-	if len(st.DropInPaths) != len(p.drops) { // some that the plan knows nothing of
-		if now, err = p.present(); err != nil {
-			return err
-		}
-	}
-	return p.noteState(ctx, st, now)
-}
-
-// startAgain has systemd read the definitions and restarts the unit with them.
-func (p *planner) startAgain(ctx context.Context) error {
-	err := p.sys.reload(ctx)
+	now, err := j.present()
 	if err == nil {
-		p.status, err = p.Host.Unit(ctx, p.u.Name)
+		err = j.v.Host.RestartUnit(ctx, j.u.Name)
 	}
-	if err != nil {
-		return err
-	}
-	now, err := p.present()
-	if err == nil {
-		err = p.Host.RestartUnit(ctx, p.u.Name)
-	}
-	if err != nil && !isSkipped(err) {
-		return err
-	}
-	return p.note(ctx, now)
+	return j.note(ctx, now, err)
 }
 
-// holdsOld says that systemd holds an old definition. Its own flag sees neither a
-// new definition of higher precedence than the loaded one, nor a drop-in in a
-// directory that did not exist at its last reload.
-func (p *planner) holdsOld(st host.UnitStatus) bool {
-	if st.NeedDaemonReload || st.LoadState == "masked" {
-		return true
-	}
-	if st.LoadState != "loaded" {
-		return false
-	}
-	stronger := strings.HasPrefix(p.fragment, adminDir+"/") && p.Real(st.FragmentPath) != p.fragment
-	return stronger || slices.ContainsFunc(p.drops, func(at string) bool { return !namesBase(st.DropInPaths, at) })
+// begun says that a run of the unit goes on: in auto-restart the next one has not begun.
+func (j *job) begun() bool {
+	return running(j.unit.status) || j.unit.status.ActiveState == "activating" && !pausing(j.unit.status)
 }
 
-// namesBase compares by base name: a drop-in hides one of the same name in a
-// directory of lower precedence.
-func namesBase(paths []string, p string) bool {
-	return slices.ContainsFunc(paths, func(q string) bool { return path.Base(q) == path.Base(p) })
-}
-
-// present is what the unit is started with: what systemd says that it consists
-// of, and the triggers of all who named any.
-func (p *planner) present() (stamp, error) {
-	definition := []string{}
-	for _, at := range append(slices.Clone(p.status.DropInPaths), p.status.FragmentPath) {
-		if at != "" {
-			definition = append(definition, p.Real(at))
-		}
-	}
-	s := stamp{}
-	for _, part := range []struct {
-		into *map[string]string
-		of   []string
-	}{{&s.Definition, definition}, {&s.Triggers, append(sorted(p.last.Triggers), p.triggers...)}, {&s.Reloads, append(sorted(p.last.Reloads), p.reloads...)}} {
-		var err error
-		if *part.into, err = p.revisions(part.of); err != nil {
-			return s, err
-		}
-	}
-	s.Unread = leaving(p.useless, s.Triggers, s.Reloads)
-	return s, nil
-}
-
-// startedSince says that systemd has started the unit by itself since the plan was
-// made, with everything as it is now: as a consequence of another unit's restart,
-// or because another that was started needs it.
-func (p *planner) startedSince(planned string) (bool, error) {
-	if !running(p.status) || p.status.InvocationID == planned || p.status.InvocationID == "" {
+// isFresh says that a run of the unit goes on that systemd began by itself with everything as it is
+// now: as a consequence of another unit's restart, or because another that was started needs it.
+// Then nothing is left to do, or a start joins it; else a start would join a run that began with
+// old files. planned is the run that the plan found: it has nothing that the plan changed. This
+// goes by the times of files and processes, but the kernel gives files the time of its last tick.
+func (j *job) isFresh(planned string) (bool, error) {
+	st := j.unit.status
+	old := st.InvocationID == planned && (running(st) || j.unit.in.changing() != "")
+	if !j.begun() || old || running(st) && st.InvocationID == "" {
 		return false, nil
 	}
-	which, err := p.changedSince(began(p.status.ExecMainStart, p.status.ActiveEnter))
+	since := j.unit.began()
+	if !running(st) {
+		// As long as its ExecStartPre= run, systemd tells of the process before this run's;
+		// what it tested at the beginning is of this run.
+		if since = st.ExecMainStart; since.Before(st.ConditionTime) {
+			since = st.ConditionTime
+		}
+	}
+	which, err := j.unit.changedSince(since)
 	return which == "", err
 }
 
 // failedBefore says that the unit's last run failed. Where systemd's start limit is reached,
 // too, a start fails with that run's result and does not tell of the limit.
-func (p *planner) failedBefore() bool {
-	return !running(p.status) && p.status.Result != "" && p.status.Result != "success"
+func (j *job) failedBefore() bool {
+	return !running(j.unit.status) && j.unit.status.Result != "" && j.unit.status.Result != "success"
 }
 
 // pausing says that the unit waits, for as long as RestartSec= says, until systemd starts it
 // again.
 func pausing(st host.UnitStatus) bool { return strings.HasPrefix(st.SubState, "auto-restart") }
 
-// job is what brings the unit up: a restart where it runs, or where a start would
-// join a run that began with old files or wait for systemd's own restart. joins: a start
-// joins one that goes on. By the times of files and processes that began with the present
-// ones, but the kernel gives files the time of its last tick.
-func (p *planner) job(ctx context.Context, planned string) (do func(context.Context, string) error, joins bool, err error) {
-	old, err := p.startsWithOld(planned)
-	if err != nil {
-		return nil, false, err
-	}
-	if path.Ext(p.name) == ".socket" {
-		if err := p.stopTriggered(ctx); err != nil {
-			return nil, false, err
-		}
-	}
-	if !running(p.status) && !old && !pausing(p.status) {
-		return p.startFresh, p.status.ActiveState == "activating", nil
-	}
-	return p.Host.RestartUnit, false, nil
-}
-
-// startFresh starts the unit, with what it reads read ahead.
-func (p *planner) startFresh(ctx context.Context, name string) error {
-	return p.Host.StartUnit(ctx, name, p.u.ReadAhead...)
-}
-
-// startsWithOld says that a run which is not ready yet began before one of its
-// inputs changed: a start would join it. In auto-restart the next run has not
-// begun. planned is the run that the plan found: it has nothing that the plan
-// changed.
-func (p *planner) startsWithOld(planned string) (bool, error) {
-	if p.status.ActiveState != "activating" || pausing(p.status) {
-		return false, nil
-	}
-	if p.status.InvocationID == planned && p.changing() != "" {
-		return true, nil
-	}
-	// As long as its ExecStartPre= run, systemd tells of the process before this run's;
-	// what it tested at the beginning is of this run.
-	since := p.status.ExecMainStart
-	if since.Before(p.status.ConditionTime) {
-		since = p.status.ConditionTime
-	}
-	which, err := p.changedSince(since)
-	return which != "", err
-}
-
 // stopTriggered stops the services of a socket: systemd refuses to start a socket
 // whose service runs. They start again when the run ends.
-func (p *planner) stopTriggered(ctx context.Context) error {
-	for _, name := range p.status.Triggers {
-		st, err := p.Host.Unit(ctx, name)
+func (j *job) stopTriggered(ctx context.Context) error {
+	for _, name := range j.unit.status.Triggers {
+		st, err := j.v.Host.Unit(ctx, name)
 		if err != nil {
 			return err
 		}
 		if down(st) {
 			continue
 		}
-		p.sys.comesBack(name)
-		if err := stopUnit(ctx, p.Host, name); err != nil {
+		j.run.comesBack(name)
+		if err := stopUnit(ctx, j.v.Host, name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func skippedUnit(name string) string {
+	return name + " is skipped: a condition of its definition does not hold"
 }
 
 func startLimited(err error) bool {
@@ -318,78 +231,98 @@ func isSkipped(err error) bool {
 	return ok && e.Result == "assert"
 }
 
-// note writes with what the unit was started. Without the stamp a later run
+// note writes with what the unit was started, unless that failed. Without the stamp a later run
 // decides by time.
-func (p *planner) note(ctx context.Context, s stamp) error {
-	st, err := p.Host.State(ctx, p.u.Name)
-	if err != nil {
+func (j *job) note(ctx context.Context, s stamp, err error) error {
+	if err != nil && !isSkipped(err) {
 		return err
 	}
-	return p.noteState(ctx, st, s)
-}
-
-func (p *planner) noteState(ctx context.Context, st host.UnitStatus, s stamp) error {
-	p.status, s.InvocationID = st, st.InvocationID
-	p.sys.started(p.u.Name, st)
+	if j.unit.status, err = j.v.Host.State(ctx, j.u.Name); err != nil {
+		return err
+	}
+	if j.assumed {
+		j.assumed = false
+		planned, has := j.unit.in.definition, heldBy(j.v, j.unit.status)
+		if has.fragment != planned.fragment || j.unit.holdsOld() {
+			return j.startAgain(ctx)
+		}
+		if len(has.drops) != len(planned.drops) { // some that the plan knows nothing of
+			if s, err = j.present(); err != nil {
+				return err
+			}
+		}
+	}
+	st := j.unit.status
+	s.InvocationID = st.InvocationID
+	j.run.systemd.started(j.u.Name, st)
 	switch {
 	case st.ActiveState == "failed", pausing(st):
-		return &host.JobError{Unit: p.u.Name, Job: "start", Result: "failed", Status: st}
+		return &host.JobError{Unit: j.u.Name, Job: "start", Result: "failed", Status: st}
 	case st.ActiveState == "inactive" && (!st.ConditionResult || !st.AssertResult):
 		s.State = skipped
-		p.sys.remark(p.u.Name + " is skipped: a condition of its definition does not hold")
+		j.run.remark(skippedUnit(j.u.Name))
 	case st.ActiveState == "inactive" && st.ServiceType == "oneshot":
 		s.State = finished
 	case st.ActiveState == "inactive":
-		return &host.JobError{Unit: p.u.Name, Job: "start", Result: "ended at once", Status: st}
+		return &host.JobError{Unit: j.u.Name, Job: "start", Result: "ended at once", Status: st}
 	case st.InvocationID == "":
 		return errors.New("systemd gave it no invocation id")
 	}
 	if s.State != "" {
-		boot, err := ledger.PresentBoot(ctx, p.Host)
+		boot, err := ledger.PresentBoot(ctx, j.v.Host)
 		if err != nil {
 			return err
 		}
 		s.Userspace = boot.Userspace
 	}
-	if !p.u.Optional {
-		p.sys.watch(st)
+	if !j.u.Optional {
+		j.run.watch(st)
 	}
-	return writeStamp(p.Host, p.u.Name, s)
+	return writeStamp(j.v.Host, j.u.Name, s)
 }
 
 // reload makes a running unit read its files again; one that can't is restarted.
-func (p *planner) reload(ctx context.Context) error {
-	if err := p.refresh(ctx); err != nil {
-		return &kind.UnitError{Unit: p.u.Name, Err: err}
+func (j *job) reload(ctx context.Context) error {
+	if err := j.refresh(ctx); err != nil {
+		return &kind.UnitError{Unit: j.u.Name, Err: err}
 	}
-	if !p.status.CanReload {
-		return p.start(ctx)
+	if !j.unit.status.CanReload {
+		return j.start(ctx)
 	}
-	now, err := p.present()
+	now, err := j.present()
 	if err == nil {
-		err = p.Host.ReloadUnit(ctx, p.u.Name)
+		err = j.v.Host.ReloadUnit(ctx, j.u.Name)
 	}
 	if err != nil {
-		return &kind.UnitError{Unit: p.u.Name, Err: err}
+		return &kind.UnitError{Unit: j.u.Name, Err: err}
 	}
-	if !p.stamped() {
-		return p.noteReload(now)
-	}
-	now.Definition, now.InvocationID = p.last.Definition, p.last.InvocationID
-	for at, rev := range p.last.Triggers {
-		now.Triggers[at] = rev // they need a restart
-	}
-	now.Unread = leaving(p.unread, now.Triggers, now.Reloads)
-	return writeStamp(p.Host, p.u.Name, now)
+	return j.noteReload(now)
 }
 
-// noteReload stamps a unit that another started, so that the reload is not owed
-// again. One that runs with old inputs, too, is left to those who want it restarted.
-func (p *planner) noteReload(now stamp) error {
-	reason, err := p.owedByTime()
+// noteReload stamps a unit that reads its files again as they are now, so that this is not owed
+// again. What needs a restart stays as it is in the stamp. Of a unit that another started there is
+// none: one that runs with old inputs, too, is left to those who want it restarted.
+func (j *job) noteReload(now stamp) error {
+	last := j.unit.in.last
+	if j.unit.stamped() {
+		now.Definition, now.InvocationID = last.Definition, last.InvocationID
+		maps.Copy(now.Triggers, last.Triggers)
+		now.leaveOut(j.unit.in.unread)
+		return writeStamp(j.v.Host, j.u.Name, now)
+	}
+	reason, err := j.unit.owedByTime()
 	if err != nil || reason != "" {
 		return err
 	}
-	now.InvocationID = p.status.InvocationID
-	return writeStamp(p.Host, p.u.Name, now)
+	now.InvocationID = j.unit.status.InvocationID
+	return writeStamp(j.v.Host, j.u.Name, now)
+}
+
+// noteReread is noteReload of a unit that a boot reloads.
+func (j *job) noteReread() error {
+	now, err := j.present()
+	if err == nil {
+		err = j.noteReload(now)
+	}
+	return err
 }

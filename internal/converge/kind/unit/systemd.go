@@ -1,26 +1,20 @@
 package unit
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 	"sync"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/unitname"
 )
 
-// systemd is what all units of one run share.
+// systemd is what it has loaded of units, and whether it has read what changed.
 type systemd struct {
 	v *kind.View
 
@@ -36,18 +30,6 @@ type systemd struct {
 	// stale: systemd has to read definitions again; reloaded: it has, since the names
 	// changed.
 	stale, reloaded bool
-	// revive are units that ran and that may stop as a consequence.
-	revive []string
-	// watched are services that this run started and that count as up as soon as
-	// their process exists.
-	watched []host.UnitStatus
-	remarks []string
-}
-
-func systemdOf(v *kind.View) *systemd {
-	return v.Shared("systemd", func() any {
-		return &systemd{v: v, asked: map[string]host.UnitStatus{}, since: map[string]host.UnitStatus{}}
-	}).(*systemd)
 }
 
 // unit describes a unit. To ask for one makes systemd load it: which it had loaded
@@ -78,10 +60,10 @@ func (s *systemd) list(ctx context.Context) error {
 	if s.known != nil {
 		return nil
 	}
-	patterns := map[string]bool{}
+	patterns, covered := map[string]bool{}, []string{}
 	for _, r := range s.v.Covered() {
 		if name, ok := strings.CutPrefix(string(r.ID()), "unit:"); ok {
-			patterns[name] = true
+			patterns[name], covered = true, append(covered, name)
 		}
 	}
 	for _, name := range s.touched() {
@@ -100,19 +82,13 @@ func (s *systemd) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.listMissing(ctx)
+	return s.listMissing(ctx, covered)
 }
 
 // listMissing asks once which of the units that the plan covers are not there yet, as all
 // of a first document's are.
-func (s *systemd) listMissing(ctx context.Context) error {
-	var names []string
-	for _, r := range s.v.Covered() {
-		name, ok := strings.CutPrefix(string(r.ID()), "unit:")
-		if _, known := s.known[name]; ok && !known && !unitname.IsTemplate(name) {
-			names = append(names, name)
-		}
-	}
+func (s *systemd) listMissing(ctx context.Context, names []string) error {
+	names = slices.DeleteFunc(names, func(name string) bool { _, known := s.known[name]; return known || unitname.IsTemplate(name) })
 	if len(names) == 0 {
 		return nil
 	}
@@ -135,32 +111,28 @@ func (s *systemd) touched() []string {
 
 // concerned are the units that systemd has loaded and that a part concerns. It lists them by
 // their real names.
-func (s *systemd) concerned(ctx context.Context, p part) ([]host.UnitStatus, error) {
-	var out []host.UnitStatus
+func (s *systemd) concerned(ctx context.Context, p part) (out []string, err error) {
+	if err := s.list(ctx); err != nil {
+		return nil, err
+	}
 	if p.role == dropIn {
-		real, err := s.leadsTo(p.of)
-		if err != nil {
-			return nil, err
-		}
-		if real != "" {
-			return s.loaded(ctx, real)
+		if real, err := s.leadsTo(p.of); err != nil || real != "" {
+			there := false
+			if err == nil {
+				there, err = s.v.Host.Loaded(ctx, real)
+			}
+			if there {
+				out = append(out, real)
+			}
+			return out, err
 		}
 	}
 	for _, name := range sorted(s.known) {
 		if p.concerns(name) && s.known[name].LoadState != "not-found" {
-			out = append(out, s.known[name])
+			out = append(out, name)
 		}
 	}
 	return out, nil
-}
-
-// loaded is a unit, if systemd has loaded it.
-func (s *systemd) loaded(ctx context.Context, name string) ([]host.UnitStatus, error) {
-	if loaded, err := s.v.Host.Loaded(ctx, name); err != nil || !loaded {
-		return nil, err
-	}
-	st, err := s.unit(ctx, name)
-	return []host.UnitStatus{st}, err
 }
 
 // leadsTo is the unit of which a name is another one, by a link; "" where it is not.
@@ -168,20 +140,17 @@ func (s *systemd) leadsTo(name string) (string, error) {
 	if _, known := s.known[name]; known || !isUnit(name) {
 		return "", nil
 	}
-	for _, dir := range dirs {
-		info, err := s.v.Lstat(dir + "/" + name)
+	for _, at := range places(name) {
+		info, err := s.v.Lstat(at)
 		if err != nil {
 			return "", err
 		}
 		if info == nil {
 			continue
 		}
-		if info.Mode&fs.ModeSymlink == 0 {
-			return "", nil
-		}
-		target, err := s.v.Host.Readlink(dir + "/" + name)
-		if real := path.Base(target); err != nil || real != name && isUnit(real) {
-			return real, err
+		target, err := s.v.Host.Readlink(at)
+		if real := path.Base(target); err == nil && real != name && isUnit(real) {
+			return real, nil
 		}
 		return "", nil
 	}
@@ -244,82 +213,11 @@ func (s *systemd) readAll(ctx context.Context, names []string) error {
 	return nil
 }
 
-// remark adds to what the run says in the end.
-func (s *systemd) remark(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.remarks = append(s.remarks, text)
-}
-
 // started notes how a unit was described after its start.
 func (s *systemd) started(name string, st host.UnitStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.since[name] = st
-}
-
-// comesBack notes a unit that is stopped and starts again in the end.
-func (s *systemd) comesBack(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.Contains(s.revive, name) {
-		s.revive = append(s.revive, name)
-	}
-}
-
-// watch notes a service whose start says nothing of whether it works.
-func (s *systemd) watch(st host.UnitStatus) {
-	if !slices.Contains([]string{"simple", "exec", "idle"}, st.ServiceType) || !running(st) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.watched = append(s.watched, st)
-}
-
-// upFor is how long a service has to stay up, where systemd calls it started as
-// soon as its process exists.
-const upFor = 200 * time.Millisecond
-
-// confirm looks whether such services are still up.
-func (s *systemd) confirm(ctx context.Context) error {
-	var left time.Duration
-	for _, was := range s.watched {
-		if !was.ExecMainStart.IsZero() {
-			left = max(left, min(upFor, upFor-s.v.Host.Now().Sub(was.ExecMainStart)))
-		}
-	}
-	if left > 0 {
-		if err := s.v.Host.Sleep(ctx, left); err != nil {
-			return err
-		}
-	}
-	g, down := errgroup.Group{}, make([]error, len(s.watched))
-	g.SetLimit(questions)
-	for i, was := range s.watched {
-		g.Go(func() error { down[i] = s.stillUp(ctx, was); return nil })
-	}
-	_ = g.Wait()
-	return errors.Join(down...)
-}
-
-// questions is how many units systemd is asked for at once.
-const questions = 16
-
-func (s *systemd) stillUp(ctx context.Context, was host.UnitStatus) error {
-	st, err := s.v.Host.State(ctx, was.Name)
-	if err != nil {
-		return err
-	}
-	result := cmp.Or(st.Result, "failed")
-	switch {
-	case st.NRestarts > was.NRestarts, pausing(st), st.ActiveState == "failed":
-	case st.ActiveState == "inactive":
-		result = "ended"
-	default:
-		return nil
-	}
-	return &kind.UnitError{Unit: was.Name, Err: fmt.Errorf("it started and ended again: %w", &host.JobError{Unit: was.Name, Job: "start", Result: result, Status: st})}
 }
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
