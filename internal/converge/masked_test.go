@@ -14,6 +14,7 @@ import (
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/converge/trial"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host/effect"
 	"github.com/berth-dev/berth/internal/host/memory"
 )
 
@@ -129,6 +130,67 @@ func TestMaskComesBack(t *testing.T) {
 			}
 			if st, err := h.Unit(tctx, "v.service"); err != nil || st.ActiveState != c.ends || st.LoadState != "masked" {
 				t.Errorf("it is %s, %s, %v", st.LoadState, st.ActiveState, err)
+			}
+		})
+	}
+}
+
+// A mask that was there before berth, or that somebody put in place of berth's definition or
+// before all others, gives way where the unit is wanted with another definition: one run starts
+// it with that, wherever a run before was killed. One that would outlive a boot comes back for
+// its maker when nobody wants the unit.
+func TestMaskGivesWayToAnotherDefinition(t *testing.T) {
+	const vendor, mask = "/usr/lib/systemd/system/v.service", "/etc/systemd/system/v.service"
+	unit := &desired.Unit{Name: "v.service", Enablement: desired.Enabled, Activation: desired.Started}
+	ours := managed(mask, "[Service]\nExecStart=/usr/bin/containerd ours\n[Install]\nWantedBy=multi-user.target\n")
+	nothing := func(*machine) {}
+	stop := func(h *machine) { must(h.StopUnit(tctx, unit.Name)) }
+	put := func(h *machine) { h.PutLink("/dev/null", mask, 0); must(h.DaemonReload(tctx)) }
+	untilBoot := func(h *machine) {
+		h.PutLink("/dev/null", "/run/systemd/system/v.service", 0)
+		must(h.DaemonReload(tctx))
+	}
+	for name, c := range map[string]struct{ before, then func(h *machine) }{
+		"there before berth":           {put, nothing},
+		"there before, and stopped":    {put, stop},
+		"there before, and again":      {put, put},
+		"there before, ours gone":      {put, func(h *machine) { must(h.Remove(mask)) }},
+		"in place of ours":             {nothing, put},
+		"in place of ours, stopped":    {nothing, func(h *machine) { stop(h); put(h) }},
+		"until the next boot":          {nothing, untilBoot},
+		"until the next boot, stopped": {nothing, func(h *machine) { stop(h); untilBoot(h) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n, hit := 0, true; hit; n++ {
+				h := newMachine()
+				h.Put(vendor, "[Service]\nExecStart=/usr/bin/containerd\n[Install]\nWantedBy=multi-user.target\n", 0o644)
+				c.before(h)
+				before := others(h)
+				runs(t, h, sealed(t, ours, unit))
+				h.Advance(time.Minute)
+				c.then(h)
+				if target, err := h.Readlink(mask); err == nil {
+					before[mask] = "Lrwxrwxrwx 0:0 -> " + target
+				}
+				if n > 0 {
+					in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+					_, _ = engine(in, &providers{}).Apply(t.Context(), sealed(t, unit))
+					hit = in.Hit() != nil
+					h.Kill()
+				}
+				runs(t, h, sealed(t, unit))
+				converged(t, h, sealed(t, unit))
+				if st, err := h.Unit(tctx, unit.Name); err != nil || st.ActiveState != "active" || st.LoadState != "loaded" || !strings.HasSuffix(st.FragmentPath, strings.TrimPrefix(vendor, "/usr")) {
+					t.Fatalf("killed at effect %d: it is %s, %s, with %s, %v", n, st.LoadState, st.ActiveState, st.FragmentPath, err)
+				}
+				runs(t, h, sealed(t))
+				converged(t, h, sealed(t))
+				after := others(h)
+				delete(after, "/run/systemd") // of whoever put the mask there
+				delete(after, "/run/systemd/system")
+				if diff := cmp.Diff(before, after); diff != "" {
+					t.Fatalf("killed at effect %d, withdrawn: %s", n, diff)
+				}
 			}
 		})
 	}

@@ -47,11 +47,14 @@ func (l *TaskList) Task(id desired.ID) *Task {
 	return l.byID[id]
 }
 
-// Reclaim takes back that a name was left, and kept: a kind takes away what stands there.
-func (l *TaskList) Reclaim(name string) {
+// Reclaim takes back that a name was left, and kept: a kind takes away what stands there. kept
+// says that it was, as somebody else's.
+func (l *TaskList) Reclaim(name string) (kept bool) {
 	for _, t := range l.Tasks() {
 		if left := slices.Index(t.Leaves, name); left >= 0 {
+			kept = kept || len(t.Kept) > 0
 			t.Leaves, t.Kept = slices.Delete(t.Leaves, left, left+1), nil
 		}
 	}
+	return kept
 }

@@ -124,6 +124,10 @@ func (v *View) RemovePath(name string, e ledger.Entry) error {
 	if err != nil {
 		return err
 	}
+	if e.Was != nil && v.bars(name, e.Was) {
+		v.hold(name, e, info)
+		return nil
+	}
 	if done, err := e.Undone(v.Host, name, info); err != nil || done {
 		v.vanished = append(v.vanished, name)
 		return err
@@ -160,6 +164,16 @@ func (v *View) RemovePath(name string, e ledger.Entry) error {
 	}
 	v.Add(t)
 	return nil
+}
+
+// hold plans that a name goes whose original does not come back before nothing asks for its
+// absence any more.
+func (v *View) hold(name string, e ledger.Entry, info *host.Info) {
+	t := &Task{ID: removalID(name, e), Base: &desired.Base{}}
+	t.Changes = append(t.Changes, &Change{Type: ledger.Gone, Path: name, Seen: info})
+	v.becomes[name] = ledger.Gone
+	t.Act(VerbDelete, "no longer wanted; what was there before would be in the way of what is", DisruptNone)
+	v.Add(t)
 }
 
 // restore is the change that brings an original back.

@@ -101,6 +101,11 @@ func (e *enablement) disable(links []*kind.Change) error {
 	return nil
 }
 
+// Bars implements kind.Barrer: a mask that unmask would take away does not come back.
+func (Kind) Bars(r desired.Resource, name string, was *ledger.Standing) bool {
+	return was.Type == ledger.Link && was.Target == noDevice && slices.Contains(masks(r.(*desired.Unit).Name), name)
+}
+
 // takeAway plans that a link goes, if there is one, which keeps a unit from being what is wanted.
 // One that others made comes back when nothing asks for its absence any more,
 // unless it would not outlive a boot.
@@ -113,9 +118,9 @@ func (e *enablement) takeAway(at string, verb kind.Verb, reason string) error {
 	if err := e.v.MayChange(q, info); err != nil {
 		return err
 	}
-	q.Foreign = q.Foreign && !strings.HasPrefix(at, "/run/")
+	kept := e.v.Reclaim(at)
+	q.Foreign = (q.Foreign || kept) && !strings.HasPrefix(at, "/run/")
 	q.Forget = !q.Foreign && len(q.From) == 0 && e.v.Ledger.Entries[at].Was == nil
-	e.v.Reclaim(at)
 	e.t.Changes = append(e.t.Changes, q)
 	e.t.Act(verb, reason+q.TakenOver(), kind.DisruptNone)
 	return nil

@@ -24,6 +24,7 @@ var (
 	_ kind.Definer   = Kind{}
 	_ kind.Runner    = Kind{}
 	_ kind.Inheriter = Kind{}
+	_ kind.Barrer    = Kind{}
 )
 
 // Name implements kind.Kind.
