@@ -2,6 +2,7 @@ package converge_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -168,6 +169,65 @@ func TestKeysAreAskedForInEachRun(t *testing.T) {
 	h.Put("/etc/ssh/sshd_config.d/00-a.conf", "PubkeyAuthentication maybe\n", 0o644)
 	if _, err := engine(h, &providers{}).Apply(t.Context(), sealed(t, keyless(false)...)); err == nil || !strings.Contains(err.Error(), "in force") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// What somebody has the server read is taken back, and the server told, wherever a run before
+// was killed; that it was told is known afterwards, also where nobody knows with what definition
+// the server was started.
+func TestKeysLetInByHand(t *testing.T) {
+	redefined := func(h *machine) {
+		h.Put("/etc/systemd/system/"+sshUnit+".d/99.conf", "[Service]\nNice=5\n", 0o644)
+		must(h.DaemonReload(tctx))
+	}
+	for name, before := range map[string]func(h *machine){
+		"as berth left it":     func(*machine) {},
+		"restarted":            func(h *machine) { must(h.RestartUnit(tctx, sshUnit)) },
+		"booted":               (*memory.Host).Boot,
+		"without power":        func(h *machine) { h.PowerCut(memory.LoseAll); h.Boot() },
+		"the clock set back":   func(h *machine) { h.SetClock(-time.Hour); h.Boot() },
+		"redefined":            redefined,
+		"booted and redefined": func(h *machine) { h.Boot(); h.Advance(time.Minute); redefined(h) },
+		"booted, redefined and told once": func(h *machine) {
+			h.Boot()
+			h.Advance(time.Minute)
+			redefined(h)
+			h.Put(sshDropIn, "PubkeyAuthentication yes\n", 0o644)
+			runs(t, h, sealed(t, keyless(false)...))
+		},
+	} {
+		for _, block := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, block %v", name, block), func(t *testing.T) { letInByHand(t, block, before) })
+		}
+	}
+}
+
+func letInByHand(t *testing.T, block bool, before func(*machine)) {
+	st := sealed(t, keyless(block)...)
+	at := keyless(block)[1].(*desired.SSHD).Path
+	for n, hit := 0, true; hit; n++ {
+		h := serving()
+		runs(t, h, st)
+		h.Flush()
+		h.Advance(time.Minute)
+		before(h)
+		h.Advance(time.Minute)
+		text, err := h.ReadFile(at)
+		must(err)
+		h.Put(at, strings.Replace(string(text), "Authentication no", "Authentication yes", 1), 0o600)
+		must(h.ReloadUnit(tctx, sshUnit))
+		if n > 0 {
+			in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+			_, _ = engine(in, &providers{}).Apply(t.Context(), st)
+			hit = in.Hit() != nil
+			h.Kill()
+		}
+		runs(t, h, st)
+		converged(t, h, st)
+		sshAsTold(t, h, st)
+		if keys, _ := sshKeys(h, sshConfig); keys != "no" {
+			t.Fatalf("killed at effect %d: keys %s", n, keys)
+		}
 	}
 }
 

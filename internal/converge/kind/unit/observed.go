@@ -79,6 +79,11 @@ func (o *observed) stamped() bool {
 	return o.done() || o.in.last.InvocationID != "" && o.in.last.InvocationID == o.status.InvocationID
 }
 
+// hasReread says that the stamp knows what the unit has read of what it rereads.
+func (o *observed) hasReread() bool {
+	return o.stamped() || o.in.last.Reread != "" && o.in.last.Reread == o.status.InvocationID
+}
+
 // holdsOld says that systemd holds an old definition.
 func (o *observed) holdsOld() bool { return o.in.definition.isOlder(o.v, o.status) }
 
@@ -151,19 +156,20 @@ func (o *observed) owedByTime() (string, error) {
 	return because(which, "changed after the start"), err
 }
 
-// rereads names a file that the unit has to read again while it runs; "" for none. If it was
-// started by another, or by a run that was cut off, it read it then.
+// rereads names a file that the unit has to read again while it runs; "" for none: one that this
+// plan changes, also back to what the stamp says, since somebody may have had the unit read it as
+// it is now. If the unit was started by another, or by a run that was cut off, it read all then.
 func (o *observed) rereads(want stamp) (string, error) {
 	if !running(o.status) {
 		return "", nil
 	}
-	if o.stamped() {
-		return o.in.differing(o.in.reloads, o.in.last.Reloads, want.Reloads), nil
-	}
 	for _, at := range o.in.reloads {
-		if o.v.Changes(at) {
+		if o.v.Changes(at) && !o.in.immaterial(at) {
 			return at, nil
 		}
+	}
+	if o.hasReread() {
+		return o.in.differing(o.in.reloads, o.in.last.Reloads, want.Reloads), nil
 	}
 	return o.lastAfter(o.in.reloads, o.began())
 }

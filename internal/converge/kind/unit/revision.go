@@ -38,17 +38,18 @@ func (in *inputs) future(at string) (rev string, ok bool, err error) {
 	return in.revision(at)
 }
 
-// immaterial says that the plan changes only what the unit does not read of a path.
+// immaterial says that the plan changes only what the unit does not read of a path: its mode, its
+// owner, or text of which it has no use.
 func (in *inputs) immaterial(at string) bool {
-	if len(in.unread(at)) == 0 || !in.v.Changes(at) || in.v.Deletes(at) {
-		return false
-	}
-	now, _, err := in.revision(at)
-	if err != nil {
+	if !in.v.Changes(at) || in.v.Deletes(at) {
 		return false
 	}
 	then, ok, err := in.future(at)
-	return err == nil && ok && then == now
+	if err != nil || !ok {
+		return false
+	}
+	now, _, err := in.revision(at)
+	return err == nil && then == now
 }
 
 // unread are expressions of what of a trigger a running unit has no use for, for all who name the

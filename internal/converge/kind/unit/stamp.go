@@ -26,6 +26,9 @@ type stamp struct {
 	Definition map[string]string `json:"definition"`
 	Triggers   map[string]string `json:"triggers,omitempty"`
 	Reloads    map[string]string `json:"reloads,omitempty"`
+	// Reread is the run of the unit that has reread Reloads as they are here, where nobody knows
+	// what it was started with: the stamp says nothing else of that run.
+	Reread string `json:"reread,omitempty"`
 	// Unread has, by path, the expressions of the text that a revision leaves out. A stamp of
 	// an earlier version has none, and does not say what is left out.
 	Unread map[string][]string `json:"unread"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/internal/converge/kind"
@@ -23,17 +24,32 @@ type job struct {
 	assumed bool
 }
 
-// baseline notes, before anything changes, the triggers that somebody names for
-// the first time: a change of them in this run then shows, also after a kill.
+// baseline notes, before anything changes, the triggers that somebody names for the first time,
+// and what the unit may have read meanwhile of what it rereads: that this run changes them then
+// shows also after a kill.
 func (j *job) baseline(context.Context) error {
-	if !j.unit.stamped() {
+	if !j.unit.hasReread() {
 		return nil
 	}
-	s, added, err := j.unit.in.extended()
-	if err != nil || !added {
+	in := &j.unit.in
+	s, added, err := in.extended()
+	if err != nil {
 		return err
 	}
-	j.unit.in.last = s
+	for _, at := range slices.DeleteFunc(slices.Clone(in.reloads), func(at string) bool { return !in.v.Changes(at) }) {
+		now, _, err := in.revision(at)
+		if err != nil {
+			return err
+		}
+		if s.Reloads[at] != now {
+			s.Reloads, added = maps.Clone(s.Reloads), true
+			s.Reloads[at] = now
+		}
+	}
+	if !added {
+		return nil
+	}
+	in.last = s
 	return writeStamp(j.v.Host, j.u.Name, s)
 }
 
@@ -301,7 +317,7 @@ func (j *job) reload(ctx context.Context) error {
 
 // noteReload stamps a unit that reads its files again as they are now, so that this is not owed
 // again. What needs a restart stays as it is in the stamp. Of a unit that another started there is
-// none: one that runs with old inputs, too, is left to those who want it restarted.
+// none: one that may run with old inputs, too, is left to those who want it restarted.
 func (j *job) noteReload(now stamp) error {
 	last := j.unit.in.last
 	if j.unit.stamped() {
@@ -311,8 +327,13 @@ func (j *job) noteReload(now stamp) error {
 		return writeStamp(j.v.Host, j.u.Name, now)
 	}
 	reason, err := j.unit.owedByTime()
-	if err != nil || reason != "" {
+	if err != nil {
 		return err
+	}
+	if reason != "" {
+		last.Reread, last.Reloads = j.unit.status.InvocationID, now.Reloads
+		last.leaveOut(j.unit.in.unread)
+		return writeStamp(j.v.Host, j.u.Name, last)
 	}
 	now.InvocationID = j.unit.status.InvocationID
 	return writeStamp(j.v.Host, j.u.Name, now)
