@@ -63,6 +63,9 @@ func (n nodes) Get(context.Context) (*converge.NodeState, error) {
 		return nil, nil
 	}
 	out := &converge.NodeState{UID: "1"}
+	if given, err := n.h.ReadFile(podAddresses); err == nil {
+		out.PodCIDRs = []string{string(given)}
+	}
 	return out, errors.Join(err, json.Unmarshal(text, &out.Labels))
 }
 

@@ -53,8 +53,10 @@ var kubeletReads = []string{
 	"/var/lib/kubelet/kubeconfig", "/var/lib/kubelet/pki/kubelet-client-current.pem", "/opt/bin/kubelet",
 }
 
+// containerdReads are those of containerd. The template of the pod network it reads when kubelet
+// tells it addresses.
 var containerdReads = []string{
-	"/etc/containerd/config.toml", "/etc/containerd/kubenet_template.conf", bundle,
+	"/etc/containerd/config.toml", bundle,
 	"/usr/bin/containerd", "/usr/local/bin/containerd",
 }
 
@@ -71,6 +73,7 @@ func daemons(h *memory.Host) {
 	for unit, starts := range starting {
 		h.Behave(unit, func(memory.Start) memory.Outcome { return startsIf(starts(h)) })
 	}
+	servesSSH(h)
 }
 
 // starting says whether a unit starts.
@@ -104,6 +107,7 @@ func kubeletStarts(h *memory.Host) bool {
 		return false
 	}
 	register(h)
+	addresses(h)
 	return true
 }
 

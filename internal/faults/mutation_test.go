@@ -61,17 +61,17 @@ func TestMutations(t *testing.T) {
 }
 
 // rare are the kinds that the first scenarios have none of.
-var rare = []string{"swap", "mount", "link"}
+var rare = []string{"swap", "mount", "link", "sshd", "podnetwork"}
 
 // rareKinds is a machine that has them.
 func rareKinds(t testing.TB) scenario {
 	t.Helper()
-	c := configure(t, "full.json").with(t, addSwap)
+	c := configure(t, "full.json").with(t, addSwap, bridged)
 	c.more = []desired.Resource{
 		&desired.Link{Path: "/var/log/rare", Target: "/var/log/azure"},
 		&desired.Mount{Source: "tmpfs", Target: "/srv", FSType: "tmpfs", Options: []string{"noexec"}},
 	}
-	return scenario{"rare kinds", prebaked, c, nil}
+	return scenario{"rare kinds", serving(prebaked), c, nil}
 }
 
 // unbreakable are the kinds of which nothing stands on a machine.
@@ -192,6 +192,10 @@ func othersOf(h *memory.Host, r desired.Resource) []mutation {
 		return ofMount(r)
 	case *desired.Link:
 		return ofLink(r)
+	case *desired.SSHD:
+		return ofServer(r)
+	case *desired.PodNetwork:
+		return ofPodNetwork(r)
 	}
 	return nil
 }

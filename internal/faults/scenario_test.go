@@ -50,12 +50,13 @@ type scenario struct {
 // units are those whose state counts.
 var units = []string{"containerd.service", "kubelet.service"}
 
-// allUnits are those and the one of another contract.
-var allUnits = append([]string{"shipper.service"}, units...)
+// allUnits are those, the one of another contract and the SSH server.
+var allUnits = append([]string{"shipper.service", sshUnit}, units...)
 
 func scenarios(t testing.TB) []scenario {
 	t.Helper()
 	full := configure(t, "full.json")
+	network := full.with(t, bridged)
 	kubeletOnly, both := full.with(t, changeKubelet), full.with(t, changeKubelet, changeRuntime)
 	return []scenario{
 		{"prebaked image", prebaked, full, []string{"restart containerd.service", "start kubelet.service"}},
@@ -69,6 +70,7 @@ func scenarios(t testing.TB) []scenario {
 		{"joins with its old Node", returning(prebaked), full, []string{"restart containerd.service", "start kubelet.service"}},
 		{"with swap", applied(prebaked, full), full.with(t, addSwap), []string{}},
 		{"swap is withdrawn", applied(prebaked, full.with(t, addSwap)), full, []string{}},
+		{"server and pod network", openedUp(applied(serving(prebaked), network.before())), network, []string{"reload ssh.service", "restart kubelet.service"}},
 		{"changed for both", applied(prebaked, full), both, []string{"restart containerd.service", "restart kubelet.service"}},
 	}
 }
@@ -104,7 +106,9 @@ type configuration struct {
 	// osc is a document of the other contract.
 	osc *osc.Document
 	// more is what no document of AKS has.
-	more   []desired.Resource
+	more []desired.Resource
+	// old is what an earlier version made of the document.
+	old    bool
 	states sync.Map
 }
 
@@ -133,6 +137,9 @@ func configure(t testing.TB, name string) *configuration {
 	doc.Config.ContainerdConfig.ContainerdDownloadUrlBase = ""
 	return &configuration{doc: doc}
 }
+
+// before is what an earlier version made of the same document.
+func (c *configuration) before() *configuration { return &configuration{doc: c.doc, old: true} }
 
 func (c *configuration) with(t testing.TB, edits ...func(*aksnodeconfigv1.Configuration)) *configuration {
 	t.Helper()
@@ -173,6 +180,9 @@ func (c *configuration) translate(f component.Facts) (*desired.State, error) {
 		return osc.Translate(c.osc, f)
 	}
 	st, err := aks.Translate(c.doc, f)
+	if err == nil && c.old {
+		return earlier(st)
+	}
 	if err != nil || len(c.more) == 0 {
 		return st, err
 	}
@@ -270,7 +280,7 @@ func entries(h *memory.Host) string {
 // ids count starts, without times, and the state of each unit with what it runs
 // with.
 func look(h *memory.Host) outcome {
-	o := outcome{Tree: h.Tree(), Units: map[string]string{}, Jobs: jobs(h)}
+	o := outcome{Tree: h.Tree(), Units: map[string]string{}, Jobs: withoutRepeats(jobs(h))}
 	for path := range o.Tree {
 		if strings.HasPrefix(path, "/run/berth/units/") {
 			o.Tree[path] = "a stamp"
@@ -305,6 +315,21 @@ func jobs(h *memory.Host) []string {
 		if slices.Contains(allUnits, j.Unit) {
 			out = append(out, j.String())
 		}
+	}
+	return out
+}
+
+// withoutRepeats leaves out that a unit reloads what it has reloaded just before: that it did, a
+// run can't see which follows one that was killed right after that.
+func withoutRepeats(jobs []string) []string {
+	var out []string
+	last := map[string]string{}
+	for _, job := range jobs {
+		verb, unit, _ := strings.Cut(job, " ")
+		if verb != "reload" || last[unit] != verb {
+			out = append(out, job)
+		}
+		last[unit] = verb
 	}
 	return out
 }
@@ -368,7 +393,7 @@ func (s scenario) undisturbed(t testing.TB) history {
 		t.Fatal(err)
 	}
 	got := history{look(h), rec.Effects()}
-	if d := cmp.Diff(s.restarts, got.Jobs[before:]); d != "" {
+	if d := cmp.Diff(s.restarts, append([]string{}, jobs(h)[before:]...)); d != "" {
 		t.Fatal(d)
 	}
 	return got

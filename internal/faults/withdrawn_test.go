@@ -21,7 +21,7 @@ func TestWithdrawnAnywhere(t *testing.T) {
 		"shared image":      {sharing(outdated, full.with(t, download)), full.with(t, download), []string{"stop kubelet.service", "stop containerd.service"}},
 		"image of packages": {packed, full.with(t, unpack), []string{"stop kubelet.service", "stop containerd.service"}},
 		"outdated image":    {outdated, full.with(t, download), []string{"stop kubelet.service", "stop containerd.service"}},
-		"image with swap":   {prebaked, full.with(t, addSwap), []string{"stop kubelet.service", "restart containerd.service"}},
+		"image that serves": {serving(prebaked), full.with(t, addSwap, bridged), []string{"reload ssh.service", "stop kubelet.service", "restart containerd.service"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
