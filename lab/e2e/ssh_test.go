@@ -17,6 +17,7 @@ func withoutSSH(c *aksnodeconfigv1.Configuration)  { c.EnableSsh = proto.Bool(fa
 const (
 	serverConfig = "/etc/ssh/sshd_config"
 	earlierFile  = "/etc/ssh/sshd_config.d/00-admin.conf"
+	ownFile      = "/etc/ssh/sshd_config.d/00-berth.conf"
 )
 
 // makeKey lets root in with a key.
@@ -94,6 +95,10 @@ func TestSSH(t *testing.T) {
 func keysOff(t *testing.T, l *lab.Lab, n *lab.Node) {
 	become(t, l, n, withoutKeys)
 	saysToRoot(t, "without keys", n, denied)
+	run(t, n, "sh", "-c", "echo PubkeyAuthentication yes >"+ownFile+" && systemctl reload ssh")
+	eventually(t, "the server lets keys in", 10*time.Second, func() bool { return logIn(t, n) == "" })
+	become(t, l, n, withoutKeys)
+	saysToRoot(t, "without keys again", n, denied)
 	before := run(t, n, "systemctl", "show", "-p", "InvocationID", "ssh")
 	if err := n.WriteFile(earlierFile, []byte("PubkeyAuthentication yes\n"), 0o600); err != nil {
 		t.Fatal(err)
