@@ -26,6 +26,7 @@ func ofServer(s *desired.SSHD) []mutation {
 	out := told("edited", "update", letIn)
 	out = append(out, told("emptied", "update", func(h *memory.Host) { edit(h, s.Path, empty) })...)
 	out = append(out, told("removed", "create", func(h *memory.Host) { check(h.Remove(s.Path)) })...)
+	out = append(out, mutation{name: string(s.ID()) + " chmodded", do: func(h *memory.Host) { check(h.Chmod(s.Path, 0o644)) }, plan: []string{"update file:" + s.Path}})
 	return append(append(out, ofServerUnit(s, unit)...),
 		one(s, "with a line of others", "", func(h *memory.Host) { edit(h, ssh.Config, add("X11Forwarding no\n")) }).nothing().leaving(ssh.Config),
 		refused(s, "with another file before it", `"yes" is in force`, func(h *memory.Host) { h.Put(before, "PubkeyAuthentication yes\n", 0o644) }),

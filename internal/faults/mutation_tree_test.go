@@ -23,6 +23,13 @@ func ofFile(h *memory.Host, st *desired.State, f *desired.File) []mutation {
 			out[i].plan = append(out[i].plan, "reload unit:"+u)
 		}
 	}
+	for _, u := range rereadBy(h, st, p) {
+		for i, m := range out {
+			if !strings.HasSuffix(m.name, " chmodded") && !strings.HasSuffix(m.name, " chowned") { // that it reads nothing of
+				out[i].plan, out[i].jobs = append(m.plan, "reload unit:"+u), append(m.jobs, "reload "+u)
+			}
+		}
+	}
 	for _, u := range usedBy(st, p) {
 		m := one(f, "edited and "+u+" restarted", "update", func(h *memory.Host) {
 			edit(h, p, add("\n"))
@@ -86,6 +93,13 @@ func definedBy(st *desired.State, p string) []string {
 
 func usedBy(st *desired.State, p string) []string {
 	return append(definedBy(st, p), unitsWith(st, func(u *desired.Unit) bool { return slices.Contains(u.Triggers, p) })...)
+}
+
+// rereadBy are the units that run and reread a path.
+func rereadBy(h *memory.Host, st *desired.State, p string) []string {
+	return unitsWith(st, func(u *desired.Unit) bool {
+		return slices.Contains(u.ReloadTriggers, p) && h.Units()[u.Name].ActiveState == "active"
+	})
 }
 
 func unitsWith(st *desired.State, want func(*desired.Unit) bool) []string {

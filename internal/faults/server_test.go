@@ -51,10 +51,10 @@ func serving(machine func() *memory.Host) func() *memory.Host {
 		h.Put(podAddresses, "10.244.1.0/24", 0o600)
 		h.Put(ssh.Config, "Include "+ssh.DropInDir+"/*.conf\nUsePAM yes\n", 0o644)
 		h.PutDir(ssh.DropInDir)
-		h.Put(sshServer, "", 0o755)
 		h.Put("/usr/lib/systemd/system/"+sshUnit, vendorSSH, 0o644)
 		h.PutLink("/usr/lib/systemd/system/"+sshUnit, "/etc/systemd/system/multi-user.target.wants/"+sshUnit, 0)
 		h.Reads(sshUnit, ssh.Config, ssh.DropIn)
+		servesSSH(h)
 		check(h.StartUnit(tctx, sshUnit))
 		h.Flush()
 		return h
@@ -77,9 +77,12 @@ func letIn(h *memory.Host) {
 	edit(h, ssh.DropIn, func(string) string { return "PubkeyAuthentication yes\n" })
 }
 
-// servesSSH is the server's program. Its service makes the directory that it parts privileges
-// in.
+// servesSSH is the server's program where there is a server. Its service makes the directory that
+// it parts privileges in.
 func servesSSH(h *memory.Host) {
+	if _, err := h.Lstat(ssh.Config); err != nil {
+		return
+	}
 	h.Behave(sshUnit, func(memory.Start) memory.Outcome {
 		h.PutDir("/run/sshd")
 		return memory.Outcome{}
