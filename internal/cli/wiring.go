@@ -112,7 +112,7 @@ func (p *parts) engineOptions(h host.Host, command string, o converge.Observer) 
 		Providers: converge.Providers{Fetcher: p.fetcher, Issuer: identity.New(h).Over(connections).With(azure.New(h)).After(&q.Certificate),
 			Prober: provision.Prober{Host: h, Server: apiserver.Prober{Connections: connections, Early: &q.Probe}},
 			Images: &provision.Images{Host: h, Fetcher: p.fetcher}, Nodes: apiserver.Nodes{Host: h, Ahead: &q.Node, Connections: connections},
-			SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid},
+			SelfSigned: identity.SelfSigned, ServingValid: identity.ServingValid, UnitAhead: q.Unit.Take},
 		Observer: o,
 		Command:  fmt.Sprintf("%s (pid %d)", command, os.Getpid()),
 		Offline:  q.Source.Offline, NoFetch: q.Source.Offline && !p.fetch, TakeOver: p.takeOver,

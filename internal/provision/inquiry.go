@@ -29,6 +29,8 @@ type Inquiry struct {
 
 	// Node is the Node, asked for early.
 	Node apiserver.Ahead
+	// Unit is containerd's, asked for early.
+	Unit UnitAhead
 	// Probe is that of the API server, Certificate kubelet's: they begin early where the
 	// machine is no node yet.
 	Probe       apiserver.EarlyProbe
@@ -37,8 +39,8 @@ type Inquiry struct {
 
 // Begin begins the questions that take longest: to the cloud, where nobody may answer,
 // and to the API server, for the Node that this machine is in nearly every case. It
-// has systemd look at containerd meanwhile, which most documents are about: what systemd
-// searches for that, it keeps.
+// asks systemd about containerd meanwhile, which most documents are about: where systemd has
+// not loaded it, each question has it search all its directories.
 func (q *Inquiry) Begin(ctx context.Context) {
 	q.Source.Asked = q.Source.Ask(ctx)
 	if !q.Source.Offline {
@@ -54,12 +56,7 @@ func (q *Inquiry) BeginMachine(ctx context.Context) {
 			return nil
 		})
 	}()
-	go func() {
-		_ = converge.Safely(func() error {
-			_, err := q.Host.Unit(ctx, containerd.Unit) // whoever asks next has the error
-			return err
-		})
-	}()
+	q.Unit.Ask(ctx, q.Host, containerd.Unit)
 }
 
 // WithoutCloud is for documents of which nothing depends on the cloud: nobody waits for it.

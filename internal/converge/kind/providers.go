@@ -9,7 +9,7 @@ import (
 )
 
 // Providers do for kinds what is no matter of this machine alone; a nil one makes the
-// resources that need it fail.
+// resources that need it fail, but for UnitAhead.
 type Providers struct {
 	Fetcher Fetcher
 	Issuer  Issuer
@@ -19,6 +19,9 @@ type Providers struct {
 	// SelfSigned makes a serving key pair; ServingValid says whether one serves.
 	SelfSigned   func(names []string, now time.Time) (certPEM, keyPEM []byte, err error)
 	ServingValid func(certPEM, keyPEM []byte, names []string, now time.Time) (ok bool, reason string)
+	// UnitAhead is what systemd said of a unit a moment ago, for one plan; ok is false where
+	// nobody asked.
+	UnitAhead func(ctx context.Context, name string) (st host.UnitStatus, ok bool)
 }
 
 // Fetcher brings the files of an artifact onto the machine without making them

@@ -40,11 +40,18 @@ func (s *systemd) unit(ctx context.Context, name string) (host.UnitStatus, error
 	}
 	s.mu.Lock()
 	st, ok := s.asked[name]
+	_, known := s.known[name]
 	s.mu.Unlock()
 	if ok {
 		return st, nil
 	}
-	st, err := s.v.Host.Unit(ctx, name)
+	if ahead := s.v.UnitAhead; ahead != nil && !known { // one that is loaded may do something else by now
+		st, ok = ahead(ctx, name)
+	}
+	var err error
+	if !ok {
+		st, err = s.v.Host.Unit(ctx, name)
+	}
 	if err == nil {
 		s.mu.Lock()
 		s.asked[name] = st
