@@ -53,6 +53,7 @@ func TestUnitAhead(t *testing.T) {
 		}
 		a.Ask(t.Context(), h, containerd.Unit)
 		time.Sleep(freshUnit + time.Second)
+		synctest.Wait() // that question has ended
 		if take(containerd.Unit) {
 			t.Error("an answer of long ago")
 		}
