@@ -68,6 +68,30 @@ func TestPartOfAFileThatStays(t *testing.T) {
 	has(t, h, environment, "A=0\n")
 }
 
+// A file that is its owner's once it is there takes the place of one that parts alone made, in
+// the run in which they go, also where a run was killed meanwhile.
+func TestSeedInPlaceOfParts(t *testing.T) {
+	seed := sealed(t, &desired.File{Path: environment, Content: desired.Text("C=1\n"), Mode: 0o600, Life: desired.Seed})
+	for name, parts := range map[string][]desired.Resource{"a part": {lines("a", "B=1\n")}, "two parts": {lines("a", "B=1\n"), lines("b", "D=1\n")}, "keys": {keys("A", "1")}} {
+		t.Run(name, func(t *testing.T) {
+			for n, hit := 1, true; hit; n++ {
+				h := newMachine()
+				runs(t, h, sealed(t, parts...))
+				in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+				_, _ = engine(in, &providers{}).Apply(t.Context(), seed)
+				hit = in.Hit() != nil
+				h.Kill()
+				runs(t, h, seed)
+				converged(t, h, seed)
+				has(t, h, environment, "C=1\n")
+				if info, err := h.Lstat(environment); err != nil || info.Mode != 0o600 {
+					t.Fatalf("killed after effect %d (%v): %v, %v", n, in.Hit(), info, err)
+				}
+			}
+		})
+	}
+}
+
 // The directories above a file that is none of the ledger's are there as long as an owner
 // wants it, and go with it.
 func TestDirectoriesOfPartsAndSwap(t *testing.T) {

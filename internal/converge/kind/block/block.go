@@ -224,9 +224,9 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 		return nil
 	}
 	switch {
-	case !f.whole && f.change == nil && v.IsAsMade(f.path, f.info):
+	case f.whole == nil && f.change == nil && v.IsAsMade(f.path, f.info):
 		return nil // a run that was cut off between part and whole: it goes as a whole
-	case !f.whole && f.other != "":
+	case f.whole == nil && f.other != "":
 		t.Kept = append(t.Kept, fmt.Sprintf("the part %s of %s is no longer wanted, and %s is kept: it is %s, not a file", name, path, path, f.other))
 		return nil
 	}
@@ -239,12 +239,13 @@ func (Kind) Remove(_ context.Context, v *kind.View, t *kind.Task, id string, e l
 	text := before.inForce(v, id).without(f.text, name)
 	absent := text == "" && before.Absent
 	switch {
-	case f.whole && v.Expected(f.path) != nil: // a file that is there and stays loses the part
+	case f.whole != nil && f.isReplaced(v): // a file that is there and stays loses the part
 		f.text = text
 		f.replaced(v, absent)
 		return nil
 	case absent:
-		return f.delete(t)
+		f.end(t)
+		return nil
 	}
 	return f.become(v, t, text, 0, "its part "+name+" is no longer wanted")
 }

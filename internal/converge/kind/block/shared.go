@@ -25,8 +25,8 @@ type shared struct {
 	attrs  host.Attributes
 	// other says what it is, where it is no file.
 	other string
-	// whole says that a resource is all of the file.
-	whole bool
+	// whole is the resource that is all of the file, nil for none.
+	whole desired.Resource
 	err   error
 }
 
@@ -40,8 +40,8 @@ func open(v *kind.View, path string) (*shared, error) {
 func read(v *kind.View, path string) *shared {
 	f := &shared{path: path}
 	f.whole = v.Shared("whole files", func() any {
-		return sync.OnceValue(func() map[string]bool { return wholeFiles(v) })
-	}).(func() map[string]bool)()[path]
+		return sync.OnceValue(func() map[string]desired.Resource { return wholeFiles(v) })
+	}).(func() map[string]desired.Resource)()[path]
 	var err error
 	if f.info, err = v.Lstat(path); err != nil || f.info == nil {
 		f.err, f.absent = err, true
@@ -62,14 +62,14 @@ func read(v *kind.View, path string) *shared {
 }
 
 // wholeFiles are the files of a state's other resources, by what their paths lead to.
-func wholeFiles(v *kind.View) map[string]bool {
-	out := map[string]bool{}
+func wholeFiles(v *kind.View) map[string]desired.Resource {
+	out := map[string]desired.Resource{}
 	for _, r := range v.State.Resources {
 		if r.Kind() == (Kind{}).Name() {
 			continue
 		}
 		for _, p := range r.FilePaths() {
-			out[v.Real(p)] = true
+			out[v.Real(p)] = r
 		}
 	}
 	return out
@@ -139,6 +139,12 @@ func (f *shared) beneath(v *kind.View, e ledger.Entry) (was *ledger.Standing, te
 	return e.Was, text, ok, err
 }
 
+// isReplaced says whether a file of the document's own comes in place of what stands there.
+func (f *shared) isReplaced(v *kind.View) bool {
+	q := v.Expected(f.path)
+	return q != nil && q != f.change
+}
+
 // replaced tells the change that makes a file of a document's own of it what stood there but
 // for parts of berth's: that is the original.
 func (f *shared) replaced(v *kind.View, absent bool) {
@@ -191,14 +197,22 @@ func (f *shared) diff(text string) string {
 	return kind.Unified(f.path, &have, desired.Text(text))
 }
 
-func (f *shared) delete(t *kind.Task) error {
-	t.Act(kind.VerbDelete, "nothing is left in it", kind.DisruptNone)
+// end plans what is there when the last part has gone of a file that parts alone made: nothing,
+// or the seed that found the file in its place.
+func (f *shared) end(t *kind.Task) {
+	q := kind.Change{Type: ledger.Gone, Path: f.path, Unclaimed: true, Seen: f.info}
+	verb, reason := kind.VerbDelete, "nothing is left in it"
+	if seed, ok := f.whole.(*desired.File); ok && seed.Life == desired.Seed {
+		q.Type, q.Content, q.Seed, q.Unclaimed = ledger.File, seed.Content, true, false
+		q.Attrs = host.Attributes{Mode: seed.Mode.Perm(), UID: seed.UID, GID: seed.GID}
+		verb, reason = kind.VerbUpdate, "nothing else is left in it"
+	}
+	t.Act(verb, reason, kind.DisruptNone)
 	f.text = ""
 	if f.change != nil {
-		f.change.Type = ledger.Gone
-		return nil
+		*f.change = q
+		return
 	}
-	f.change = &kind.Change{Type: ledger.Gone, Path: f.path, Unclaimed: true, Seen: f.info}
+	f.change = &q
 	t.Changes = append(t.Changes, f.change)
-	return nil
 }
