@@ -341,6 +341,34 @@ func TestUnknownNode(t *testing.T) {
 	}
 }
 
+// Labels are given back while all is there of which the Node's credential is made; where that
+// fails, it is tried again at the end.
+func TestLabelsGoBeforeTheCredential(t *testing.T) {
+	for name, fails := range map[string]int{"at once": 0, "the second time": 1} {
+		t.Run(name, func(t *testing.T) {
+			const plugin = "/etc/plugin.json"
+			c := &cluster{}
+			h := nodeMachine(c, map[string]string{"a": "0"})
+			s := sealed(t, nodeWith(map[string]string{"a": "1", "b": "1"}), managed(plugin, "{}\n"))
+			applies(t, c, h, s)
+			c.before = func() {
+				if _, err := h.Lstat(plugin); name == "at once" && err != nil {
+					t.Errorf("asked without it: %v", err)
+				}
+				c.away = nil
+				if fails > 0 {
+					fails--
+					c.away = errors.New("a token that has ended")
+				}
+			}
+			applies(t, c, h, sealed(t))
+			if d := cmp.Diff(map[string]string{"a": "0"}, c.node.Labels); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
 // An API server that goes between plan and patch fails the run, when everything
 // local is done.
 func TestPatchFailsLast(t *testing.T) {

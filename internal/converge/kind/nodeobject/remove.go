@@ -40,8 +40,31 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 		t.Remarks = append(t.Remarks, notLookedAt(o, name, key))
 	case kind.NodePresent:
 		takeBack(t, o, name, key, e)
+		if v.State.Lookup(desired.NodeObjectID(name)) == nil {
+			beforeTheCredential(t)
+		}
 	}
 	return nil
+}
+
+// beforeTheCredential patches the Node while all is there of which its credential is made: a
+// plugin is asked again when its token ends. What fails then is tried when all else is done.
+func beforeTheCredential(t *kind.Task) {
+	patch := t.Remote
+	if patch == nil {
+		return
+	}
+	done := false
+	t.Before = func(ctx context.Context) error {
+		done = patch(ctx) == nil
+		return nil
+	}
+	t.Remote = func(ctx context.Context) error {
+		if done {
+			return nil
+		}
+		return patch(ctx)
+	}
 }
 
 func notLookedAt(o *kind.OwnNode, name, key string) string {
