@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/berth-dev/berth/internal/host"
@@ -105,16 +107,24 @@ func (f runner) Run(ctx context.Context, c host.Command) (host.Output, error) { 
 // TestABusyJournalIsReadAllTheSame: --sync has a budget of its own and leaves the
 // rest to the questions.
 func TestABusyJournalIsReadAllTheSame(t *testing.T) {
-	got := LastLogLines(t.Context(), runner(func(ctx context.Context, c host.Command) (host.Output, error) {
-		if c.Args[0] == "--sync" {
-			<-ctx.Done()
-			return host.Output{}, ctx.Err()
+	synctest.Test(t, func(t *testing.T) {
+		busy := runner(func(ctx context.Context, c host.Command) (host.Output, error) {
+			if c.Args[0] == "--sync" {
+				<-ctx.Done()
+				return host.Output{}, ctx.Err()
+			}
+			time.Sleep(time.Second)
+			return host.Output{Stdout: []byte("bad flag\n")}, ctx.Err()
+		})
+		const want = "; its last lines:\n  bad flag"
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, ctx := range []context.Context{t.Context(), ended} {
+			if got := LastLogLines(ctx, busy, "kubelet.service"); got != want {
+				t.Errorf("got %q", got)
+			}
 		}
-		return host.Output{Stdout: []byte("bad flag\n")}, ctx.Err()
-	}), "kubelet.service")
-	if got != "; its last lines:\n  bad flag" {
-		t.Errorf("got %q", got)
-	}
+	})
 }
 
 func FuzzEntry(f *testing.F) {

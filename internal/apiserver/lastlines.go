@@ -11,11 +11,21 @@ import (
 	"github.com/berth-dev/berth/internal/lazyregexp"
 )
 
+// logBudget bounds the look at a unit's log. A journal that is busy leaves half of it.
+const logBudget = 2 * syncBudget
+
+// forLog is a context for the look at a unit's log: it goes on where ctx has ended.
+func forLog(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), logBudget)
+}
+
 // maxLines is how many entries of a journal go into a message.
 const maxLines = 20
 
 // tail is what kubelet said last.
 func (w *nodeWait) tail(ctx context.Context) string {
+	ctx, cancel := forLog(ctx)
+	defer cancel()
 	syncJournal(ctx, w.Host)
 	return logLines(ctx, w.Host, "-u", w.Unit)
 }
@@ -27,8 +37,11 @@ func (w *nodeWait) lastLogLines(ctx context.Context) string { return LastLogLine
 // secrets redacted, for the end of an error message: each line behind a line
 // break and two spaces. What a start since then says is left out: kubelet begins
 // each run with two hundred lines of flags. Where no process has ended, it is
-// what was said last. It is empty if the journal can't be read.
+// what was said last. It is empty if the journal can't be read within logBudget; that ctx
+// has ended counts for nothing.
 func LastLogLines(ctx context.Context, h host.Runner, unit string) string {
+	ctx, cancel := forLog(ctx)
+	defer cancel()
 	syncJournal(ctx, h)
 	if run := endedRun(ctx, h, unit); run != "" {
 		if said := saidIn(ctx, h, unit, run); said != "" {

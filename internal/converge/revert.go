@@ -15,12 +15,8 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 )
 
-const (
-	// reverting bounds the way back of a run that was told to stop, too.
-	reverting = 2 * time.Minute
-	// listening bounds the look at what a unit said.
-	listening = 3 * time.Second
-)
+// reverting bounds the way back of a run that was told to stop, too.
+const reverting = 2 * time.Minute
 
 // TrialError is a change that did not hold.
 type TrialError struct {
@@ -67,9 +63,7 @@ func (t *try) failed(ctx context.Context, cause error) error {
 	unit, broke := "", leaves(cause)[0]
 	if u, ok := errors.AsType[*UnitError](broke); ok {
 		unit = u.Unit
-		words, cancel := context.WithTimeout(context.WithoutCancel(ctx), listening)
-		f.Words = t.LastLogLines(words, unit)
-		cancel()
+		f.Words = t.LastLogLines(ctx, unit)
 	} else if _, ok := errors.AsType[*nodeError](broke); ok {
 		unit = t.Kubelet
 	}

@@ -26,7 +26,8 @@ type Trial struct {
 	// Await waits until the node stands as it did before, or ctx ends. What can't be
 	// seen, since the API server is away, is a remark and no error.
 	Await func(ctx context.Context, st *desired.State, before trial.Standing) (remark string, err error)
-	// LastLogLines are the last that a unit logged, for the end of an error message.
+	// LastLogLines are the last that a unit logged, for the end of an error message. It bounds
+	// itself, and also tells them where ctx has ended.
 	LastLogLines func(ctx context.Context, unit string) string
 	// Kubelet is the unit that Stands and Await speak of.
 	Kubelet string

@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/host"
 )
-
-// journalBudget bounds the look at the journal.
-const journalBudget = 3 * time.Second
 
 // WithUnitLog adds to the failure of a unit what the unit said last: a job's
 // result does not tell why. A trial that failed tells that itself.
@@ -21,7 +17,5 @@ func WithUnitLog(ctx context.Context, h host.Runner, err error) error {
 	if !ok || is[*converge.TrialError](err) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journalBudget)
-	defer cancel()
 	return fmt.Errorf("%w%s", err, apiserver.LastLogLines(ctx, h, u.Unit))
 }
