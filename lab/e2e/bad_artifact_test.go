@@ -27,11 +27,11 @@ func badArtifacts(t *testing.T, m *badMachine) {
 	from := func(url string) []byte {
 		return m.document(t, func(c *aksnodeconfigv1.Configuration) { c.NetworkConfig.CniPluginsUrl = url })
 	}
-	seconds := int32(3)
+	seconds := int32(6)
 	slow := addOther(t, a, "/slow.tgz")
 	a.SetFault("/slow.tgz", serve.Slow(1))
 	m.each(t, []badCase{
-		{name: "too slow", code: 41, field: field, says: []string{"no data for", "the time for this download is over", "cni-plugins"}, hint: "raise cse_timeout", within: 5 * time.Second,
+		{name: "too slow", code: 41, field: field, says: []string{"no data for", "the time for this download is over", "cni-plugins"}, hint: "raise cse_timeout", within: 8 * time.Second,
 			config: m.document(t, func(c *aksnodeconfigv1.Configuration) {
 				c.NetworkConfig.CniPluginsUrl, c.CseTimeout = base+"/slow.tgz#sha256="+slow, &seconds
 			})},

@@ -33,22 +33,22 @@ func toDark(seconds int32) func(*aksnodeconfigv1.Configuration) {
 // badServers are API servers that can't be reached or trusted.
 func badServers(t *testing.T, m *badMachine) {
 	darken(t, m.lab)
-	seconds := int32(4)
+	seconds := int32(10)
 	m.each(t, []badCase{
 		{name: "black hole", code: 51, field: "api_server_config.api_server_name", says: []string{darkAddress + ":443", "connect"}, hint: "firewall",
-			config: m.document(t, toDark(4)), within: 5 * time.Second},
+			config: m.document(t, toDark(seconds)), within: 11 * time.Second},
 		{name: "no such name", code: 52, field: "api_server_config.api_server_name", says: []string{"no.lab.test", "resolve", m.lab.Gateway().String()}, hint: "/etc/resolv.conf",
 			config: m.document(t, func(c *aksnodeconfigv1.Configuration) {
 				c.ApiServerConfig.ApiServerName, c.CseTimeout = "no.lab.test", &seconds
-			}), within: 5 * time.Second},
+			}), within: 11 * time.Second},
 		{name: "refused", code: 51, field: "api_server_config.api_server_name", says: []string{"connection refused"}, hint: "firewall",
 			config: m.document(t, func(c *aksnodeconfigv1.Configuration) {
 				c.ApiServerConfig.ApiServerName, c.CseTimeout = m.node.IP.String(), &seconds
-			}), within: 5 * time.Second},
+			}), within: 11 * time.Second},
 		{name: "no way out", code: 50, field: "outbound_command", says: []string{"no way out", "getent ahosts no.lab.test", "exit code 2"}, hint: "outbound_command",
 			config: m.document(t, func(c *aksnodeconfigv1.Configuration) {
 				c.OutboundCommand, c.CseTimeout = "getent ahosts no.lab.test", &seconds
-			}), within: 5 * time.Second},
+			}), within: 11 * time.Second},
 		{name: "wrong CA", code: 253, field: "api_server_config.api_server_name", says: []string{"verify its certificate", "unknown authority"}, hint: "CA",
 			config: m.document(t, strangeCA(t))},
 	})

@@ -121,7 +121,7 @@ func (s *privateSite) pulling(t *testing.T, m *badMachine, ref string, edit ...f
 const kubeField = "kube_binary_config"
 
 // soon gives little time to a run that would go on asking for minutes.
-func soon(c *aksnodeconfigv1.Configuration) { c.CseTimeout = new(int32(4)) }
+func soon(c *aksnodeconfigv1.Configuration) { c.CseTimeout = new(int32(10)) }
 
 func as(client string) func(*aksnodeconfigv1.Configuration) {
 	return func(c *aksnodeconfigv1.Configuration) { c.AuthConfig.AssignedIdentityId = client }
