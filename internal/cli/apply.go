@@ -49,6 +49,8 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, w
 		return e.usage(c, fmt.Errorf("--timeout %s: must not be negative", timeout))
 	case within < 0:
 		return e.usage(c, fmt.Errorf("--confirm-within %s: must not be negative", within))
+	case within > longestTrial:
+		return e.usage(c, fmt.Errorf("--confirm-within %s: must be at most %s", within, longestTrial))
 	case within > 0 && (e.noRevert || f.root != "/"):
 		return e.usage(c, errors.New("--confirm-within goes neither with --no-revert nor with --root"))
 	}
@@ -70,6 +72,10 @@ func (e *env) runApply(c *cobra.Command, f documentFlags, fetch bool, timeout, w
 	}
 	return err
 }
+
+// longestTrial bounds --confirm-within: a change that nobody has confirmed in a month was
+// forgotten, and what is reckoned from centuries overflows.
+const longestTrial = 31 * 24 * time.Hour
 
 // applyCommand is what the command calls itself where it holds the lock.
 const applyCommand = "berth apply"

@@ -21,6 +21,7 @@ func TestConfirmCommandLine(t *testing.T) {
 		"node restore": {0, ""},
 		"node revert":  {0, ""},
 		"apply -f " + sample + " --confirm-within -1s":             {exitcode.Failed, "must not be negative"},
+		"apply -f " + sample + " --confirm-within 2562047h":        {exitcode.Failed, "must be at most 744h0m0s"},
 		"apply -f " + sample + " --confirm-within 1m --no-revert":  {exitcode.Failed, "goes neither with --no-revert nor with --root"},
 		"apply -f " + sample + " --confirm-within 1m --root /mnt":  {exitcode.Failed, "goes neither with --no-revert nor with --root"},
 		"apply -f " + sample + " --confirm-within 1m --timeout 1m": {exitcode.Failed, "there is nothing to go back to"},
