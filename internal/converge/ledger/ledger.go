@@ -49,8 +49,8 @@ type Ledger struct {
 	reader *Reader
 }
 
-// document is the file.
-type document struct {
+// stored is the file.
+type stored struct {
 	Version int              `json:"version"`
 	Entries map[string]Entry `json:"entries"`
 	Found   map[string]Found `json:"found"`
@@ -228,7 +228,7 @@ func (l *Ledger) save(h host.Host, r *Run) error {
 	if l.fresh && !l.stored {
 		l.Found = find(h)
 	}
-	d := document{Version: version, Entries: l.Entries, Found: l.Found, Run: r}
+	d := stored{Version: version, Entries: l.Entries, Found: l.Found, Run: r}
 	data, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("print ledger: %w", err)

@@ -17,11 +17,11 @@ type Reader struct {
 	// text is what doc was read from, or written as.
 	info *host.Info
 	text []byte
-	doc  document
+	doc  stored
 }
 
 // read is the file; whole is false for one that is lost or torn.
-func (r *Reader) read(h host.Host) (d document, whole bool, err error) {
+func (r *Reader) read(h host.Host) (d stored, whole bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	info, err := Lstat(h, Path)
@@ -37,7 +37,7 @@ func (r *Reader) read(h host.Host) (d document, whole bool, err error) {
 		return d, false, err
 	}
 	if !bytes.Equal(data, r.text) {
-		r.doc, r.text = document{}, nil
+		r.doc, r.text = stored{}, nil
 		if json.Unmarshal(data, &d) != nil || d.Entries == nil {
 			return d, false, nil
 		}
@@ -51,7 +51,7 @@ func (r *Reader) read(h host.Host) (d document, whole bool, err error) {
 
 // wrote notes what the file holds now: to compare it is cheaper than to read it as
 // JSON. The ledger goes on to change.
-func (r *Reader) wrote(text []byte, d document) {
+func (r *Reader) wrote(text []byte, d stored) {
 	if r == nil {
 		return
 	}
