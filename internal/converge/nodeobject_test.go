@@ -342,18 +342,19 @@ func TestUnknownNode(t *testing.T) {
 }
 
 // Labels are given back while all is there of which the Node's credential is made; where that
-// fails, it is tried again at the end.
+// fails, all that is left is tried at the end.
 func TestLabelsGoBeforeTheCredential(t *testing.T) {
 	for name, fails := range map[string]int{"at once": 0, "the second time": 1} {
 		t.Run(name, func(t *testing.T) {
+			early, failing := 0, fails
 			const plugin = "/etc/plugin.json"
 			c := &cluster{}
 			h := nodeMachine(c, map[string]string{"a": "0"})
 			s := sealed(t, nodeWith(map[string]string{"a": "1", "b": "1"}), managed(plugin, "{}\n"))
 			applies(t, c, h, s)
 			c.before = func() {
-				if _, err := h.Lstat(plugin); name == "at once" && err != nil {
-					t.Errorf("asked without it: %v", err)
+				if _, err := h.Lstat(plugin); err == nil {
+					early++
 				}
 				c.away = nil
 				if fails > 0 {
@@ -362,6 +363,9 @@ func TestLabelsGoBeforeTheCredential(t *testing.T) {
 				}
 			}
 			applies(t, c, h, sealed(t))
+			if want := 2 - failing; early != want {
+				t.Errorf("%d patches before the credential goes, want %d", early, want)
+			}
 			if d := cmp.Diff(map[string]string{"a": "0"}, c.node.Labels); d != "" {
 				t.Error(d)
 			}

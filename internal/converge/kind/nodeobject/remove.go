@@ -41,22 +41,28 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 	case kind.NodePresent:
 		takeBack(t, o, name, key, e)
 		if v.State.Lookup(desired.NodeObjectID(name)) == nil {
-			beforeTheCredential(t)
+			beforeTheCredential(v, t)
 		}
 	}
 	return nil
 }
 
 // beforeTheCredential patches the Node while all is there of which its credential is made: a
-// plugin is asked again when its token ends. What fails then is tried when all else is done.
-func beforeTheCredential(t *kind.Task) {
+// plugin is asked again when its token ends. What fails then is tried when all else is done;
+// after one failure nothing more is tried before that, so that a server that has gone since the
+// plan holds up the machine once.
+func beforeTheCredential(v *kind.View, t *kind.Task) {
 	patch := t.Remote
 	if patch == nil {
 		return
 	}
+	fails := v.Shared("labels before the credential", func() any { return new(bool) }).(*bool) // Before runs one by one
 	done := false
 	t.Before = func(ctx context.Context) error {
-		done = patch(ctx) == nil
+		if !*fails {
+			done = patch(ctx) == nil
+			*fails = !done
+		}
 		return nil
 	}
 	t.Remote = func(ctx context.Context) error {
