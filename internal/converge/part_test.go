@@ -77,6 +77,9 @@ func TestSeedInPlaceOfParts(t *testing.T) {
 			for n, hit := 1, true; hit; n++ {
 				h := newMachine()
 				runs(t, h, sealed(t, parts...))
+				if p, err := engine(h, &providers{}).Plan(t.Context(), seed); err != nil || !strings.Contains(p.Actions[len(p.Actions)-1].Diff, "\n+C=1\n") {
+					t.Fatalf("the plan does not show the file: %+v, %v", p, err)
+				}
 				in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
 				_, _ = engine(in, &providers{}).Apply(t.Context(), seed)
 				hit = in.Hit() != nil

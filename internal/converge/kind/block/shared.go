@@ -169,7 +169,7 @@ func (f *shared) become(v *kind.View, t *kind.Task, text string, mode fs.FileMod
 	if f.info == nil {
 		verb = kind.VerbCreate
 	}
-	t.Act(verb, reason, kind.DisruptNone).Diff = f.diff(text)
+	t.Act(verb, reason, kind.DisruptNone).Diff = f.diff(desired.Text(text))
 	f.text = text
 	if f.change != nil {
 		f.change.Type, f.change.Content = ledger.File, desired.Text(text)
@@ -186,7 +186,7 @@ func (f *shared) become(v *kind.View, t *kind.Task, text string, mode fs.FileMod
 }
 
 // diff shows nothing of what others may not read.
-func (f *shared) diff(text string) string {
+func (f *shared) diff(want desired.Content) string {
 	if f.info != nil && f.info.Mode&0o077 == 0 {
 		return ""
 	}
@@ -194,7 +194,7 @@ func (f *shared) diff(text string) string {
 	if f.change == nil {
 		have = desired.Text(f.disk)
 	}
-	return kind.Unified(f.path, &have, desired.Text(text))
+	return kind.Unified(f.path, &have, want)
 }
 
 // end plans what is there when the last part has gone of a file that parts alone made: nothing,
@@ -207,7 +207,9 @@ func (f *shared) end(t *kind.Task) {
 		q.Attrs = host.Attributes{Mode: seed.Mode.Perm(), UID: seed.UID, GID: seed.GID}
 		verb, reason = kind.VerbUpdate, "nothing else is left in it"
 	}
-	t.Act(verb, reason, kind.DisruptNone)
+	if a := t.Act(verb, reason, kind.DisruptNone); q.Seed {
+		a.Diff = f.diff(q.Content)
+	}
 	f.text = ""
 	if f.change != nil {
 		*f.change = q
