@@ -32,7 +32,7 @@ func (e *env) apply() *cobra.Command {
 	e.bindTakeOver(c)
 	e.bindNoRevert(c)
 	e.bindDrain(c)
-	c.Flags().DurationVar(&within, "confirm-within", 0, "go back unless berth confirm is run within this `TIME`, as 5m")
+	c.Flags().DurationVar(&within, "confirm-within", 0, "go back unless berth confirm is run within this `TIME`, as 5m; a month at most")
 	c.Flags().DurationVar(&timeout, "timeout", 0, "give up after this `TIME`, as 90s or 10m; without it, never")
 	c.Flags().BoolVar(&fetch, "fetch", false, "with --root: download what is missing")
 	return c
