@@ -209,7 +209,7 @@ func (m *badMachine) look(t *testing.T) []string {
 }
 
 // loaded is how many times longer a machine that has much else to do may take.
-const loaded = 6
+const loaded = 3
 
 // eventually is for what another program does: it asks until the answer is yes,
 // less and less often, since most questions start programs.

@@ -100,6 +100,7 @@ func (s *privateSite) refusesSandbox(t *testing.T, m *badMachine) {
 	const field = "kube_binary_config.pod_infra_container_image_url"
 	for _, c := range []badCase{
 		{name: "no such tag", code: 233, field: field, says: []string{s.registryName + "/aks/oss/kubernetes/pause", "404"}, hint: "repository and tag",
+			within: 20 * time.Second, // the first run here also has the distribution build its CA bundle
 			config: m.document(t, s.isolate(isolatedPause+"-not"))},
 		{name: "no role", code: 212, field: field, says: []string{s.registryName, "401"}, hint: "AcrPull",
 			config: m.document(t, s.isolate(isolatedPause), as(strangeClient))},
