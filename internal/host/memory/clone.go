@@ -73,7 +73,7 @@ func (m *manager) clone() manager {
 	}
 	for name, u := range m.units {
 		of := *u
-		of.recent = slices.Clone(u.recent)
+		of.recent, of.job = slices.Clone(u.recent), false
 		if u.def != nil {
 			def := *u.def
 			of.def = &def

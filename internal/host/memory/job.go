@@ -78,6 +78,10 @@ func (h *Host) startSet(u *unit, verbs map[string]string, pulled string) (string
 	if pulled == "restart" {
 		pulled = "start"
 	}
+	for _, one := range set {
+		one.job = true
+		defer func() { one.job = false }()
+	}
 	results := map[string]string{}
 	for _, one := range ordered(set) {
 		verb := verbs[one.name]

@@ -1,9 +1,11 @@
 package memory
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -119,6 +121,28 @@ func TestBehaviours(t *testing.T) {
 	must(t, h.StartUnit(t.Context(), "kubelet.service"))
 	if _, err := h.ReadFile("/run/containerd.sock"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLookWhileAUnitStarts: systemd keeps a unit in memory as long as it has a job,
+// whoever asks meanwhile.
+func TestLookWhileAUnitStarts(t *testing.T) {
+	h := New()
+	h.Put("/usr/bin/x", "program", 0o755)
+	h.Put("/etc/systemd/system/u.service", "[Service]\nExecStart=/usr/bin/x\n", 0o644)
+	h.Behave("u.service", func(Start) Outcome {
+		if _, err := h.Unit(t.Context(), "other.service"); err != nil {
+			t.Error(err)
+		}
+		return Outcome{Hang: true}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := h.StartUnit(ctx, "u.service"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	if st := h.Units()["u.service"]; st.LoadState != "loaded" || st.ActiveState != "activating" {
+		t.Errorf("%+v", st)
 	}
 }
 

@@ -63,6 +63,7 @@ type unit struct {
 	clash      bool        // there is a definition, but the manager can't load it now
 	mounted    bool        // the kernel has it mounted
 	slow       bool        // activating, and active as soon as somebody waits for it
+	job        bool        // a start job holds it in memory, whether or not it runs yet
 	recent     []time.Time // starts that count for the start limit
 }
 
@@ -164,8 +165,8 @@ func (h *Host) merge(name, id string) {
 	}
 }
 
-// sweep forgets units that do nothing and that no other unit names, with all that
-// they did: systemd drops them from memory. It returns those that stay.
+// sweep forgets units that do nothing, have no job and that no other unit names,
+// with all that they did: systemd drops them from memory. It returns those that stay.
 func (h *Host) sweep() map[string]bool {
 	alive := map[string]bool{}
 	var keep func(id string)
@@ -181,7 +182,7 @@ func (h *Host) sweep() map[string]bool {
 		}
 	}
 	for id, u := range h.systemd.units {
-		if u.active != "inactive" {
+		if u.active != "inactive" || u.job {
 			keep(id)
 		}
 	}
