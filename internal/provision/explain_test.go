@@ -135,6 +135,30 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestEndedAfterTheTime: what a run had found out before its time was over stands, not the
+// number of the time; a signal goes before both.
+func TestEndedAfterTheTime(t *testing.T) {
+	check := action("check:apiserver", converge.VerbCheck, &apiserver.Error{Layer: apiserver.LayerTCP, Host: "api:443", Cause: context.DeadlineExceeded})
+	start := action("unit:a.service", "start", context.DeadlineExceeded)
+	for name, c := range map[string]struct {
+		cause error
+		err   error
+		code  int
+	}{
+		"check":            {exitcode.ErrTimeout, check, 51},
+		"another action":   {exitcode.ErrTimeout, start, exitcode.Timeout},
+		"check and signal": {exitcode.ErrInterrupted, check, exitcode.Interrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(c.cause)
+			if f := Explain(ended(ctx, c.err)); f.Code.Number != c.code {
+				t.Errorf("got %d, want %d: %s", f.Code.Number, c.code, f.Cause)
+			}
+		})
+	}
+}
+
 func TestExplainNamesFields(t *testing.T) {
 	_, refused := aks.Decode([]byte(`{"version":"v1","cse_timeout":"x"}`))
 	if f := Explain(refused); !strings.Contains(f.Field, "cse_timeout") {

@@ -157,11 +157,13 @@ func (r *run) bounded(ctx context.Context) error {
 
 // ended adds why the context ended to an error that came of it.
 func ended(ctx context.Context, err error) error {
-	// These say themselves what was waited for, and how it stands.
+	// These say themselves what was waited for, and how it stands. The probe of the API server ends
+	// before cse_timeout so that it can; on a loaded machine the run may still end after it.
 	var milestone *apiserver.MilestoneError
+	var unreachable *apiserver.Error
 	var locked *host.LockedError
 	var panicked *converge.PanicError
-	told := errors.As(err, &milestone) || errors.As(err, &locked) || errors.As(err, &panicked)
+	told := errors.As(err, &milestone) || errors.As(err, &unreachable) || errors.As(err, &locked) || errors.As(err, &panicked)
 	if err == nil || ctx.Err() == nil || told && !errors.Is(context.Cause(ctx), exitcode.ErrInterrupted) {
 		return err
 	}
