@@ -63,6 +63,7 @@ func TestJoinUpgrades(t *testing.T) {
 	if r.ExitCode != 1 || !strings.Contains(r.Failure.Cause+said, "no-such-policy") {
 		t.Errorf("an upgrade that breaks: %+v\n%s", r, said)
 	}
+	awaitReadyAgain(t, l, n) // a join that fails does not wait for it
 	stands(earlier)
 
 	versions["1.99.0"] = "https://no-such-host.invalid/kubernetes.tar.gz"

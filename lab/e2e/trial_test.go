@@ -105,7 +105,7 @@ func (m *trialMachine) pod(t *testing.T) string {
 // that its configuration is in force and nothing is left of a trial.
 func (m *trialMachine) isGood(t *testing.T) {
 	t.Helper()
-	m.isReady(t)
+	awaitReadyAgain(t, m.lab, m.node)
 	planIsEmpty(t, m.lab, m.node)
 	for _, p := range []string{trialNote, restoreUnit, "/run/systemd/system/berth-revert.timer"} {
 		if _, err := m.node.ReadFile(p); err == nil {
@@ -117,14 +117,15 @@ func (m *trialMachine) isGood(t *testing.T) {
 	}
 }
 
-func (m *trialMachine) isReady(t *testing.T) {
+// awaitReadyAgain waits until the kubelet that runs now has said that the Node is ready.
+func awaitReadyAgain(t *testing.T, l *lab.Lab, n *lab.Node) {
 	t.Helper()
-	at := strings.TrimSpace(run(t, m.node, "systemctl", "show", "--timestamp=unix", "-p", "ExecMainStartTimestamp", "--value", "kubelet.service"))
+	at := strings.TrimSpace(run(t, n, "systemctl", "show", "--timestamp=unix", "-p", "ExecMainStartTimestamp", "--value", "kubelet.service"))
 	sec, err := strconv.ParseInt(strings.TrimPrefix(at, "@"), 10, 64)
 	if err != nil {
 		t.Fatalf("kubelet was started at %q", at)
 	}
-	awaitHeartbeat(t, m.lab, m.node.Name, time.Unix(sec, 0))
+	awaitHeartbeat(t, l, n.Name, time.Unix(sec, 0))
 }
 
 // refused applies a change that does not hold: the last configuration is in force,
@@ -176,7 +177,7 @@ func (m *trialMachine) good(t *testing.T) {
 	before := m.pod(t)
 	m.change(t, flagged("--max-pods", "50"))
 	t.Log(m.apply(t, 0, changedPath))
-	m.isReady(t)
+	awaitReadyAgain(t, m.lab, m.node)
 	if _, err := m.node.ReadFile(trialNote); err == nil {
 		t.Error("it is still on trial")
 	}
