@@ -74,12 +74,15 @@ func TestLastLogLines(t *testing.T) {
 		), askMain: "9\n"}, "; its last lines:\n  stopped\n  bad flag\n  Starting\n  end"},
 		"odd messages": {map[string]string{askEnded: exited("a"), askUnit: `{"MESSAGE":[104,105,255],"_SYSTEMD_INVOCATION_ID":"a"}` + "\n" +
 			`{"MESSAGE":null}` + "\nrubbish\n" + `{"MESSAGE":"end"}`}, "; its last lines:\n  hi?\n  end"},
-		"an odd answer":       {map[string]string{askEnded: "-- Boot 1 --\n", askWords: "one\n"}, "; its last lines:\n  one"},
-		"a field given twice": {map[string]string{askEnded: `{"INVOCATION_ID":["a","b"]}`, askWords: "one\n"}, "; its last lines:\n  one"},
-		"deprecated flags":    {map[string]string{askWords: "Flag --x has been deprecated, this parameter\nbad flag\nI1122 DEPRECATED: y\n"}, "; its last lines:\n  bad flag"},
-		"flags of a start":    {map[string]string{askWords: "I1123 20:39:29.444108     372 flags.go:64] FLAG: --tls-cert-file=\"\"\nE1123 bad setting\n"}, "; its last lines:\n  E1123 bad setting"},
-		"bytes":               {map[string]string{askWords: "hi\xff\n"}, "; its last lines:\n  hi?"},
-		"secret":              {map[string]string{askWords: "token abcdef.0123456789abcdef\n"}, "; its last lines:\n  token REDACTED#"},
+		"an odd answer":                    {map[string]string{askEnded: "-- Boot 1 --\n", askWords: "one\n"}, "; its last lines:\n  one"},
+		"a field given twice":              {map[string]string{askEnded: `{"INVOCATION_ID":["a","b"]}`, askWords: "one\n"}, "; its last lines:\n  one"},
+		"deprecated flags":                 {map[string]string{askWords: "Flag --x has been deprecated, this parameter\nbad flag\nI1122 DEPRECATED: y\n"}, "; its last lines:\n  bad flag"},
+		"flags of an older kubelet's help": {map[string]string{askWords: "Error: unknown flag: --x\n      --address ip   the address (DEPRECATED: set it in the file)\n"}, "; its last lines:\n  Error: unknown flag: --x"},
+		"warnings of containerd":           {map[string]string{askWords: "time=\"2026-11-28T21:00:00Z\" level=warning msg=\"`mirrors` is deprecated\"\ncontainerd: bad\n"}, "; its last lines:\n  containerd: bad"},
+		"ended by what is deprecated":      {map[string]string{askWords: "E1128 command failed: cgroup v1 is deprecated\ncontainerd: version 1 is deprecated, and refused\n"}, "; its last lines:\n  E1128 command failed: cgroup v1 is deprecated\n  containerd: version 1 is deprecated, and refused"},
+		"flags of a start":                 {map[string]string{askWords: "I1123 20:39:29.444108     372 flags.go:64] FLAG: --tls-cert-file=\"\"\nE1123 bad setting\n"}, "; its last lines:\n  E1123 bad setting"},
+		"bytes":                            {map[string]string{askWords: "hi\xff\n"}, "; its last lines:\n  hi?"},
+		"secret":                           {map[string]string{askWords: "token abcdef.0123456789abcdef\n"}, "; its last lines:\n  token REDACTED#"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := memory.New()

@@ -80,13 +80,14 @@ func plain(log string) string {
 	}, colours().ReplaceAllString(log, ""))
 }
 
-// aboutFlags are kubelet's lines on deprecated flags and on the value of each flag: many,
-// at each start, and never why it ended.
-var aboutFlags = lazyregexp.New(`(?i:\bdeprecated\b)|\] FLAG: --`)
+// asides are lines that come at each start, many of them, and never say why it ended: warnings of
+// what is deprecated, in words of kubelet (of a flag, in its help, in its log) and of containerd,
+// and the value of each flag.
+var asides = lazyregexp.New(`^(?:Flag --\S|\s+(?:-\w, )?--\S|[IW]\d{4} |time=\S+ level=(?:info|warning) ).*(?i:\bdeprecated\b)|\] FLAG: --`)
 
 // telling are the last lines of a text without those that never tell why.
 func telling(text string) string {
-	lines := slices.DeleteFunc(strings.Split(text, "\n"), aboutFlags().MatchString)
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), asides().MatchString)
 	return strings.Join(lines[max(0, len(lines)-maxLines):], "\n")
 }
 
