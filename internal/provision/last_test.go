@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -25,6 +26,10 @@ func TestLastResult(t *testing.T) {
 			last, err := LastResult(h)
 			if err != nil || !strings.HasPrefix(last.String(), c.want) || name != "damaged" && last.String() != c.want {
 				t.Errorf("%q, %v; want %q", last, err, c.want)
+			}
+			text, err := json.Marshal(last)
+			if readable := name != "none" && name != "damaged"; err != nil || strings.Contains(string(text), `"exitCode":`) != readable {
+				t.Errorf("%s, %v", text, err)
 			}
 		})
 	}
