@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/host/effect"
 )
@@ -59,6 +60,29 @@ func TestCutOffAnchorIsDistrusted(t *testing.T) {
 		runs(t, h, sealed(t))
 		if got, err := h.ReadFile(caBundle); err != nil || len(got) > 0 {
 			t.Errorf("killed at effect %d (%v): the bundle holds %q, %v", n, in.Hit(), got, err)
+		}
+	}
+}
+
+// Nothing stays trusted either where a run that took an anchor over from another owner was cut
+// off, and then nobody wants it.
+func TestCutOffTakenAnchorIsDistrusted(t *testing.T) {
+	one, two := anchor(t, "ca"), anchor(t, "ca")
+	orders := [][]desired.Owner{{desired.OwnerAKS, desired.OwnerOSC}, {desired.OwnerOSC, desired.OwnerAKS}}
+	for _, order := range orders {
+		for n, hit := 1, true; hit; n++ {
+			h := newTrustingMachine()
+			runs(t, h, sealed(t, one))
+			in := effect.Inject(h, effect.Plan{{At: n, Kind: effect.StopAfter}})
+			_, _ = engine(in, &providers{}, func(o *converge.Options) { o.TakeOver = true }).Apply(t.Context(), of(desired.OwnerOSC, sealed(t, two)))
+			hit = in.Hit() != nil
+			h.Kill()
+			for _, o := range order {
+				runs(t, h, of(o, sealed(t)))
+			}
+			if got, err := h.ReadFile(caBundle); err != nil || len(got) > 0 {
+				t.Errorf("killed at effect %d (%v), %v: the bundle holds %q, %v", n, in.Hit(), order, got, err)
+			}
 		}
 	}
 }

@@ -60,12 +60,17 @@ func (e Entry) Set(value string) bool { return slices.Contains(e.Values(), value
 func (e Entry) Values() []string { return append(slices.Clone(e.Earlier), e.Applied.Value) }
 
 // after is the entry of a live value that a run which was cut off was about to set in the
-// place of another one of berth's.
+// place of another one of berth's. From whom it was to be taken over, its owner is as long.
 func (e Entry) after(former Entry) Entry {
 	if e.Applied.Type == Live {
 		all := slices.DeleteFunc(former.Values(), func(v string) bool { return v == e.Applied.Value })
 		slices.Sort(all)
 		e.Earlier = slices.Compact(all)
+		for o, asked := range former.Owners {
+			if !e.Owns(o) {
+				e, _ = e.Join(o, asked)
+			}
+		}
 	}
 	return e
 }
