@@ -195,3 +195,35 @@ func TestMaskGivesWayToAnotherDefinition(t *testing.T) {
 		})
 	}
 }
+
+// A unit that ran before berth runs again when the last thing goes that berth made of it, be that
+// its definition, long after the document has stopped speaking of the unit.
+func TestDefinitionOutlivesItsUnit(t *testing.T) {
+	for name, service := range map[string]string{
+		"oneshot": "Type=oneshot\nExecStart=/usr/bin/containerd ours\n",
+		"stays":   "Type=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/containerd ours\n",
+		"runs":    "ExecStart=/usr/bin/containerd ours\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newMachine()
+			h.Put("/usr/lib/systemd/system/v.service", "[Service]\nExecStart=/usr/bin/containerd\n", 0o644)
+			must(errors.Join(h.DaemonReload(tctx), h.StartUnit(tctx, "v.service")))
+			ours := managed("/etc/systemd/system/v.service", "[Service]\n"+service)
+			for _, want := range [][]desired.Resource{{ours, started("v.service")}, {ours}, nil} {
+				runs(t, h, sealed(t, want...))
+				converged(t, h, sealed(t, want...))
+				if len(want) == 1 { // nobody asks for it now: it may be stopped
+					must(h.StopUnit(tctx, "v.service"))
+					converged(t, h, sealed(t, want...))
+				}
+			}
+			st, err := h.Unit(tctx, "v.service")
+			if err != nil || st.ActiveState != "active" || strings.HasPrefix(st.FragmentPath, "/etc") {
+				t.Errorf("%s of %s, %v", st.ActiveState, st.FragmentPath, err)
+			}
+			if got := h.Jobs(); len(got) < 3 || got[len(got)-1].Definition != got[0].Definition {
+				t.Errorf("it does not run with what it ran with: %q", joinJobs(h))
+			}
+		})
+	}
+}

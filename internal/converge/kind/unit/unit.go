@@ -104,7 +104,7 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 		return err
 	}
 	e := enablement{v: v, u: p.u, t: t, name: p.unit.name}
-	for _, step := range []func() error{p.claim, e.unmask, func() error { return e.plan(p.unit.in.definition.fragment) }, p.activation, p.reread} {
+	for _, step := range []func() error{func() error { return p.claim(asked(p.u)) }, e.unmask, func() error { return e.plan(p.unit.in.definition.fragment) }, p.activation, p.reread} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -129,7 +129,28 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 		p.stop("was not running before berth")
 		return nil
 	}
-	return p.giveBack(desired.Activation(activation))
+	if !p.definedHere() {
+		return p.giveBack(desired.Activation(activation))
+	}
+	t.Forget = nil
+	if e.Owners[v.State.Owner] == unasked {
+		return nil
+	}
+	if err := p.giveBack(desired.Activation(activation)); err != nil {
+		return err
+	}
+	return p.claim(unasked)
+}
+
+// unasked is what a contract wants of a unit of which it says nothing any more.
+const unasked = "/"
+
+// definedHere says whether a definition is in force that this contract asks for. As long as it
+// is, the ledger keeps what the unit was before berth: when it goes, that is given back.
+func (p *planner) definedHere() bool {
+	at := p.v.Real(p.unit.in.definition.fragment)
+	e := p.v.Ledger.Entries[at]
+	return p.v.State.Lookup(desired.FileID(at)) != nil && !e.Adopted && !e.InPlace()
 }
 
 // asked is what a contract wants of a unit: "enabled/started".
