@@ -227,3 +227,37 @@ func TestDefinitionOutlivesItsUnit(t *testing.T) {
 		})
 	}
 }
+
+// Wherever the run is cut off that drops a unit and changes its definition, the next one leaves it
+// as an undisturbed one does.
+func TestDefinitionOutlivesItsUnitCutOff(t *testing.T) {
+	ours := func(nice string) *desired.File {
+		return managed("/etc/systemd/system/v.service", "[Service]\nExecStart=/usr/bin/containerd ours\nNice="+nice+"\n")
+	}
+	for n, hit := 0, true; hit; n++ {
+		h := newMachine()
+		h.Put("/usr/lib/systemd/system/v.service", "[Service]\nExecStart=/usr/bin/containerd\n", 0o644)
+		must(errors.Join(h.DaemonReload(tctx), h.StartUnit(tctx, "v.service")))
+		runs(t, h, sealed(t, ours("1"), started("v.service")))
+		for i := range 2 { // cut off twice
+			in := effect.Inject(h, effect.Plan{{At: n + i, Kind: effect.StopAfter}})
+			if n > 0 {
+				_, _ = engine(in, &providers{}).Apply(t.Context(), sealed(t, ours("2")))
+				hit = in.Hit() != nil
+				h.Kill()
+			}
+		}
+		runs(t, h, sealed(t, ours("2")))
+		converged(t, h, sealed(t, ours("2")))
+		jobs := h.Jobs()
+		last := jobs[len(jobs)-1]
+		st, err := h.Unit(tctx, "v.service")
+		if err != nil || st.ActiveState != "active" || last.Definition == jobs[1].Definition {
+			t.Errorf("killed at effect %d: %s, %v; jobs %q", n, st.ActiveState, err, joinJobs(h))
+		}
+		runs(t, h, sealed(t))
+		if jobs = h.Jobs(); jobs[len(jobs)-1].Definition != jobs[0].Definition {
+			t.Errorf("killed at effect %d: in the end it does not run with what it ran with: %q", n, joinJobs(h))
+		}
+	}
+}

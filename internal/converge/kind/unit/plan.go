@@ -27,7 +27,7 @@ func newPlanner(ctx context.Context, v *kind.View, t *kind.Task, u *desired.Unit
 }
 
 // claim enters whose the unit's state is, and what it was before.
-func (p *planner) claim(asked string) error {
+func (p *planner) claim() error {
 	if p.v.Offline {
 		return nil
 	}
@@ -35,10 +35,10 @@ func (p *planner) claim(asked string) error {
 	if running(p.unit.status) || p.unit.status.ActiveState == "activating" {
 		was = "active"
 	}
-	if err := p.v.ClaimLive(p.t, id, asked, was, agree); err != nil || len(p.t.Claims) == 0 {
+	if err := p.v.ClaimLive(p.t, id, asked(p.u), was, agree); err != nil || len(p.t.Claims) == 0 {
 		return err
 	}
-	p.t.Claims[0].Applied = together(p.v.Ledger.Entries[id].Applied.Value, asked)
+	p.t.Claims[0].Applied = together(p.v.Ledger.Entries[id].Applied.Value, asked(p.u))
 	return nil
 }
 

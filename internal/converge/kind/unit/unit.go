@@ -104,7 +104,7 @@ func (Kind) Observe(ctx context.Context, v *kind.View, t *kind.Task, r desired.R
 		return err
 	}
 	e := enablement{v: v, u: p.u, t: t, name: p.unit.name}
-	for _, step := range []func() error{func() error { return p.claim(asked(p.u)) }, e.unmask, func() error { return e.plan(p.unit.in.definition.fragment) }, p.activation, p.reread} {
+	for _, step := range []func() error{p.claim, e.unmask, func() error { return e.plan(p.unit.in.definition.fragment) }, p.activation, p.reread} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -133,17 +133,25 @@ func (Kind) Remove(ctx context.Context, v *kind.View, t *kind.Task, id string, e
 		return p.giveBack(desired.Activation(activation))
 	}
 	t.Forget = nil
-	if e.Owners[v.State.Owner] == unasked {
+	if e.Owners[v.State.Owner] == unasked && !isOwed(v, id) {
 		return nil
 	}
-	if err := p.giveBack(desired.Activation(activation)); err != nil {
-		return err
-	}
-	return p.claim(unasked)
+	t.Claims = append(t.Claims, kind.Claim{ID: id, Asked: unasked, Applied: e.Applied.Value})
+	return p.giveBack(desired.Activation(activation))
 }
 
 // unasked is what a contract wants of a unit of which it says nothing any more.
 const unasked = "/"
+
+// isOwed says whether a run that was cut off was about to change what the ledger says of an id:
+// what else it was to do may not be done.
+func isOwed(v *kind.View, id string) bool {
+	if v.Ledger.Owed == nil {
+		return false
+	}
+	_, owed := v.Ledger.Owed.Claims[id]
+	return owed
+}
 
 // definedHere says whether a definition is in force that this contract asks for. As long as it
 // is, the ledger keeps what the unit was before berth: when it goes, that is given back.
