@@ -51,6 +51,10 @@ func parseInvocation(entry []byte) string {
 // what kubelet says at its next start is among them.
 const runEntries = 1000
 
+// maxJournal is how much of journalctl's answer is kept, in bytes: of runEntries in JSON each
+// takes about 400, of which its cursor and its times are 250.
+const maxJournal = 1 << 20
+
 // lag is how far an entry may be from those of its run.
 const lag = 10 * time.Second
 
@@ -135,7 +139,7 @@ func parseEntry(line []byte) entry {
 // there is no journal.
 func readJournal(ctx context.Context, h host.Runner, n int, format string, match ...string) []byte {
 	args := append([]string{"-b", "-q", "--no-pager", "-n", strconv.Itoa(n), "-o", format}, match...)
-	out, err := h.Run(ctx, host.Command{Path: "journalctl", Args: args})
+	out, err := h.Run(ctx, host.Command{Path: "journalctl", Args: args, Keep: maxJournal})
 	if err != nil {
 		return nil
 	}

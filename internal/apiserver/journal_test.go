@@ -72,6 +72,9 @@ func TestLastLogLines(t *testing.T) {
 			entry{"older", "0", 8, "5"}, entry{"Stopping", "a", 39, "1"}, entry{"stopped", "c", 39, "6"}, entry{"Stopped", "a", 39, "1"}, entry{"bad flag", "c", 40, "7"},
 			entry{"Starting", "b", 40, "1"}, entry{"end", "b", 42, "1"}, entry{"Starting", "c", 43, "1"}, entry{"FLAG", "c", 45, "9"},
 		), askMain: "9\n"}, "; its last lines:\n  stopped\n  bad flag\n  Starting\n  end"},
+		"many words, all late": {map[string]string{askEnded: exited("b"), askOfA: "", askUnit: entries(
+			append([]entry{{"Starting", "b", 40, "1"}, {"end", "b", 42, "1"}}, slices.Repeat([]entry{{"I1123 flags.go:64] FLAG: --" + strings.Repeat("x", 300), "", 43, "8"}}, 300)...)...,
+		) + entries(entry{"bad flag", "", 43, "8"})}, "; its last lines:\n  Starting\n  end\n  bad flag"},
 		"odd messages": {map[string]string{askEnded: exited("a"), askUnit: `{"MESSAGE":[104,105,255],"_SYSTEMD_INVOCATION_ID":"a"}` + "\n" +
 			`{"MESSAGE":null}` + "\nrubbish\n" + `{"MESSAGE":"end"}`}, "; its last lines:\n  hi?\n  end"},
 		"an odd answer":                    {map[string]string{askEnded: "-- Boot 1 --\n", askWords: "one\n"}, "; its last lines:\n  one"},

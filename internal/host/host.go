@@ -204,9 +204,11 @@ type Command struct {
 	Args  []string
 	Env   []string
 	Stdin []byte
+	// Keep is how much of the end of each output stream is kept, in bytes; 0 is MaxOutput.
+	Keep int
 }
 
-// Output is what a command printed, each stream cut to its last 64 KiB.
+// Output is the end of what a command printed, of each stream as much as Command.Keep says.
 type Output struct {
 	Stdout, Stderr []byte
 	ExitCode       int

@@ -84,10 +84,14 @@ func runFails(t *testing.T, h host.Host, _ string) {
 }
 
 func runLong(t *testing.T, h host.Host, _ string) {
-	out, err := h.Run(t.Context(), sh(ScriptLong))
-	must(t, err)
-	if len(out.Stdout) != host.MaxOutput || !bytes.HasSuffix(out.Stdout, []byte("line 19999\n")) {
-		t.Errorf("%d bytes, end %q", len(out.Stdout), out.Stdout[max(0, len(out.Stdout)-20):])
+	long := sh(ScriptLong)
+	for keep, want := range map[int]int{0: host.MaxOutput, 20: 20, 128 << 10: 128 << 10} {
+		long.Keep = keep
+		out, err := h.Run(t.Context(), long)
+		must(t, err)
+		if len(out.Stdout) != want || !bytes.HasSuffix(out.Stdout, []byte("line 19999\n")) {
+			t.Errorf("keep %d: %d bytes, end %q", keep, len(out.Stdout), out.Stdout[max(0, len(out.Stdout)-20):])
+		}
 	}
 }
 

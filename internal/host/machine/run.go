@@ -34,7 +34,7 @@ func (ps processes) Run(ctx context.Context, c host.Command) (host.Output, error
 	}
 	ctx, cancel := bounded(ctx, ps.bound)
 	defer cancel()
-	var stdout, stderr tail
+	stdout, stderr := tail{of: c}, tail{of: c}
 	cmd := exec.CommandContext(ctx, program, c.Args...)
 	cmd.Env = append([]string{"PATH=" + host.SearchPath}, c.Env...)
 	cmd.Dir = "/"
@@ -94,16 +94,19 @@ func lookPath(name string) (string, error) {
 	return "", unix.ENOENT
 }
 
-// tail is a stream of which only the end is kept.
-type tail struct{ buf []byte }
+// tail is a stream of a command of which only the end is kept.
+type tail struct {
+	of  host.Command
+	buf []byte
+}
 
 // Write implements io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
 	t.buf = append(t.buf, p...)
-	if len(t.buf) > 2*host.MaxOutput {
-		t.buf = append(t.buf[:0], host.Tail(t.buf)...)
+	if kept := t.bytes(); len(t.buf) > 2*len(kept) {
+		t.buf = append(t.buf[:0], kept...)
 	}
 	return len(p), nil
 }
 
-func (t *tail) bytes() []byte { return host.Tail(t.buf) }
+func (t *tail) bytes() []byte { return t.of.Tail(t.buf) }

@@ -35,7 +35,7 @@ func (h *Host) Run(ctx context.Context, c host.Command) (host.Output, error) {
 		return host.Output{}, pathError("fork/exec", c.Path, err)
 	}
 	out := f(c)
-	out.Stdout, out.Stderr = host.Tail(out.Stdout), host.Tail(out.Stderr)
+	out.Stdout, out.Stderr = c.Tail(out.Stdout), c.Tail(out.Stderr)
 	if out.ExitCode != 0 {
 		return out, &host.ExitError{Command: c, Output: out}
 	}
