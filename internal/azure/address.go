@@ -24,6 +24,7 @@ const (
 	metadataURL          = "http://169.254.169.254/metadata/instance?api-version=2021-02-01"
 	metadataConnect      = 60 * time.Millisecond
 	metadataConnectAgain = 15 * time.Millisecond
+	metadataTurn         = 5 * time.Millisecond
 	metadataAnswer       = time.Second
 	metadataPause        = 25 * time.Millisecond
 	metadataPatience     = 5 * time.Second
@@ -153,7 +154,7 @@ func (s addresses) ask(ctx context.Context, patience time.Duration) (d metadata,
 	ctx, cancel := context.WithTimeout(ctx, s.answer)
 	defer cancel()
 	t := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) { // never through a proxy
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := inTurns(ctx, patience)
 		defer cancel()
 		return s.dial(ctx, network, address)
 	}}
@@ -171,6 +172,27 @@ func (s addresses) ask(ctx context.Context, patience time.Duration) (d metadata,
 			return metadata{}, false
 		}
 	}
+}
+
+// inTurns ends a context after so much time, which it counts in turns that this process had:
+// a busy machine may let it run so late that a timeout and a connection that stands for long
+// are seen at once.
+func inTurns(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		turn := time.NewTimer(metadataTurn)
+		defer turn.Stop()
+		for range d / metadataTurn {
+			select {
+			case <-turn.C:
+				turn.Reset(metadataTurn)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, cancel
 }
 
 func askMetadata(ctx context.Context, c *http.Client, url string) (d metadata, ok, busy bool) {

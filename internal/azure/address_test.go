@@ -2,11 +2,16 @@ package azure
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"os/exec"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +106,38 @@ func TestNobodyAnswers(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestAPausedProcessAsksAllTheSame: a busy machine may not let berth run for longer than an
+// absent service is waited for. It is no answer: who asks again at once has one.
+func TestAPausedProcessAsksAllTheSame(t *testing.T) { // not parallel: the whole process stops
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"network":{"interface":[{"ipv4":{"ipAddress":[{"privateIpAddress":"10.0.0.7"}]}}]}}`)
+	}))
+	defer server.Close()
+	s := addresses{url: server.URL, answer: time.Minute, here: func() []netip.Addr { return nil }, route: func() string { return "192.0.2.9" },
+		dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			pause(t, 4*metadataConnect)
+			time.Sleep(time.Millisecond) // timers that are due end
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}}
+	if got := s.of(t.Context(), memory.New()).Address; got != "10.0.0.7" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// pause stops this process for as long. The signal may be on its way for a moment, so that
+// one that ends it comes several times.
+func pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	awake := exec.Command("sh", "-c", fmt.Sprintf("sleep %f; for i in 1 2 3 4 5; do kill -CONT %d; sleep 0.05; done", d.Seconds(), os.Getpid()))
+	if err := awake.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = awake.Wait() })
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		t.Error(err)
 	}
 }
 
