@@ -150,7 +150,7 @@ func awaitLeft(t *testing.T, l *lab.Lab, name, why string) {
 // the documentation; of its Deployment it needs only that it is taken.
 func startApprover(t *testing.T, l *lab.Lab, machines string) {
 	t.Helper()
-	manifest(t, l)
+	manifest(t, l, "replicas: 1", "replicas: 0") // its pod would run on a node of another test
 	dir := t.TempDir()
 	token := kubectl(t, l, "create", "token", "berth-approver", "-n", "kube-system")
 	ca, err := l.CA()

@@ -80,7 +80,7 @@ func answers(t *testing.T, n *lab.Node, via ...string) []string {
 	var asked sync.WaitGroup
 	for i, address := range platform {
 		asked.Go(func() {
-			results[i], errs[i] = n.Exec(ctx, append(slices.Clone(via), "curl", "-sS", "-m", "1", "http://"+address)...)
+			results[i], errs[i] = n.Exec(ctx, append(slices.Clone(via), "curl", "-sS", "-m", "3", "http://"+address)...)
 		})
 	}
 	asked.Wait()
