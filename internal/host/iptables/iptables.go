@@ -40,9 +40,13 @@ func (f Family) Used(files host.FS) (bool, error) {
 	return len(strings.TrimSpace(string(text))) > 0, nil
 }
 
-// Save is what PROGRAM-save prints.
+// maxSaved bounds what is read of the tables, in bytes: kube-proxy writes some 300 for each
+// endpoint of a Service.
+const maxSaved = 64 << 20
+
+// Save is what PROGRAM-save prints; it is an error if that is more than maxSaved.
 func (f Family) Save(ctx context.Context, programs host.Runner) (string, error) {
-	saved, err := programs.Run(ctx, host.Command{Path: "/usr/sbin/" + f.Program + "-save"})
+	saved, err := programs.Run(ctx, host.Command{Path: "/usr/sbin/" + f.Program + "-save", Keep: maxSaved})
 	if err != nil {
 		return "", fmt.Errorf("read the tables of %s: %w", f.Program, err)
 	}

@@ -52,11 +52,12 @@ func (p program) Run(_ context.Context, c host.Command) (host.Output, error) {
 	if c.Path != "/usr/sbin/ip6tables-legacy-save" {
 		return host.Output{}, errors.New("another program: " + c.Path)
 	}
-	return host.Output{Stdout: []byte(p.text)}, p.err
+	return host.Output{Stdout: c.Tail([]byte(p.text))}, p.err
 }
 
 func TestSave(t *testing.T) {
 	broken := errors.New("broken")
+	services := strings.Replace(saved, ":CNI-DN-1", strings.Repeat(":KUBE-SVC-0123456789ABCDEF - [0:0]\n", 50_000)+":CNI-DN-1", 1)
 	for name, tc := range map[string]struct {
 		program program
 		want    string
@@ -66,6 +67,7 @@ func TestSave(t *testing.T) {
 		"with a remark": {program{text: saved}, saved, ""},
 		"without one":   {program{text: saved[strings.Index(saved, "*"):]}, saved[strings.Index(saved, "*"):], ""},
 		"only its end":  {program{text: saved[40:]}, "", "more than can be read"},
+		"many Services": {program{text: services}, services, ""},
 		"fails":         {program{err: broken}, "", "read the tables of ip6tables-legacy: broken"},
 	} {
 		got, err := Families[1].Save(t.Context(), tc.program)
