@@ -71,8 +71,9 @@ func fromPod(t *testing.T, n *lab.Node) []string {
 	return answers(t, n, "ip", "netns", "exec", strings.Fields(run(t, n, "ip", "netns", "list"))[0])
 }
 
-// answers are the addresses that answer where via leads; all are asked at once, as
-// each waits for its second.
+// answers are the addresses that answer where via leads; all are asked at once, as each has
+// three seconds: a packet that was lost is sent again after one (RFC 6298), so one second
+// does not tell it from one that is dropped.
 func answers(t *testing.T, n *lab.Node, via ...string) []string {
 	t.Helper()
 	results, errs := make([]lab.Result, len(platform)), make([]error, len(platform))
