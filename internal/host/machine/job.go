@@ -125,6 +125,9 @@ func (m *manager) job(ctx context.Context, verb, name string, ahead ...string) e
 func (m *manager) result(ctx context.Context, verb, name string, ahead []string) (string, error) {
 	ctx, cancel := bounded(ctx, jobBound)
 	defer cancel()
+	over := make(chan struct{})
+	defer close(over)
+	go keepCgroupLock(over)
 	done := make(chan string, 1)
 	var used *connection
 	_, err := call(ctx, m, func(c *connection) (int, error) {
