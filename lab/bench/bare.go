@@ -121,7 +121,7 @@ func (b *bench) supplied(ctx context.Context, progs *site.Programs, s *Supply) e
 			return err
 		}
 		progs.Clear()
-		run, err := b.timed(ctx, n, provision("/opt/azure/containers/aks-node-controller"))
+		run, err := b.timed(ctx, n, provision())
 		if err != nil {
 			return err
 		}

@@ -78,11 +78,13 @@ func (b *bench) command(n *lab.Node, c Case, s side) ([]string, error) {
 	if err := n.WriteFile(configPath, text, 0o600); err != nil {
 		return nil, err
 	}
-	return provision("aks-node-controller"), nil
+	return provision(), nil
 }
 
-func provision(program string) []string {
-	return []string{program, "provision", "--provision-config=" + configPath, "--wait-for=ready"}
+// provision is the command, by the program that kubelet's unit runs, too: on a machine of a
+// client there is one, and a second one would be read from the disk once more.
+func provision() []string {
+	return []string{"/opt/azure/containers/aks-node-controller", "provision", "--provision-config=" + configPath, "--wait-for=ready"}
 }
 
 // prepare brings containerd and the page cache into the state of the case. Where
@@ -90,7 +92,7 @@ func provision(program string) []string {
 // wants: both sides find it in order and leave it alone. kubelet's unit is part
 // of kubeadm's packages; berth brings its own.
 func (b *bench) prepare(ctx context.Context, n *lab.Node, c Case, s side) error {
-	steps := []string{"ln -sf /usr/local/bin/berth /usr/local/bin/aks-node-controller", "systemctl stop containerd"}
+	steps := []string{"systemctl stop containerd"}
 	if s == berth {
 		steps = append(steps, "rm -r /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d", "systemctl daemon-reload")
 	}

@@ -155,7 +155,7 @@ func (b *bench) own(ctx context.Context, d *Document, files map[string]lab.File)
 		if err := quiesce(ctx, false); err != nil {
 			return err
 		}
-		r, err := n.Exec(ctx, append([]string{"python3", "-c", processorTime}, provision("/opt/azure/containers/aks-node-controller")...)...)
+		r, err := n.Exec(ctx, append([]string{"python3", "-c", processorTime}, provision()...)...)
 		if err != nil {
 			return err
 		}
