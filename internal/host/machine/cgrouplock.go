@@ -2,34 +2,41 @@ package machine
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path"
 	"slices"
 	"time"
 )
 
-// A cgrouplock is held again each lockAgain, at most for lockMost of a job: what starts
-// later is no start that anybody waits for by the millisecond.
+// A move is made each moveEvery, for at most moveMost of a job: nobody waits by the
+// millisecond for what starts later.
 const (
-	lockAgain = 10 * time.Millisecond
-	lockMost  = time.Second
+	moveEvery = 10 * time.Millisecond
+	moveMost  = time.Second
 )
 
-// keepCgroupLock keeps the kernel's lock of moves between cgroups as it is after a move, in
-// which the next one waits for nothing, until over is closed: systemd moves each process
-// that it starts, and would wait 7 to 17 ms for each. It moves PID 1 to where it is, which
-// changes nothing. Where that can't be done systemd waits. See decision 0019.
-func keepCgroupLock(over <-chan struct{}) {
-	f, err := cgroupOfInit()
+// keepMovesReady has the processes that systemd starts moved into their unit's cgroup without
+// a wait, until over is closed: the kernel lets the first move after a pause wait for 7 to 17
+// ms. It moves PID 1 to where it is, which changes nothing. Where that can't be done systemd
+// waits. See decision 0019.
+func keepMovesReady(over <-chan struct{}) {
+	f, err := cgroupOfInit("/")
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	again, most := time.NewTicker(lockAgain), time.NewTimer(lockMost)
+	moveInit(f, over)
+}
+
+// moveInit writes PID 1 to a cgroup's file until over is closed, moveMost has passed or it
+// fails.
+func moveInit(procs io.StringWriter, over <-chan struct{}) {
+	again, most := time.NewTicker(moveEvery), time.NewTimer(moveMost)
 	defer again.Stop()
 	defer most.Stop()
 	for {
-		if _, err := f.WriteString("1"); err != nil {
+		if _, err := procs.WriteString("1"); err != nil {
 			return
 		}
 		select {
@@ -44,12 +51,13 @@ func keepCgroupLock(over <-chan struct{}) {
 
 // cgroupOfInit is the file that moves a process into PID 1's cgroup. It has PID 1 in it: a
 // path of another namespace may be another cgroup's, and PID 1 is not to be moved.
-func cgroupOfInit() (*os.File, error) {
-	text, err := os.ReadFile("/proc/1/cgroup")
+func cgroupOfInit(root string) (*os.File, error) {
+	text, err := os.ReadFile(path.Join(root, "proc/1/cgroup"))
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range procsFiles(text) {
+		name = path.Join(root, name)
 		if in, err := os.ReadFile(name); err == nil && holdsInit(in) {
 			return os.OpenFile(name, os.O_WRONLY, 0)
 		}

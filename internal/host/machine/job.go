@@ -127,7 +127,7 @@ func (m *manager) result(ctx context.Context, verb, name string, ahead []string)
 	defer cancel()
 	over := make(chan struct{})
 	defer close(over)
-	go keepCgroupLock(over)
+	go keepMovesReady(over)
 	done := make(chan string, 1)
 	var used *connection
 	_, err := call(ctx, m, func(c *connection) (int, error) {

@@ -38,9 +38,13 @@ func TestHostConformance(t *testing.T) {
 	if err := n.WriteFile("/root/hosttest", content, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	before := cgroupOfInit(t, n)
 	r, err := n.Exec(setup.Within(t, 8*time.Minute), "env", "BERTH_CONFORMANCE=machine", "/root/hosttest", "-test.v=test2json")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if after := cgroupOfInit(t, n); after != before {
+		t.Errorf("the jobs moved PID 1 from\n%sto\n%s", before, after)
 	}
 	cases := testEvents(t, r.Stdout)
 	t.Logf("%d cases passed, %d of them on the machine itself", len(cases.ended("pass", "")), len(cases.ended("pass", onMachine)))
@@ -53,6 +57,17 @@ func TestHostConformance(t *testing.T) {
 	if len(cases.ended("pass", onMachine+".*(systemd|unit)")) == 0 {
 		t.Error("no case of systemd ran")
 	}
+}
+
+// cgroupOfInit is where PID 1 is in version 2, the only hierarchy in which a job moves it to
+// where it is (systemd itself moves it in the others), and who is in that cgroup.
+func cgroupOfInit(t *testing.T, n *lab.Node) string {
+	t.Helper()
+	text, err := n.Output(setup.Within(t, time.Minute), "sh", "-ec", `grep ^0:: /proc/1/cgroup; cat /sys/fs/cgroup/unified/init.scope/cgroup.procs`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // onMachine matches the cases that ran on the machine, not on its models.
