@@ -34,7 +34,7 @@ func toDark(seconds int32) func(*aksnodeconfigv1.Configuration) {
 func badServers(t *testing.T, m *badMachine) {
 	darken(t, m.lab)
 	seconds := int32(10)
-	patient := int32(45) // two fifteenths are the credential's, whose error would come first: more than a lost question of the resolver takes
+	patient := int32(45) // two fifths are the command's: more than a lost question of the resolver takes
 	m.each(t, []badCase{
 		{name: "black hole", code: 51, field: "api_server_config.api_server_name", says: []string{darkAddress + ":443", "connect"}, hint: "firewall",
 			config: m.document(t, toDark(seconds)), within: 11 * time.Second},

@@ -36,7 +36,7 @@ func TestRequestIsApprovedLate(t *testing.T) {
 	m := addBadMachine(t, sharedLab(t), "late")
 	const held = "holdit.0123456789abcdef"
 	check(t, m.lab.AddHeldToken(within(t, 10*time.Second), held))
-	seconds := int32(38) // 5 s for the request
+	seconds := int32(38) // 10 s for the request
 	c := badCase{
 		name: "pending", code: 252, field: "bootstrapping_config.tls_bootstrapping_token",
 		says: []string{"pending", "not approved since"}, hint: "kubectl certificate approve node-csr-",

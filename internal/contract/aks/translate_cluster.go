@@ -187,10 +187,19 @@ func (t *translation) apiBudget(name string) time.Duration {
 	return t.budget(13, limit)
 }
 
+// oneAnswer is how long a busy API server may take over one question.
+const oneAnswer = 10 * time.Second
+
+// credentialBudget: a request for a certificate may wait for 2 minutes until it is approved.
+// Where cse_timeout is short it still has the time of one answer, as far as there is any.
+func (t *translation) credentialBudget() time.Duration {
+	return max(t.budget(2, 2*time.Minute), t.budget(13, oneAnswer))
+}
+
 func (t *translation) credential() (kubelet.Credential, error) {
 	c := kubelet.Credential{
 		Token:   desired.Secret(t.cfg.GetBootstrappingConfig().GetTlsBootstrappingToken()),
-		Timeout: t.budget(2, 2*time.Minute),
+		Timeout: t.credentialBudget(),
 	}
 	if c.Token != "" {
 		return c, nil

@@ -124,6 +124,23 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+func TestCredentialBudget(t *testing.T) {
+	for name, c := range map[string]struct {
+		timeout int32
+		want    time.Duration
+	}{
+		"unset":                     {0, 2 * time.Minute},
+		"a share":                   {300, 40 * time.Second},
+		"at least one answer":       {38, 10 * time.Second},
+		"less than one answer left": {9, 7800 * time.Millisecond},
+	} {
+		tr := &translation{cfg: &aksnodeconfigv1.Configuration{CseTimeout: proto.Int32(c.timeout)}}
+		if got := tr.credentialBudget(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // A prepared image holds nothing of a cluster.
 func TestPreparedImage(t *testing.T) {
 	st := translate(t, variants(t)["prepared image"], machine)
