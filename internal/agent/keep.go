@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"path"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/contract"
 	"github.com/berth-dev/berth/internal/converge"
@@ -19,6 +17,7 @@ import (
 	"github.com/berth-dev/berth/internal/host"
 	"github.com/berth-dev/berth/internal/identity"
 	"github.com/berth-dev/berth/internal/identity/kubeconfig"
+	"github.com/berth-dev/berth/internal/yamltext"
 )
 
 // Keep is a node that its agent keeps as a file on the machine says, without a Secret.
@@ -123,7 +122,7 @@ func keepConfig(version string) string { return path.Join(config.BaseDir, "confi
 func (k *Keep) configuration() ([]byte, error) {
 	c := config.NodeAgent{APIVersion: config.APIVersion, Kind: config.Kind, APIServer: config.APIServer{Server: k.Server, CAFile: k.CAFile}}
 	c.Controllers.OperatingSystemConfig.SecretName, c.Controllers.OperatingSystemConfig.KubernetesVersion = noSecret, k.Kubernetes
-	text, err := yaml.Marshal(c)
+	text, err := yamltext.Marshal(c)
 	if err == nil {
 		_, _, err = config.Parse(keepConfig(k.Version), text)
 	}
@@ -167,7 +166,7 @@ func optionsText(file string, requireDigests bool) ([]byte, error) {
 	if requireDigests {
 		o["requireDigests"] = true
 	}
-	return yaml.Marshal(o)
+	return yamltext.Marshal(o)
 }
 
 // giveToken lays the bootstrap token where the agent takes it away once it has its own

@@ -170,6 +170,10 @@ func TestRenderPrintsItsThreeKeys(t *testing.T) {
 	if code, yaml, _ := invoke(h, "berth", "render", "-f", sample, "-o", "yaml"); code != 0 || !strings.Contains(yaml, "unhandled: []") {
 		t.Errorf("code %d: %s", code, yaml)
 	}
+	var out bytes.Buffer // the library writes no such character
+	if err := encode(&out, "yaml", map[string]string{"a": "\x7f"}); err != nil || out.String() != "a: \"\\x7F\"\n" {
+		t.Errorf("%q (%v)", out.String(), err)
+	}
 }
 
 func TestPlanCounts(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/yamltext"
 )
 
 // rendered is what render prints. Its keys are part of the interface.
@@ -49,7 +49,7 @@ func encode(w io.Writer, format string, v any) error {
 		return fmt.Errorf("print: %w", err)
 	}
 	if format == "yaml" {
-		if b, err = yaml.JSONToYAML(b); err != nil {
+		if b, err = yamltext.FromJSON(b); err != nil {
 			return fmt.Errorf("print: %w", err)
 		}
 		_, err = w.Write(b)

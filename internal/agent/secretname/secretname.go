@@ -19,6 +19,7 @@ import (
 	"github.com/berth-dev/berth/internal/agent/config"
 	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/yamltext"
 )
 
 // Label is the published one.
@@ -152,5 +153,5 @@ func withName(text []byte, name string) ([]byte, error) {
 	if raw, err = json.Marshal(all); err != nil {
 		return nil, fmt.Errorf("write: %w", err)
 	}
-	return yaml.JSONToYAML(raw)
+	return yamltext.FromJSON(raw)
 }

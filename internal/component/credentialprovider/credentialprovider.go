@@ -11,10 +11,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletv1 "k8s.io/kubelet/config/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/berth-dev/berth/internal/component/azurejson"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/yamltext"
 )
 
 // The flags by which kubelet finds the provider. Both or neither.
@@ -51,7 +51,7 @@ var suffixes = []string{"azurecr.io", "azurecr.cn", "azurecr.de", "azurecr.us"}
 
 // Resources are the program and its configuration.
 func Resources(s Settings) ([]desired.Resource, error) {
-	b, err := yaml.Marshal(config(s))
+	b, err := yamltext.Marshal(config(s))
 	if err != nil {
 		return nil, fmt.Errorf("write credential provider configuration: %w", err)
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/yamltext"
 )
 
 // Credential is how kubelet proves who it is: by a bootstrap token, or by a
@@ -130,7 +130,7 @@ func kubeconfig(server string, auth clientcmdv1.AuthInfo) ([]byte, error) {
 
 func kubeconfigOf(user, server string, auth clientcmdv1.AuthInfo) ([]byte, error) {
 	const cluster, context = "localcluster", "localclustercontext"
-	b, err := yaml.Marshal(clientcmdv1.Config{
+	b, err := yamltext.Marshal(clientcmdv1.Config{
 		APIVersion: "v1", Kind: "Config",
 		Clusters:       []clientcmdv1.NamedCluster{{Name: cluster, Cluster: clientcmdv1.Cluster{Server: server, CertificateAuthority: CAFile}}},
 		AuthInfos:      []clientcmdv1.NamedAuthInfo{{Name: user, AuthInfo: auth}},

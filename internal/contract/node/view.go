@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"reflect"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/berth-dev/berth/api/nodeconfig/v1alpha1"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/yamltext"
 )
 
 // View is a document with the defaults, secrets redacted.
@@ -43,7 +42,7 @@ func redacted(v reflect.Value) reflect.Value {
 
 // Text is a document as YAML.
 func Text(c *v1alpha1.NodeConfig) ([]byte, error) {
-	b, err := yaml.Marshal(c)
+	b, err := yamltext.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("write NodeConfig: %w", err)
 	}
