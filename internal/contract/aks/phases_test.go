@@ -113,7 +113,7 @@ var tasks = []aPhase{
 	{"CSE.configureNodeExporter", "node-exporter", "component/imageunits", "where the image has it; a start that fails is a remark of the run, as published"},
 	{"CSE.ubuntuSnapshotUpdate", "snapshots of packages", "component/imageunits", "where the image has the timer"},
 	{"Runtime.memory_telemetry_cgroupv1 Runtime.memory_telemetry_cgroupv2 Runtime.pressure_telemetry_cgroupv2", "telemetry of cgroups", "", "timers of the image; berth is not part of them"},
-	{"Runtime.validateKubeletCredentials Runtime.waitForTLSBootstrapping Runtime.waitForTLSBootstrappingTimeout", "the first credential", "identity", "berth obtains the certificate before kubelet starts, and says why where it can't"},
+	{"Runtime.validateKubeletCredentials Runtime.waitForTLSBootstrapping Runtime.waitForTLSBootstrappingTimeout", "the first credential", "identity", "berth obtains the certificate before kubelet starts, and says why where it can't; the request has two fifteenths of `cse_timeout`, 2 minutes at most, and 10 seconds, the time of one answer, at least"},
 }
 
 // tags are those of the virtual machine that the published chain reads.
