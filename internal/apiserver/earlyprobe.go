@@ -29,16 +29,24 @@ type begunProbe struct {
 // Begin tries once whether the server of a check can be reached and trusted. A try that
 // fails tells nobody: it is the first one of the probe of who needs the check. After one
 // that goes well it calls next, before anybody has the answer: next may take the
-// connection, and must not wait.
+// connection, and must not wait. Where a try of this server began before, it goes on with
+// that one.
 func (e *EarlyProbe) Begin(ctx context.Context, c *desired.Check, next func(*Connections)) {
 	b := &begunProbe{check: c, until: time.Now().Add(fresh), done: make(chan struct{})}
+	before := e.take(c)
 	e.mu.Lock()
 	e.begun = b
 	e.mu.Unlock()
 	go func() {
 		defer close(b.done)
 		_ = converge.Safely(func() error {
-			if b.try(ctx); b.good {
+			if before == nil {
+				b.try(ctx)
+			} else {
+				<-before.done
+				b.probe, b.good = before.probe, before.good
+			}
+			if b.good {
 				next(b.probe.connections)
 			}
 			return nil

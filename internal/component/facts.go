@@ -179,6 +179,9 @@ type References struct {
 	Driver, DriverPlatform string
 	// PrivateServer: a tag of the virtual machine may have the address of the API server.
 	PrivateServer bool
+	// Server is the check of the API server that the machine is to join, where the document
+	// alone says all of it; else nil.
+	Server *desired.Check
 	// Interfaces is how many network interfaces beside the first the document wants.
 	Interfaces int
 	// Settings is the question for what the document does not say of the cluster; nil

@@ -229,7 +229,7 @@ func (x *executor) liveGraph() *graph {
 	}
 	for _, t := range x.v.Tasks() {
 		if b := t.BestEffort; b != nil {
-			g.nodes = append(g.nodes, &node{id: b.ID, verb: b.Verb, after: b.After, optional: x.opt.GoOn, do: func(ctx context.Context) error { return x.bestEffort(ctx, b) }})
+			g.nodes = append(g.nodes, &node{id: b.ID, verb: b.Verb, after: b.After, behind: x.firstUnitsAfter(t.ID), optional: x.opt.GoOn, do: func(ctx context.Context) error { return x.bestEffort(ctx, b) }})
 		}
 	}
 	if x.hasLate() {
@@ -237,6 +237,19 @@ func (x *executor) liveGraph() *graph {
 			do: x.nameLate})
 	}
 	return g
+}
+
+// firstUnitsAfter are the units that come after a task, directly or through others, and whose
+// start waits for no other unit's.
+func (x *executor) firstUnitsAfter(id desired.ID) []desired.ID {
+	isUnit := func(id desired.ID) bool { _, ok := x.unitOf(id); return ok }
+	var out []desired.ID
+	for _, t := range x.v.Tasks() {
+		if isUnit(t.ID) && t.Live != nil && slices.Contains(x.allBefore(t), id) && !slices.ContainsFunc(x.liveBefore(t), isUnit) {
+			out = append(out, t.ID)
+		}
+	}
+	return out
 }
 
 // isOptional says whether a run goes on where a task fails. On trial it does so beside units
@@ -297,6 +310,11 @@ func (x *executor) unitTime(ctx context.Context) (context.Context, context.Cance
 // liveBefore finds the live tasks that a task comes after, directly or through
 // others.
 func (x *executor) liveBefore(t *kind.Task) []desired.ID {
+	return slices.DeleteFunc(x.allBefore(t), func(id desired.ID) bool { return x.v.Task(id).Live == nil })
+}
+
+// allBefore finds the tasks that a task comes after, directly or through others.
+func (x *executor) allBefore(t *kind.Task) []desired.ID {
 	var out []desired.ID
 	seen := map[desired.ID]bool{t.ID: true}
 	var visit func(ids []desired.ID)
@@ -310,9 +328,7 @@ func (x *executor) liveBefore(t *kind.Task) []desired.ID {
 			if dep == nil {
 				continue
 			}
-			if dep.Live != nil {
-				out = append(out, id)
-			}
+			out = append(out, id)
 			visit(slices.Concat(dep.Base.After, dep.LiveAfter))
 		}
 	}

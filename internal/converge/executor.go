@@ -38,6 +38,11 @@ func (x *executor) execute(ctx context.Context) error {
 		}
 		return x.idle()
 	}
+	soon, over := context.WithCancel(ctx)
+	defer over()
+	if slices.ContainsFunc(x.v.Tasks(), func(t *kind.Task) bool { _, isUnit := x.unitOf(t.ID); return isUnit && t.Live != nil }) {
+		x.v.Host.ExpectJobs(soon)
+	}
 	if err := x.begin(ctx); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-dev/berth/internal/converge/kind"
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 )
 
 // node is one piece of work of a phase.
@@ -18,11 +19,15 @@ type node struct {
 	verb  Verb
 	field string
 	after []desired.ID
+	// behind are nodes that start units: this one comes when their programs run, or they have
+	// ended.
+	behind []desired.ID
 	// optional: where it fails, all starts that does not come after it.
 	optional bool
 	do       func(ctx context.Context) error
-	// well: it has run, and did not fail.
-	well bool
+	// began: its unit's program has begun to run, or it has ended. well: it has run, and did
+	// not fail.
+	began, well bool
 }
 
 // graph runs nodes, each as soon as what it comes after has succeeded. Edges to
@@ -41,9 +46,11 @@ type graph struct {
 // because the run was stopped: it tells nothing of its own.
 const GivenUp = "given up"
 
-type done struct {
-	n   *node
-	err error
+// event is what a node has come to: its unit's program has begun to run, or it has ended.
+type event struct {
+	n     *node
+	ended bool
+	err   error
 }
 
 // run returns the errors of the nodes that failed, joined. After the failure of one that
@@ -52,22 +59,40 @@ func (g *graph) run(ctx context.Context) error {
 	stopped := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	waits, followers := g.edges()
+	waits, after := g.edges(func(n *node) []desired.ID { return n.after }, nil)
+	waits, behind := g.edges(func(n *node) []desired.ID { return n.behind }, waits)
 	ready := g.initially(waits)
-	results := make(chan done)
+	events := make(chan event, 2*len(g.nodes)) // nobody waits who says that something began
 	last := map[*node]desired.ID{}
 	var errs []error
 	ended, broken := 0, false
 	goesOn := func() bool { return len(errs) == 0 || !broken && stopped.Err() == nil }
+	free := func(followers []*node, from *node) {
+		for _, f := range followers {
+			if waits[f]--; waits[f] == 0 {
+				last[f] = from.id
+				ready = append(ready, f)
+			}
+		}
+	}
 	for running := 0; running > 0 || (len(ready) > 0 && goesOn()); {
 		for len(ready) > 0 && running < g.workers && goesOn() {
 			var n *node
 			n, ready = g.take(ready)
 			running++
 			waited := last[n]
-			go func() { results <- g.one(ctx, n, waited) }()
+			go func() {
+				events <- event{n: n, ended: true, err: g.one(ctx, n, waited, func() { events <- event{n: n} })}
+			}()
 		}
-		d := <-results
+		d := <-events
+		if !d.n.began {
+			d.n.began = true
+			free(behind[d.n.id], d.n)
+		}
+		if !d.ended {
+			continue
+		}
 		running--
 		ended++
 		if d.err != nil {
@@ -79,12 +104,7 @@ func (g *graph) run(ctx context.Context) error {
 			continue
 		}
 		d.n.well = true
-		for _, f := range followers[d.n.id] {
-			if waits[f]--; waits[f] == 0 {
-				last[f] = d.n.id
-				ready = append(ready, f)
-			}
-		}
+		free(after[d.n.id], d.n)
 	}
 	if len(errs) == 0 && ended < len(g.nodes) {
 		return errCircle
@@ -133,14 +153,18 @@ func leaves(err error) []error {
 	return out
 }
 
-func (g *graph) edges() (waits map[*node]int, followers map[desired.ID][]*node) {
+// edges are those of one sort, and on how many each node waits, besides those counted before.
+func (g *graph) edges(of func(*node) []desired.ID, waits map[*node]int) (map[*node]int, map[desired.ID][]*node) {
 	known := map[desired.ID]bool{}
 	for _, n := range g.nodes {
 		known[n.id] = true
 	}
-	waits, followers = map[*node]int{}, map[desired.ID][]*node{}
+	if waits == nil {
+		waits = map[*node]int{}
+	}
+	followers := map[desired.ID][]*node{}
 	for _, n := range g.nodes {
-		for _, id := range n.after {
+		for _, id := range of(n) {
 			if known[id] && id != n.id {
 				waits[n]++
 				followers[id] = append(followers[id], n)
@@ -169,9 +193,12 @@ func (g *graph) take(ready []*node) (*node, []*node) {
 	return n, append(ready[:i:i], ready[i+1:]...)
 }
 
-// one runs a node in a goroutine of its own. The observer may panic, too.
-func (g *graph) one(ctx context.Context, n *node, waited desired.ID) done {
-	return done{n, Safely(func() error { return g.do(ctx, n, waited) })}
+// one runs a node in a goroutine of its own. The observer may panic, too. began is called, at
+// most once, when the program runs of a unit that the node starts.
+func (g *graph) one(ctx context.Context, n *node, waited desired.ID, began func()) error {
+	var once sync.Once
+	ctx = host.WithBegun(ctx, func() { once.Do(began) })
+	return Safely(func() error { return g.do(ctx, n, waited) })
 }
 
 func (g *graph) do(ctx context.Context, n *node, waited desired.ID) error {

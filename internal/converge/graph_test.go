@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/internal/desired"
+	"github.com/berth-dev/berth/internal/host"
 )
 
 // runGraph runs nodes a…e with given edges and returns the order in which they
@@ -52,6 +53,54 @@ func TestGraphOrder(t *testing.T) {
 		if len(order) != 5 || at["e"] > at["a"] || at["a"] > at["b"] || at["c"] > at["b"] || at["b"] > at["d"] {
 			t.Fatalf("seed %d: order %v", seed, order)
 		}
+	}
+}
+
+// TestGraphBehind: who comes behind a unit's start comes when its program runs, or the start has
+// ended without one; after a start that failed it does not come.
+func TestGraphBehind(t *testing.T) {
+	for name, c := range map[string]struct {
+		tells bool
+		fails error
+		want  string
+	}{
+		"program runs":  {true, nil, "told second first"},
+		"nothing told":  {false, nil, "first second"},
+		"fails at once": {false, errors.New("broken"), "first"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var order []string
+			say := func(s string) {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, s)
+			}
+			second := make(chan struct{})
+			g := &graph{workers: 2, now: time.Now, tell: func(Span) {}, nodes: []*node{
+				{id: "second", behind: []desired.ID{"first", "not in the graph"}, do: func(context.Context) error {
+					say("second")
+					close(second)
+					return nil
+				}},
+				{id: "first", do: func(ctx context.Context) error {
+					if c.tells {
+						say("told")
+						host.Begun(ctx)()
+						host.Begun(ctx)()
+						<-second
+					}
+					say("first")
+					return c.fails
+				}},
+			}}
+			if err := g.run(t.Context()); (err != nil) != (c.fails != nil) {
+				t.Fatal(err)
+			}
+			if got := strings.Join(order, " "); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }
 

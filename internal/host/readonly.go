@@ -57,6 +57,9 @@ func (ReadOnly) WriteValue(string, []byte) error { return ErrReadOnly }
 // DaemonReload implements Systemd.
 func (ReadOnly) DaemonReload(context.Context) error { return ErrReadOnly }
 
+// ExpectJobs implements Systemd: no job follows.
+func (ReadOnly) ExpectJobs(context.Context) {}
+
 // StartUnit implements Systemd.
 func (ReadOnly) StartUnit(context.Context, string, ...string) error { return ErrReadOnly }
 

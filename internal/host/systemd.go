@@ -47,6 +47,9 @@ type Systemd interface {
 	StopUnit(ctx context.Context, name string) error
 	RestartUnit(ctx context.Context, name string) error
 	ReloadUnit(ctx context.Context, name string) error
+	// ExpectJobs is called where jobs are going to follow within a second, so that what they
+	// would wait for in the kernel is over by then. It does not wait, and ends with ctx.
+	ExpectJobs(ctx context.Context)
 	// Enqueue has systemd do a job ("start", "restart", "reload") and does not wait for it: who
 	// is a part of a boot would wait for what waits for it. The error is that of a job that is
 	// not accepted.

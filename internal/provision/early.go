@@ -30,13 +30,26 @@ func (q *Inquiry) BeginJoin(ctx context.Context, st *desired.State) {
 	})
 }
 
+// beginProbe begins to probe an API server, nil for none, while facts are gathered, as
+// BeginJoin does later.
+func (q *Inquiry) beginProbe(ctx context.Context, c *desired.Check) {
+	if c != nil && !q.Source.Offline && q.isNoNode() {
+		q.Probe.Begin(ctx, c, func(*apiserver.Connections) {})
+	}
+}
+
 // earlyCheck is the check of the API server of a machine that is no node yet; else nil.
 func (q *Inquiry) earlyCheck(st *desired.State) *desired.Check {
 	c, ok := st.Lookup(desired.CheckID(desired.CheckAPIServer)).(*desired.Check)
-	if _, err := q.Host.Lstat(KubeconfigInUse(q.Host)); !ok || q.Source.Offline || !errors.Is(err, fs.ErrNotExist) {
+	if !ok || q.Source.Offline || !q.isNoNode() {
 		return nil
 	}
 	return c
+}
+
+func (q *Inquiry) isNoNode() bool {
+	_, err := q.Host.Lstat(KubeconfigInUse(q.Host))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // KubeconfigInUse is the first of those of kubelet that is there, or may be; berth's where

@@ -96,8 +96,9 @@ func (q *Inquiry) FactsFor(ctx context.Context, c contract.Contract) (component.
 }
 
 // FactsReferred are the facts for a document of a run, with what the document refers to;
-// observe is told of what others are asked.
+// meanwhile it begins to probe the API server. observe is told of what others are asked.
 func (q *Inquiry) FactsReferred(ctx context.Context, r component.References, observe converge.Observer) (component.Facts, error) {
+	q.beginProbe(ctx, r.Server)
 	f, err := q.Facts(ctx)
 	if err == nil {
 		f, err = q.refer(ctx, r, f, observe)

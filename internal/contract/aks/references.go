@@ -29,5 +29,10 @@ func References(doc *Document) component.References {
 	}
 	r.Interfaces = min(int(c.GetNetworkConfig().GetStandardSecondaryNicCount()), nics.Most)
 	r.PrivateServer = c.GetEnableHostsConfigAgent() && hostsagent.Applies(c.GetApiServerConfig().GetApiServerName())
+	if !r.PrivateServer {
+		if check, err := (&translation{cfg: c}).apiCheck(); err == nil {
+			r.Server = check
+		}
+	}
 	return r
 }

@@ -41,6 +41,9 @@ func (d *decorated) DaemonReload(ctx context.Context) error {
 	return d.do("daemon-reload", "", "", func() error { return d.inner.DaemonReload(ctx) })
 }
 
+// ExpectJobs implements host.Systemd.
+func (d *decorated) ExpectJobs(ctx context.Context) { d.inner.ExpectJobs(ctx) }
+
 // StartUnit implements host.Systemd.
 func (d *decorated) StartUnit(ctx context.Context, name string, ahead ...string) error {
 	return d.do("start", name, "", func() error { return d.inner.StartUnit(ctx, name, ahead...) })

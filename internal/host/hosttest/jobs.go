@@ -78,6 +78,30 @@ func unitReload(t *testing.T, h host.Host, _ string) {
 	}
 }
 
+// unitBegun: who starts a unit is told when its program runs, before the job has ended, and not
+// of one that a condition keeps from running.
+func unitBegun(t *testing.T, h host.Host, _ string) {
+	const service = "berth-conformance-begun.service"
+	const skipped = "berth-conformance-skipped.service"
+	defineHanging(t, h)
+	define(t, h, map[string]string{service: sleeper, skipped: "[Unit]\nConditionPathExists=/berth-conformance-none\n" + sleeper})
+	told := make(chan struct{}, 9)
+	ctx := host.WithBegun(within(t, 10*short), func() { told <- struct{}{} })
+	if err := h.StartUnit(ctx, HangingUnit); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("start: %v", err)
+	}
+	ctx = host.WithBegun(t.Context(), func() { told <- struct{}{} })
+	must(t, h.StartUnit(ctx, service))
+	must(t, h.StartUnit(ctx, skipped))
+	if len(told) != 2 {
+		t.Errorf("told %d times that a program runs, want 2", len(told))
+	}
+	must(t, h.RestartUnit(ctx, service))
+	if len(told) < 3 {
+		t.Errorf("told %d times that a program runs, want 3", len(told))
+	}
+}
+
 func defineHanging(t *testing.T, h host.Host) {
 	t.Helper()
 	define(t, h, map[string]string{HangingUnit: "[Service]\nType=oneshot\nExecStart=/usr/bin/sleep infinity\n"})

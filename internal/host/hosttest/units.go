@@ -43,6 +43,7 @@ var units = []testCase{
 	{"restart takes followers along", unitFollowers},
 	{"reload", unitReload},
 	{"start that hangs", unitHangs},
+	{"start tells that the program runs", unitBegun},
 	{"jobs that nobody waits for", unitQueued},
 	{"start joins the one under way", unitJoins},
 	{"start limit", unitStartLimit},

@@ -45,6 +45,9 @@ func (m *manager) DaemonReload(ctx context.Context) error {
 	return nil
 }
 
+// ExpectJobs implements host.Systemd.
+func (m *manager) ExpectJobs(ctx context.Context) { go keepMovesReady(ctx.Done()) }
+
 // StartUnit implements host.Systemd.
 func (m *manager) StartUnit(ctx context.Context, name string, ahead ...string) error {
 	return m.job(ctx, "start", name, ahead...)
@@ -109,6 +112,9 @@ func (m *manager) job(ctx context.Context, verb, name string, ahead ...string) e
 		return err
 	}
 	m.news.attend(name)
+	if f := host.Begun(ctx); f != nil && (verb == "start" || verb == "restart") {
+		defer m.news.tellBegun(name, f)()
+	}
 	result, err := m.result(ctx, verb, name, ahead)
 	if err != nil {
 		return refused(name, err)

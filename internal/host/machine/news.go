@@ -41,6 +41,8 @@ type news struct {
 	// Only units are in it that somebody has asked for: each pod and each login make
 	// others, without end.
 	tested map[dbus.ObjectPath]tests
+	// begun are those who want to know that the own program of a unit runs.
+	begun map[*begun]bool
 	// readers want to know of changes.
 	readers map[*unitWatch]bool
 }
@@ -83,6 +85,7 @@ func (n *news) hear(s *dbus.Signal) {
 		changed, _ := s.Body[1].(map[string]dbus.Variant)
 		path := dbus.ObjectPath(strings.Clone(string(s.Path)))
 		n.remember(path, changed)
+		n.begin(path, changed)
 		for r := range n.readers {
 			r.changed(path, changed)
 		}

@@ -68,6 +68,34 @@ func TestNewsOfOthers(t *testing.T) {
 	}
 }
 
+// TestNewsOfBeginnings: who waits for a program to run is told once, of this unit, and no longer
+// than the job lasts.
+func TestNewsOfBeginnings(t *testing.T) {
+	var n news
+	told := 0
+	over := n.tellBegun("a.service", func() { told++ })
+	path := objectOf("a.service")
+	for _, sub := range []string{"dead", "condition", "start-pre", "auto-restart", "stop-sigterm", "failed"} {
+		n.begin(path, props{"SubState": dbus.MakeVariant(sub)})
+	}
+	n.begin(path, props{"ActiveState": dbus.MakeVariant("activating")})
+	n.begin(objectOf("b.service"), props{"SubState": dbus.MakeVariant("start")})
+	if told != 0 {
+		t.Errorf("told %d times before the program ran", told)
+	}
+	n.begin(path, props{"SubState": dbus.MakeVariant("start")})
+	n.begin(path, props{"SubState": dbus.MakeVariant("running")})
+	if told != 1 {
+		t.Errorf("told %d times that it runs", told)
+	}
+	over()
+	n.tellBegun("a.service", func() { told++ })()
+	n.begin(path, props{"SubState": dbus.MakeVariant("running")})
+	if told != 1 {
+		t.Error("told after the job")
+	}
+}
+
 // hearMessage lets a signal be heard as it comes from the wire, and returns pointers
 // into the buffers of its strings.
 //

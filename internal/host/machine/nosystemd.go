@@ -36,6 +36,9 @@ func (absent) ListUnits(context.Context, ...string) ([]host.UnitStatus, error) {
 // DaemonReload implements host.Systemd.
 func (absent) DaemonReload(context.Context) error { return host.ErrNoSystemd }
 
+// ExpectJobs implements host.Systemd.
+func (absent) ExpectJobs(context.Context) {}
+
 // StartUnit implements host.Systemd.
 func (absent) StartUnit(context.Context, string, ...string) error { return host.ErrNoSystemd }
 

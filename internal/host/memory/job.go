@@ -18,6 +18,9 @@ func (h *Host) submit(ctx context.Context, job, name string, run func() (string,
 		return err
 	}
 	result, err := h.exclusive(run)
+	if f := host.Begun(ctx); f != nil && err == nil && (job == "start" || job == "restart") && (result == hanging || h.statusOf(name).ActiveState == "active") {
+		f()
+	}
 	switch {
 	case err != nil:
 		return err

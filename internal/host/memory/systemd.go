@@ -102,6 +102,9 @@ func (h *Host) DaemonReload(ctx context.Context) error {
 	})
 }
 
+// ExpectJobs implements host.Systemd. Jobs are done at once.
+func (h *Host) ExpectJobs(context.Context) {}
+
 // StartUnit implements host.Systemd.
 func (h *Host) StartUnit(ctx context.Context, name string, _ ...string) error {
 	return h.submit(ctx, "start", name, func() (string, error) { return h.start(name, "start") })
