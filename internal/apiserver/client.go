@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	certificates "k8s.io/api/certificates/v1"
@@ -83,18 +84,27 @@ func (a Access) tls() (*tls.Config, error) {
 	return cfg, nil
 }
 
-func (c *Client) connect(server string) error {
+// groups are those of the API that a client speaks. They are registered once: a run has
+// several clients.
+var groups = sync.OnceValues(func() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	meta.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	for _, add := range []func(*runtime.Scheme) error{core.AddToScheme, certificates.AddToScheme, coordination.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return fmt.Errorf("register types: %w", err)
+			return nil, fmt.Errorf("register types: %w", err)
 		}
+	}
+	return scheme, nil
+})
+
+func (c *Client) connect(server string) error {
+	scheme, err := groups()
+	if err != nil {
+		return err
 	}
 	c.params = runtime.NewParameterCodec(scheme)
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
 	hc := &http.Client{Transport: &c.sessions, CheckRedirect: noRedirects}
-	var err error
 	if c.core, err = restClient(server, "/api", core.SchemeGroupVersion, codecs, hc); err != nil {
 		return err
 	}

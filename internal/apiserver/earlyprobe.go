@@ -24,49 +24,56 @@ type begunProbe struct {
 	// probe made the try; nil where it could not be made.
 	probe *probe
 	good  bool
+	// trusted is closed when the server is trusted, or the try has ended; connected says which.
+	trusted   chan struct{}
+	connected bool
+	// next are those that may take the connection.
+	next sync.WaitGroup
 }
 
 // Begin tries once whether the server of a check can be reached and trusted. A try that
-// fails tells nobody: it is the first one of the probe of who needs the check. After one
-// that goes well it calls next, before anybody has the answer: next may take the
-// connection, and must not wait. Where a try of this server began before, it goes on with
-// that one.
+// fails tells nobody: it is the first one of the probe of who needs the check. As soon as
+// the server is trusted it calls next, before it has answered and anybody has the answer: next
+// may take the connection, and must not wait. Where a try of this server began before, it goes
+// on with that one.
 func (e *EarlyProbe) Begin(ctx context.Context, c *desired.Check, next func(*Connections)) {
-	b := &begunProbe{check: c, until: time.Now().Add(fresh), done: make(chan struct{})}
-	before := e.take(c)
+	b := e.take(c)
+	if b == nil {
+		b = &begunProbe{check: c, until: time.Now().Add(fresh), done: make(chan struct{}), trusted: make(chan struct{})}
+		go func() {
+			defer close(b.done)
+			_ = converge.Safely(func() error { b.try(ctx); return nil })
+		}()
+	}
+	b.next.Add(1)
 	e.mu.Lock()
 	e.begun = b
 	e.mu.Unlock()
 	go func() {
-		defer close(b.done)
-		_ = converge.Safely(func() error {
-			if before == nil {
-				b.try(ctx)
-			} else {
-				<-before.done
-				b.probe, b.good = before.probe, before.good
-			}
-			if b.good {
-				next(b.probe.connections)
-			}
-			return nil
-		})
+		defer b.next.Done()
+		if <-b.trusted; b.connected {
+			_ = converge.Safely(func() error { next(b.probe.connections); return nil })
+		}
 	}()
 }
 
 // try is the one try.
 func (b *begunProbe) try(ctx context.Context) {
+	var once sync.Once
+	trust := func(connected bool) { once.Do(func() { b.connected = connected; close(b.trusted) }) }
+	defer trust(false)
 	ctx, cancel := context.WithTimeout(ctx, min(fresh, b.check.Timeout))
 	defer cancel()
 	p, err := newProbe(b.check, &Connections{})
 	if err != nil {
 		return
 	}
+	b.probe, p.trusted = p, func() { trust(true) }
 	failed := p.try(ctx)
-	if failed != nil {
+	if p.trusted = nil; failed != nil {
 		p.note(ctx, failed)
 	}
-	b.probe, b.good = p, failed == nil
+	b.good = failed == nil
 }
 
 // await is the probe that began early about this server, and whether it went well, once
@@ -86,6 +93,7 @@ func (e *EarlyProbe) await(ctx context.Context, c *desired.Check, to *Connection
 			return nil, false
 		}
 	}
+	b.next.Wait()
 	if b.good {
 		b.probe.connections.handOn(to)
 		return nil, true

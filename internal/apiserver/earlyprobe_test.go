@@ -40,6 +40,7 @@ func TestEarlyProbe(t *testing.T) {
 		next := 0
 		early.Begin(t.Context(), c, func(*Connections) { next++ })
 		<-early.begun.done
+		early.begun.next.Wait()
 		if next != 1 {
 			t.Errorf("what comes next began %d times before the answer was there", next)
 		}
@@ -57,6 +58,43 @@ func TestEarlyProbe(t *testing.T) {
 	probe("another CA", &other, 1)
 	early.begun.until = time.Now().Add(-time.Second)
 	probe("too old", c, 1)
+}
+
+// What comes next has the connection before the server has answered, and a second one goes on
+// with the try that is on its way.
+func TestEarlyProbeHandsOnATrustedConnection(t *testing.T) {
+	taken := make(chan struct{})
+	var asked atomic.Int64
+	s, ca := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		<-taken
+		refuse(w, r)
+	}))
+	c := checkOf(s.Listener.Addr(), ca, time.Minute)
+	early := &EarlyProbe{}
+	early.Begin(t.Context(), c, func(*Connections) {})
+	early.Begin(t.Context(), c, func(over *Connections) {
+		if over.take(connectionKey{host: hostPort(c), ca: c.CA}) == nil {
+			t.Error("the connection is not there")
+		}
+		close(taken)
+	})
+	if err := (Prober{Connections: &Connections{}, Early: early}).Probe(t.Context(), c); err != nil || asked.Load() != 1 {
+		t.Errorf("asked %d times, %v", asked.Load(), err)
+	}
+}
+
+// A server that is not trusted gets no second connection.
+func TestEarlyProbeOfAStranger(t *testing.T) {
+	s, _ := serve(t, http.HandlerFunc(refuse))
+	_, otherCA := selfSigned(t)
+	early := &EarlyProbe{}
+	early.Begin(t.Context(), checkOf(s.Listener.Addr(), otherCA, time.Minute), func(*Connections) { t.Error("the server is trusted") })
+	<-early.begun.done
+	early.begun.next.Wait()
+	if early.begun.good {
+		t.Error("the probe went well")
+	}
 }
 
 // A try that failed keeps nobody from probing: the server may be there by then.

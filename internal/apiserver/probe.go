@@ -9,7 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/berth-dev/berth/internal/desired"
@@ -67,6 +69,9 @@ type probe struct {
 	asked    resolvers
 	// connections takes over the connection that was good.
 	connections *Connections
+	// trusted is called once with a connection that connections has, before the server has
+	// answered; may be nil.
+	trusted func()
 }
 
 // newProbe is a probe that has done nothing yet. The error is a *Error.
@@ -104,16 +109,25 @@ func (p *probe) try(ctx context.Context) (failed *Error) {
 	if p.address != "" {
 		t.DialContext = at(t.DialContext, p.host, p.address)
 	}
-	defer func() {
-		if failed == nil {
-			p.connections.give(keyOf(p.host, p.ca, cfg), t)
+	var once sync.Once
+	give := func() {
+		once.Do(func() {
 			if p.address != "" {
 				p.connections.found(p.host, p.address)
 			}
+			p.connections.give(keyOf(p.host, p.ca, cfg), t)
+		})
+	}
+	defer func() {
+		if failed != nil {
+			t.CloseIdleConnections()
 			return
 		}
-		t.CloseIdleConnections()
+		give()
 	}()
+	if p.trusted != nil {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { give(); p.trusted() }})
+	}
 	// The version is what a server tells anonymous callers; whatever it answers,
 	// even a refusal, it answers.
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.host+"/version", http.NoBody)
