@@ -96,16 +96,25 @@ func (e *env) goBack(c *cobra.Command, verb string, back func(context.Context, *
 }
 
 func (e *env) nodeFirewall() *cobra.Command {
-	return &cobra.Command{
+	var program string
+	c := &cobra.Command{
 		Use: "firewall", Short: "Put the packet filter in force", Args: e.noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			h, err := e.open("/")
 			if err != nil {
 				return err
 			}
-			return provision.RestorePacketFilter(c.Context(), h)
+			if err := provision.RestorePacketFilter(c.Context(), h); err != nil || program == "" {
+				return err
+			}
+			if err := provision.AcceptForwarded(c.Context(), h, program); err != nil {
+				fmt.Fprintln(e.err, "the chain FORWARD of iptables stays as it is, and may drop what pods send:", err)
+			}
+			return nil
 		},
 	}
+	c.Flags().StringVar(&program, "iptables", "", "the `FILE` of iptables, whose chain FORWARD is to accept what no rule decides")
+	return c
 }
 
 func (e *env) nodeSwap() *cobra.Command {

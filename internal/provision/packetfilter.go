@@ -3,12 +3,14 @@ package provision
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/berth-dev/berth/internal/component/packetfilter"
 	"github.com/berth-dev/berth/internal/converge/kind/nftables"
 	"github.com/berth-dev/berth/internal/desired"
 	"github.com/berth-dev/berth/internal/exitcode"
 	"github.com/berth-dev/berth/internal/host"
+	"github.com/berth-dev/berth/internal/host/iptables"
 )
 
 // RestorePacketFilter puts the table in force that the last run wrote down, where it
@@ -36,4 +38,23 @@ func writtenFilter(h host.FS) (*desired.PacketFilter, error) {
 		return nil, fmt.Errorf("read packet filter: %w", err)
 	}
 	return packetfilter.Read(rules)
+}
+
+// AcceptForwarded has iptables, a program of the image, let packets of IPv4 be forwarded that no
+// rule forbids, as published: with the policy DROP, which docker sets, pods of bridged networks
+// reach nobody. Where nobody has made its chain nothing is dropped, and the program, which
+// would make one, does not run. What can't be listed is left to the program, too.
+func AcceptForwarded(ctx context.Context, h host.Host, program string) error {
+	names, err := h.FilterNames(ctx)
+	if err == nil && !slices.ContainsFunc(names, isForward) {
+		return nil
+	}
+	_, err = h.Run(ctx, host.Command{Path: program, Args: []string{"-w", "5", "-P", "FORWARD", "ACCEPT"}})
+	return err
+}
+
+// isForward says whether a name is iptables' chain of what is forwarded, in either of its
+// backends.
+func isForward(n host.FilterName) bool {
+	return n.Table == "filter" && n.Chain == "FORWARD" && (n.Family == "ip" || n.Family == iptables.Families[0].Program)
 }

@@ -173,3 +173,37 @@ func thisProgram(t *testing.T) string {
 	}
 	return string(content)
 }
+
+// iptables is asked to accept what is forwarded where somebody made the chain that could drop
+// it, and where nobody can say.
+func TestAcceptForwarded(t *testing.T) {
+	const program = "/usr/sbin/iptables"
+	for name, c := range map[string]struct {
+		names []host.FilterName
+		fails error
+		runs  bool
+	}{
+		"fresh machine":  {nil, nil, false},
+		"chain":          {[]host.FilterName{{Family: "ip", Table: "filter", Chain: "FORWARD"}}, nil, true},
+		"legacy chain":   {[]host.FilterName{{Family: "iptables-legacy", Table: "filter", Chain: "FORWARD"}}, nil, true},
+		"others":         {[]host.FilterName{{Family: "ip", Table: "filter", Chain: "INPUT"}, {Family: "ip6", Table: "filter", Chain: "FORWARD"}, {Family: "ip", Table: "mangle", Chain: "FORWARD"}}, nil, false},
+		"nobody can say": {nil, syscall.EPROTONOSUPPORT, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := memory.New()
+			var ran []string
+			h.Program(program, func(c host.Command) host.Output {
+				ran = append(ran, strings.Join(c.Args, " "))
+				return host.Output{}
+			})
+			h.PutFilterNames(c.names...)
+			h.NoPacketFilter(c.fails)
+			if err := AcceptForwarded(t.Context(), h, program); err != nil {
+				t.Fatal(err)
+			}
+			if want := []string{"-w 5 -P FORWARD ACCEPT"}; c.runs != slices.Equal(ran, want) || !c.runs && ran != nil {
+				t.Errorf("ran %v", ran)
+			}
+		})
+	}
+}

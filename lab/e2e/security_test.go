@@ -155,8 +155,8 @@ func TestPodsAreKeptFromThePlatform(t *testing.T) {
 		if got := fromPod(t, n); len(got) > 0 {
 			t.Errorf("with the policy that docker sets the pod reaches %v", got)
 		}
-		run(t, n, "systemctl", "restart", "containerd")
-		kept(t, "containerd started again", n)
+		run(t, n, "systemctl", "restart", "kubelet")
+		kept(t, "kubelet started again", n)
 	})
 	t.Run("kubelet starts", func(t *testing.T) {
 		run(t, n, "nft", "flush", "ruleset")

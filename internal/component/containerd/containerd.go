@@ -48,9 +48,6 @@ type Settings struct {
 	CNITemplate string
 	// Slice is the slice that the service belongs to; empty: systemd's choice.
 	Slice string
-	// IPTables is the program that says what becomes of packets of which no rule of
-	// iptables speaks; empty: the image has none.
-	IPTables string
 	// Metrics is where containerd shows its figures, host:port; empty: nowhere.
 	Metrics string
 	// Client is what registries are told of who asks; empty: nothing.
@@ -83,7 +80,6 @@ func Resources(s Settings) ([]desired.Resource, error) {
 		definition(s),
 	}
 	files = append(files, slice(s.Slice)...)
-	files = append(files, forward(s.IPTables)...)
 	for _, m := range s.Mirrors {
 		f, err := m.file()
 		if err != nil {

@@ -2,7 +2,6 @@ package containerd
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,7 +44,7 @@ func TestConfig(t *testing.T) {
 
 func TestResources(t *testing.T) {
 	s := full("2.2.9")
-	s.Slice, s.IPTables = "kubereserved.slice", "/usr/sbin/iptables"
+	s.Slice = "kubereserved.slice"
 	s.Mirrors = []Mirror{{Registry: "mcr.microsoft.com", Server: "mirror.example/cache", InPath: true}, {Registry: "mcr.azk8s.cn", Server: "mcr.azure.cn"}}
 	rs, err := Resources(s)
 	if err != nil {
@@ -55,9 +54,6 @@ func TestResources(t *testing.T) {
 	golden.Check(t, "containerd.service", string(golden.File(t, st, UnitFile).Content.Data()))
 	golden.Check(t, "hosts.toml", string(golden.File(t, st, HostsDir+"/mcr.microsoft.com/hosts.toml").Content.Data()))
 	golden.Check(t, "hosts-china.toml", string(golden.File(t, st, HostsDir+"/mcr.azk8s.cn/hosts.toml").Content.Data()))
-	if text := string(golden.File(t, st, ForwardDropIn).Content.Data()); !strings.HasSuffix(text, "\n[Service]\nExecStartPost=-/usr/sbin/iptables -w 5 -P FORWARD ACCEPT\n") {
-		t.Errorf("forwarding: %s", text)
-	}
 	golden.Check(t, "kubereserved.slice", string(golden.File(t, st, "/etc/systemd/system/kubereserved.slice").Content.Data()))
 	golden.Check(t, "10-slice.conf", string(golden.File(t, st, UnitFile+".d/"+SliceDropIn).Content.Data()))
 	u := st.Lookup(desired.UnitID(Unit)).(*desired.Unit)

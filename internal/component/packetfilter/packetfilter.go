@@ -3,6 +3,7 @@
 package packetfilter
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -54,6 +55,8 @@ type Settings struct {
 	LocalDNS []netip.Addr
 	// Program is berth's own path; empty: Program.
 	Program string
+	// IPTables is the image's iptables; empty: it has none.
+	IPTables string
 }
 
 // Resources are the table, the file that it comes back from, and kubelet's
@@ -67,7 +70,7 @@ func Resources(s Settings) ([]desired.Resource, error) {
 	return []desired.Resource{
 		&desired.File{Path: RulesFile, Content: desired.Text(string(rules) + "\n"), Mode: 0o644, Life: desired.Managed},
 		filter,
-		&desired.File{Path: DropIn, Content: desired.Text(dropIn(s.Program)), Mode: 0o644, Life: desired.Managed},
+		&desired.File{Path: DropIn, Content: desired.Text(dropIn(s)), Mode: 0o644, Life: desired.Managed},
 	}, nil
 }
 
@@ -117,14 +120,15 @@ func Read(rules []byte) (*desired.PacketFilter, error) {
 	return p, nil
 }
 
-// dropIn: each start of kubelet sets the table, as published, and a table that
-// can't be set keeps kubelet from starting. Programs that empty the whole packet
-// filter when they start come before.
-func dropIn(program string) string {
-	if program == "" {
-		program = Program
+// dropIn: each start of kubelet sets the table, and has iptables let packets be forwarded that
+// no rule forbids, as published; a table that can't be set keeps kubelet from starting.
+// Programs that do otherwise when they start come before.
+func dropIn(s Settings) string {
+	set := unitfile.Word(cmp.Or(s.Program, Program)) + " node firewall"
+	if s.IPTables != "" {
+		set += " --iptables " + unitfile.Word(s.IPTables)
 	}
 	return unitfile.Text(
-		unitfile.In("Unit", "After", "nftables.service firewalld.service ufw.service"),
-		unitfile.In("Service", "ExecStartPre", unitfile.Word(program)+" node firewall"))
+		unitfile.In("Unit", "After", "nftables.service firewalld.service ufw.service docker.service"),
+		unitfile.In("Service", "ExecStartPre", set))
 }

@@ -27,8 +27,13 @@ func TestResources(t *testing.T) {
 			[]string{wire, "localdns-output output -300: untracked tcp 169.254.10.10:53 untracked udp 169.254.10.10:53",
 				"localdns-prerouting prerouting -300: untracked tcp 169.254.10.10:53 untracked udp 169.254.10.10:53"}, Program},
 		"elsewhere": {Settings{InMangle: true, Program: "/usr/bin/berth"}, []string{wire}, "/usr/bin/berth"},
+		"iptables":  {Settings{IPTables: "/usr/sbin/iptables"}, []string{wire}, Program},
 	} {
 		t.Run(name, func(t *testing.T) {
+			iptables := ""
+			if p := c.settings.IPTables; p != "" {
+				iptables = " --iptables " + p
+			}
 			rs, err := Resources(c.settings)
 			if err != nil {
 				t.Fatal(err)
@@ -42,7 +47,7 @@ func TestResources(t *testing.T) {
 			if err != nil || !cmp.Equal(said(p), said(again)) {
 				t.Errorf("read back: %v, %v", again, err)
 			}
-			if text := string(golden.File(t, st, DropIn).Content.Data()); !strings.Contains(text, "\nExecStartPre="+c.program+" node firewall\n") {
+			if text := string(golden.File(t, st, DropIn).Content.Data()); !strings.Contains(text, "\nExecStartPre="+c.program+" node firewall"+iptables+"\n") {
 				t.Errorf("drop-in: %s", text)
 			}
 		})

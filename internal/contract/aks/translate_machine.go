@@ -174,7 +174,7 @@ func (t *translation) containerd() error {
 		Version: t.containerdVersion(), Program: program, Runc: runc, VendorUnit: t.facts.HasVendorUnit(containerd.Unit),
 		Root:          t.cfg.GetKubeletConfig().GetContainerDataDir(),
 		SandboxImage:  t.cfg.GetKubeBinaryConfig().GetPodInfraContainerImageUrl(),
-		SystemdCgroup: t.systemdCgroup(), Mirrors: t.mirrors(), IPTables: t.facts.IPTables,
+		SystemdCgroup: t.systemdCgroup(), Mirrors: t.mirrors(),
 		Metrics: metrics, Client: "azure/aks", Kata: t.cfg.GetIsKata(), NVIDIA: usesGPUs(t), Streaming: t.cfg.GetEnableArtifactStreaming(),
 		After: t.runtime, Triggers: append(t.proxyFiles(), program),
 	}

@@ -11,6 +11,7 @@ func (t *translation) packetFilter() error {
 	imds := t.cfg.GetImdsRestrictionConfig()
 	s := packetfilter.Settings{
 		RestrictMetadata: imds.GetEnableImdsRestriction(), InMangle: imds.GetInsertImdsRestrictionRuleToMangleTable(), Program: t.facts.Program,
+		IPTables: t.facts.IPTables,
 	}
 	if localDNS(t) {
 		s.LocalDNS = localdns.Addresses()
