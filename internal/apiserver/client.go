@@ -37,6 +37,8 @@ type Access struct {
 	Plugin *clientcmd.ExecConfig
 	// Connections may have a connection to the server; may be nil.
 	Connections *Connections
+	// Handshake is a connection that began without Certificate; may be nil.
+	Handshake *Handshake
 	// Silence is how long a connection may be silent before the server is asked for a
 	// sign of life; 0 is ten seconds.
 	Silence time.Duration

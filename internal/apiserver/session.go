@@ -3,6 +3,7 @@ package apiserver
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -32,11 +33,8 @@ func (c *Client) Renew(a Access) error {
 	s := &authSession{}
 	s.key = keyOf(c.host, a.CA, cfg)
 	if s.transport = a.Connections.take(s.key); s.transport == nil {
-		s.transport = newTransport(cfg, nil)
-		if address := a.Connections.address(c.host); address != "" {
-			s.transport.DialContext = at(s.transport.DialContext, c.host, address)
-		}
-		s.transport.HTTP2.SendPingTimeout = cmp.Or(a.Silence, s.transport.HTTP2.SendPingTimeout)
+		s.transport = a.transport(c.host, cfg)
+		a.Handshake.lend(s.transport, cfg)
 	}
 	if s.credential, err = a.credential(s.transport); err != nil {
 		return &Error{Layer: LayerTLS, Host: c.host, Cause: err, Permanent: true}
@@ -47,6 +45,16 @@ func (c *Client) Renew(a Access) error {
 		old.transport.CloseIdleConnections()
 	}
 	return nil
+}
+
+// transport is a new one to a host.
+func (a Access) transport(host string, cfg *tls.Config) *http.Transport {
+	t := newTransport(cfg, nil)
+	if address := a.Connections.address(host); address != "" {
+		t.DialContext = at(t.DialContext, host, address)
+	}
+	t.HTTP2.SendPingTimeout = cmp.Or(a.Silence, t.HTTP2.SendPingTimeout)
+	return t
 }
 
 // close ends what is watched, and leaves the connection to others.

@@ -8,6 +8,7 @@ import (
 
 	core "k8s.io/api/core/v1"
 
+	"github.com/berth-dev/berth/internal/apiserver"
 	"github.com/berth-dev/berth/internal/converge"
 	"github.com/berth-dev/berth/internal/desired"
 )
@@ -71,6 +72,8 @@ func (b *begunIssue) ask(ctx context.Context, i *Issuer, o *order) error {
 	if err != nil {
 		return err
 	}
+	hs := apiserver.BeginHandshake(ctx, apiserver.Access{Server: b.c.Server, CA: []byte(b.c.CA), Connections: i.connections})
+	defer hs.Close()
 	certificate, err := o.await(ctx, csr)
 	if err != nil {
 		return err
@@ -79,7 +82,7 @@ func (b *begunIssue) ask(ctx context.Context, i *Issuer, o *order) error {
 		return err
 	}
 	b.good = true
-	if b.name, err = i.ownName(b.c, b.cred); err == nil {
+	if b.name, err = i.ownName(b.c, b.cred, hs); err == nil {
 		b.node, b.known = b.name.look(ctx)
 	}
 	return err

@@ -106,7 +106,7 @@ func (i *Issuer) Issue(ctx context.Context, c *desired.ClientCertificate) (conve
 func (i *Issuer) free(ctx context.Context, b *begunIssue) error {
 	if b.name == nil {
 		var err error
-		if b.name, err = i.ownName(b.c, b.cred); err != nil {
+		if b.name, err = i.ownName(b.c, b.cred, nil); err != nil {
 			return fmt.Errorf("look at node %s: %w", b.c.NodeName, err)
 		}
 	}

@@ -30,8 +30,9 @@ type ownName struct {
 	client *apiserver.Client
 }
 
-func (i *Issuer) ownName(c *desired.ClientCertificate, cred converge.Credential) (*ownName, error) {
-	client, err := apiserver.NewClient(apiserver.Access{Server: c.Server, CA: []byte(c.CA), Certificate: cred.Certificate, Key: cred.Key, Connections: i.connections})
+// ownName speaks with the new credential, over a connection that began without it; nil is none.
+func (i *Issuer) ownName(c *desired.ClientCertificate, cred converge.Credential, over *apiserver.Handshake) (*ownName, error) {
+	client, err := apiserver.NewClient(apiserver.Access{Server: c.Server, CA: []byte(c.CA), Certificate: cred.Certificate, Key: cred.Key, Connections: i.connections, Handshake: over})
 	if err != nil {
 		return nil, err
 	}

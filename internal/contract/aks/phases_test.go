@@ -44,7 +44,7 @@ var steps = []aPhase{
 	{"base 17", "static pods' directory, and the search domain", "component/kubelet", "[searchdomain](../internal/component/searchdomain) enters the realm, unless the machine's keytab has keys of it, and says so"},
 	{"base 18", "modules of the pod network and its configuration", "component/cni", ""},
 	{"base 19", "a second address family, limits of containerd", "component/ulimits", "the module, and the image's dhcpv6.service, if it has one ([imageunits](../internal/component/imageunits)); else addresses come from its network configuration, which says, too, whether DHCP's domain is searched"},
-	{"base 20", "containerd: configuration, mirrors, forwarding", "component/containerd", ""},
+	{"base 20", "containerd: configuration, mirrors", "component/containerd", ""},
 	{"base 21", "the message of the day, private API server's address, huge pages, swap, cgroups", "component/motd", "huge pages, swap and the [address](../internal/component/hostsagent) have components of their own; no image gets a second name in China: containerd's mirror answers for the old registry"},
 	{"base 22", "kubelet's drop-ins, and its data on the temporary disk", "component/kubelet", "[tempdisk](../internal/component/tempdisk) waits for the disk, and fills one that comes back empty"},
 	{"base 23", "kernel parameters", "component/kernel", "each one live and for the next boot; nothing reads all files anew"},
@@ -67,7 +67,7 @@ var steps = []aPhase{
 	{"node 13", "exporters, and the bridge's double packets", "component/imageunits", "the image's own units, where it has them; no packet is doubled, since the bridge is in hairpin mode and not promiscuous"},
 	{"node 14", "kubelet has not failed, log collector, snapshots of packages", "component/imageunits", "the timers, where the image has them; only snapshots end a run, with code 202; a job of kubelet has its own result from systemd"},
 	{"node 15", "a reboot for partitions of GPUs, unattended upgrades", "component/upgrades", "[gpu](../internal/component/gpu): once, a minute after a run that ended well; apply and agent leave it to their person"},
-	{"kubelet.service", "what runs before each start of kubelet", "component/kubelet", "the packet filter by `berth node packet-filter`; a credential is checked before kubelet is started"},
+	{"kubelet.service", "what runs before each start of kubelet", "component/kubelet", "the packet filter and the policy of iptables' chain FORWARD by `berth node firewall`; a credential is checked before kubelet is started"},
 }
 
 var tasks = []aPhase{
