@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 )
 
@@ -49,11 +50,9 @@ func BeginHandshake(ctx context.Context, a Access) *Handshake {
 		if err != nil {
 			return
 		}
-		if c.HandshakeContext(ctx) != nil {
-			_ = c.Close()
-			return
+		if shake(ctx, c) == nil {
+			h.opened <- c
 		}
-		h.opened <- c
 	}()
 	return h
 }
@@ -98,8 +97,23 @@ func (h *Handshake) lend(t *http.Transport, cfg *tls.Config) {
 		if err != nil {
 			return nil, err
 		}
-		return c, nil
+		return c, shake(ctx, c)
 	}
+}
+
+// shake ends the handshake of a connection in the time of one try, which a transport leaves to
+// who dials for it.
+func shake(ctx context.Context, c *tls.Conn) error {
+	if trace := httptrace.ContextClientTrace(ctx); trace != nil && trace.TLSHandshakeStart != nil {
+		trace.TLSHandshakeStart()
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	err := c.HandshakeContext(ctx)
+	if err != nil {
+		_ = c.Close()
+	}
+	return err
 }
 
 // dialTLS opens a connection as an http.Transport does, up to the handshake.

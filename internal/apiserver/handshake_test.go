@@ -3,6 +3,7 @@ package apiserver
 import (
 	"crypto/tls"
 	"crypto/x509/pkix"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -80,6 +81,39 @@ func TestHandshake(t *testing.T) {
 			}
 			a.Connections.handOn(nil)
 		})
+	}
+}
+
+// A later connection to a server that takes it and is mute costs one try and no more, and the
+// error is one of the handshake.
+func TestHandshakeWithTheMute(t *testing.T) {
+	t.Parallel()
+	l := listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	_, ca := selfSigned(t)
+	cert, key := makePair(t, pkix.Name{CommonName: "system:node:n1"}, "n1")
+	a := Access{Server: "https://" + l.Addr().String(), CA: []byte(ca)}
+	h := BeginHandshake(t.Context(), a)
+	h.Close()
+	a.Certificate, a.Key = cert, key
+	cfg, err := a.tls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := a.transport(l.Addr().String(), cfg)
+	h.lend(transport, cfg)
+	ctx, way := traceConnection(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.Server, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	answer, err := transport.RoundTrip(r)
+	if err == nil {
+		_ = answer.Body.Close()
+		t.Fatal("the mute has answered")
+	}
+	if took := time.Since(start); took < tryTimeout || way.layer != LayerTLS {
+		t.Errorf("after %s, in %s: %v", took, way.layer, err)
 	}
 }
 
