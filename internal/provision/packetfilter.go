@@ -43,18 +43,23 @@ func writtenFilter(h host.FS) (*desired.PacketFilter, error) {
 // AcceptForwarded has iptables, a program of the image, let packets of IPv4 be forwarded that no
 // rule forbids, as published: with the policy DROP, which docker sets, pods of bridged networks
 // reach nobody. Where nobody has made its chain nothing is dropped, and the program, which
-// would make one, does not run. What can't be listed is left to the program, too.
+// would make one, does not run.
 func AcceptForwarded(ctx context.Context, h host.Host, program string) error {
-	names, err := h.FilterNames(ctx)
-	if err == nil && !slices.ContainsFunc(names, isForward) {
+	if !mayDropForwarded(ctx, h) {
 		return nil
 	}
-	_, err = h.Run(ctx, host.Command{Path: program, Args: []string{"-w", "5", "-P", "FORWARD", "ACCEPT"}})
+	_, err := h.Run(ctx, host.Command{Path: program, Args: []string{"-w", "5", "-P", "FORWARD", "ACCEPT"}})
 	return err
 }
 
-// isForward says whether a name is iptables' chain of what is forwarded, in either of its
-// backends.
-func isForward(n host.FilterName) bool {
-	return n.Table == "filter" && n.Chain == "FORWARD" && (n.Family == "ip" || n.Family == iptables.Families[0].Program)
+// mayDropForwarded says whether there may be iptables' chain FORWARD. The tables of the legacy
+// one are not listed: with the rules of many Services that takes seconds.
+func mayDropForwarded(ctx context.Context, h host.Host) bool {
+	for _, f := range iptables.Families {
+		if used, err := f.Used(h); used || err != nil {
+			return true
+		}
+	}
+	names, err := h.FilterNames(ctx)
+	return err != nil || slices.Contains(names, host.FilterName{Family: "ip", Table: "filter", Chain: "FORWARD"})
 }

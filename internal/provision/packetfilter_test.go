@@ -179,15 +179,16 @@ func thisProgram(t *testing.T) string {
 func TestAcceptForwarded(t *testing.T) {
 	const program = "/usr/sbin/iptables"
 	for name, c := range map[string]struct {
-		names []host.FilterName
-		fails error
-		runs  bool
+		names  []host.FilterName
+		legacy string
+		fails  error
+		runs   bool
 	}{
-		"fresh machine":  {nil, nil, false},
-		"chain":          {[]host.FilterName{{Family: "ip", Table: "filter", Chain: "FORWARD"}}, nil, true},
-		"legacy chain":   {[]host.FilterName{{Family: "iptables-legacy", Table: "filter", Chain: "FORWARD"}}, nil, true},
-		"others":         {[]host.FilterName{{Family: "ip", Table: "filter", Chain: "INPUT"}, {Family: "ip6", Table: "filter", Chain: "FORWARD"}, {Family: "ip", Table: "mangle", Chain: "FORWARD"}}, nil, false},
-		"nobody can say": {nil, syscall.EPROTONOSUPPORT, true},
+		"fresh machine":  {nil, "", nil, false},
+		"chain":          {[]host.FilterName{{Family: "ip", Table: "filter", Chain: "FORWARD"}}, "", nil, true},
+		"legacy tables":  {nil, "filter\n", nil, true},
+		"others":         {[]host.FilterName{{Family: "ip", Table: "filter", Chain: "INPUT"}, {Family: "ip6", Table: "filter", Chain: "FORWARD"}, {Family: "ip", Table: "mangle", Chain: "FORWARD"}}, "", nil, false},
+		"nobody can say": {nil, "", syscall.EPROTONOSUPPORT, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := memory.New()
@@ -196,6 +197,7 @@ func TestAcceptForwarded(t *testing.T) {
 				ran = append(ran, strings.Join(c.Args, " "))
 				return host.Output{}
 			})
+			h.Put("/proc/net/ip_tables_names", c.legacy, 0o444)
 			h.PutFilterNames(c.names...)
 			h.NoPacketFilter(c.fails)
 			if err := AcceptForwarded(t.Context(), h, program); err != nil {
